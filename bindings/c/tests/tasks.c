@@ -184,7 +184,7 @@ static void what_was_not_said(void) {
     CHECK(text[0] == 0);
     EXPECT(EACCES, lw_task_lock(spare));
     EXPECT(0, lw_task_error(text, sizeof text));
-    CHECK(strstr(text, "not said to use"));
+    CHECK(strstr(text, "not declared to use"));
     EXPECT(0, lw_task_leave());
     EXPECT(0, lw_taskset_destroy(&set));
 }

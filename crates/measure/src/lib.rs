@@ -48,6 +48,6 @@ pub use cost::{Cost, CostError, Costs, cost};
 pub use harness::{Batches, Readings};
 pub use ics::{Experiment, Mechanism, Overhead, Overheads, Setting, ics_experiments, ics_overheads};
 pub use mutex::{HandOver, hand_over, mutex_cost};
-pub use protocols::{Pick, ProtocolCost, Protocols, overheads, protocols};
+pub use protocols::{ProtocolCost, Protocols, overheads, protocols};
 pub use subject::lock_names;
-pub use works::{Interruptions, Work};
+pub use works::{Interruptions, Pick, Work};

@@ -7,7 +7,7 @@
 
 use super::harness::{Readings, measuring};
 use super::pace::LEVEL;
-use super::works::{Interruptions, Work, Works};
+use super::works::{BATCH, Interruptions, Pick, TURN, Work, Works};
 use lockwright::mutex::{Limit, Mutex, Protocol as MutexProtocol};
 use lockwright::raw::{Levels, Locks, check_system};
 use lockwright::section::{Lazy, SectionError};
@@ -96,10 +96,6 @@ impl Kind {
     }
 }
 
-/// The number of readings in a turn. Protocols take turns, so that a disturbance of the machine affects all of them.
-pub(super) const TURN: usize = 50;
-/// The number of lazy sections in a reading; one is too short.
-pub(super) const BATCH: u64 = 100;
 /// The resource of each task, by priority and application processor. Every processor uses every resource.
 const TABLE: [[usize; 3]; 5] = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [1, 2, 0], [2, 0, 1]];
 /// The period of the first task. The periods of the others are slightly longer, so that the tasks are not in phase.
@@ -186,19 +182,6 @@ fn measured_alone(
         has_synchronisation: cpus.len() > applications,
         interrupted: control.is_stopped(),
     })
-}
-
-/// The reading that is charged, of many.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pick {
-    /// The mean of all but the top 1 %.
-    Average,
-    /// The greatest of all but the top 1 %.
-    Worst,
-    /// For the latency of releases and for interruptions, the greatest of all readings; for other operations, as
-    /// `Worst`. Without the top 1 %, no interrupt is charged twice: once as an interruption and once in another
-    /// reading.
-    Latest,
 }
 
 impl Pick {

@@ -2,7 +2,6 @@
 
 use super::harness::{Crew, Readings};
 use super::pace::LEVEL;
-use super::protocols::{BATCH, Pick, TURN};
 use lockwright::section::Lazy;
 use lockwright_engine::RunError;
 use lockwright_sys::futex::{self, Deadline, Scope};
@@ -10,6 +9,24 @@ use lockwright_sys::sched::{self, ME};
 use lockwright_sys::{SysError, clock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// The number of readings in a turn. Protocols take turns, so that a disturbance of the machine affects all of them.
+pub(super) const TURN: usize = 50;
+/// The number of lazy sections in a reading; one is too short.
+pub(super) const BATCH: u64 = 100;
+
+/// The reading that is charged, of many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pick {
+    /// The mean of all but the top 1 %.
+    Average,
+    /// The greatest of all but the top 1 %.
+    Worst,
+    /// For the latency of releases and for interruptions, the greatest of all readings; for other operations, as
+    /// `Worst`. Without the top 1 %, no interrupt is charged twice: once as an interruption and once in another
+    /// reading.
+    Latest,
+}
 
 /// An operation of the machine and its kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

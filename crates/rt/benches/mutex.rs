@@ -29,7 +29,7 @@ impl Native {
     }
 
     fn turn(&self) {
-        // SAFETY: it was initialised, and is unlocked by who locked it.
+        // SAFETY: the mutex was initialised, and the thread that locked it unlocks it.
         unsafe {
             assert_eq!(libc::pthread_mutex_lock(self.0.get()), 0);
             libc::pthread_mutex_unlock(self.0.get());
@@ -89,7 +89,7 @@ fn robust(builder: Builder) -> Builder {
     unsafe { builder.robust(true) }
 }
 
-/// Binds the thread to the last CPU it may use.
+/// Binds the thread to the last CPU that it may use. Returns the number of that CPU.
 fn bind() -> usize {
     // SAFETY: all zeros is an empty set; the sets are valid for the calls.
     unsafe {
@@ -103,7 +103,7 @@ fn bind() -> usize {
     }
 }
 
-/// Says whether it may.
+/// Puts the calling thread under SCHED_FIFO. Returns whether that is permitted.
 fn become_fifo(level: i32) -> bool {
     let param = libc::sched_param { sched_priority: level };
     // SAFETY: `param` is valid for reading.

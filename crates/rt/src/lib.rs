@@ -1,15 +1,16 @@
-//! Locks for real-time threads on Linux: mutexes whose worst case is known, sections that nothing preempts, and the locks of whole task sets.
+//! Locks for real-time threads on Linux: mutexes with a known worst case, sections that nothing preempts, and the locks
+//! of whole task sets.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | [`mutex`] | mutexes and condition variables: priority inheritance and ceilings, owners that die, deadlocks reported with their cycle |
-//! | [`section`] | non-preemptive sections: no other thread of the processor preempts a user of spinlocks |
+//! | [`mutex`] | mutexes and condition variables: priority inheritance and ceilings, recovery from dead owners, deadlocks reported with their cycle |
+//! | [`section`] | non-preemptive sections: no other thread of the processor preempts a holder of a spinlock |
 //! | [`ics`] | interruptible sections: urgent threads interrupt others, whose sections are executed again |
 //! | [`tasks`] | the locks of a task set under any of the protocols, for the threads of a program |
 //! | [`locks`] | spinlocks, the crate `lockwright-locks` |
 //!
-//! The crate `lockwright-engine` executes a whole task set from a file, and `lockwright-measure` measures what the locks cost; a program that uses locks needs
-//! neither.
+//! The crate `lockwright-engine` executes a whole task set from a file, and `lockwright-measure` measures the costs of
+//! the locks. A program that uses locks needs neither.
 //!
 //! # Examples
 //!
@@ -33,10 +34,10 @@ mod levels;
 #[cfg(test)]
 #[path = "../../sys/tests/support/machine.rs"]
 mod machine;
-#[allow(unsafe_code)] // The value behind the word, and memory that processes share.
+#[allow(unsafe_code)] // The protected value, and memory that processes share.
 pub mod mutex;
 #[cfg(test)]
-#[allow(unsafe_code)] // A child process, and a thread that ends at once.
+#[allow(unsafe_code)] // Child processes, and threads that end at once.
 #[path = "../../sys/tests/support/process.rs"]
 mod process;
 #[doc(hidden)]

@@ -1,5 +1,5 @@
-//! What the other crates of Lockwright need beyond the public interface: the locks of a system without a task set around them, and the levels that are given out.
-//! It changes with them, and is for nobody else.
+//! The parts that the other crates of Lockwright need beyond the public interface: the locks of a system without a task
+//! set around them, and the assignment of priority levels. They are not part of the stable interface.
 
 pub use crate::levels::{SCRIPT_LEVEL, WATCHDOG_LEVEL};
 pub use crate::tasks::error::check_system;

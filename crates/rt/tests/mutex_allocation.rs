@@ -1,4 +1,5 @@
-//! No lock, unlock, wait or wake allocates, with contention or without. A binary of its own: it counts what is allocated.
+//! No lock, unlock, wait or signal allocates, with contention or without. This is a binary of its own because it counts
+//! all allocations.
 
 #[path = "../../sys/tests/support/machine.rs"]
 mod machine;
@@ -22,14 +23,14 @@ thread_local! {
     static COUNTS: Cell<bool> = const { Cell::new(false) };
 }
 
-// SAFETY: the system's allocator does it.
+// SAFETY: all calls are passed to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if COUNTS.get() {
             // ORDERING: Relaxed: a count.
             ALLOCATED.fetch_add(1, Ordering::Relaxed);
         }
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller meets the contract of `GlobalAlloc::alloc`, which is that of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -37,7 +38,8 @@ unsafe impl GlobalAlloc for Counting {
         if COUNTS.get() {
             ALLOCATED.fetch_add(1, Ordering::Relaxed);
         }
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller meets the contract of `GlobalAlloc::dealloc`, and the place came from the system's
+        // allocator.
         unsafe { System.dealloc(place, layout) }
     }
 }
@@ -49,17 +51,18 @@ unsafe extern "C" {
     fn __libc_calloc(count: usize, size: usize) -> *mut libc::c_void;
 }
 
-/// The C library's own allocations, for the ends of thread-locals among others: it calls this one.
+/// Counts the C library's own allocations, for destructors of thread-locals among others: the library calls this
+/// function.
 #[unsafe(no_mangle)]
 extern "C" fn calloc(count: usize, size: usize) -> *mut libc::c_void {
     if COUNTS.get() {
         ALLOCATED.fetch_add(1, Ordering::Relaxed);
     }
-    // SAFETY: as the caller's call, to what it would have called.
+    // SAFETY: the caller meets the contract of `calloc`, which this function replaces.
     unsafe { __libc_calloc(count, size) }
 }
 
-/// Allocations of this thread in `body`, the first call of anything included.
+/// Returns the number of allocations of this thread in `body`, including those of first calls.
 fn counted<T>(body: impl FnOnce() -> T) -> T {
     COUNTS.set(true);
     let result = body();
@@ -90,13 +93,13 @@ fn no_path_allocates() {
                                         Ok(guard) => guard,
                                         Err(_) => continue,
                                     },
-                                    _ => mutex.lock().expect("a lock"),
+                                    _ => mutex.lock().expect("the lock succeeds"),
                                 };
                                 *guard += 1;
                                 match round % 5 {
                                     0 => {
                                         let waited = condvar.wait_for(guard, Duration::from_micros(chance.below(200)));
-                                        guard = waited.expect("a wait").0;
+                                        guard = waited.expect("the wait succeeds").0;
                                     }
                                     1 => condvar.signal(),
                                     2 => condvar.broadcast(),
@@ -121,16 +124,16 @@ fn no_path_allocates() {
                 counted(|| match mutex.lock() {
                     Err(LockError::OwnerDied(guard)) if heals => guard.make_consistent(),
                     Err(LockError::OwnerDied(_)) => {}
-                    _ => panic!("its owner died"),
+                    _ => panic!("an unexpected error"),
                 });
             }
             counted(|| assert!(matches!(mutex.lock(), Err(LockError::NotRecoverable))));
             assert_eq!(ALLOCATED.load(Ordering::Relaxed), 0, "{kind:?}");
         }
     }
-    // The twin: a cycle is told in a list.
+    // The mutant: the report of a deadlock allocates its list.
     let mutex = lockwright::mutex::Mutex::new(());
-    let _guard = mutex.lock().expect("free");
+    let _guard = mutex.lock().expect("the mutex is free");
     counted(|| assert!(matches!(mutex.lock(), Err(LockError::Deadlock { cycle: Some(_) }))));
     assert!(ALLOCATED.load(Ordering::Relaxed) > 0);
 }

@@ -1,4 +1,4 @@
-//! Interruptible locks: below a cutoff threads take a lock before they enter a section; the others do not, and interrupt them.
+//! Interruptible locks: threads below a cutoff lock before they enter a section; the others do not, and interrupt them.
 
 use super::strategy::Strategy;
 use crate::mutex::{self, Mutex, Protocol};
@@ -7,28 +7,29 @@ use lockwright_locks::{Algorithm, SpinLock};
 use lockwright_sys::sched::{self, ME};
 use std::fmt;
 
-/// The slot of those that take the lock: they take turns, so one record is enough.
+/// The slot of all threads that lock. They take turns, so one record is enough.
 const SHARED_SLOT: usize = 0;
 
-/// A lock to be taken before a section.
+/// A lock that a thread locks before a section.
 ///
 /// # Safety
-/// Between an [`Gate::enter`] that succeeds and the drop of its guard, no other one succeeds; and what was done before that drop is seen after the next one.
-#[allow(unsafe_code)] // A promise to be made by each implementation.
+/// After a [`Gate::enter`] succeeds, no other one succeeds before its guard is dropped. Everything done before that
+/// drop is visible after the next successful `enter`.
+#[allow(unsafe_code)] // Each implementation makes a promise.
 pub unsafe trait Gate {
-    /// Leaves when dropped.
+    /// Unlocks when dropped.
     type Guard<'g>
     where
         Self: 'g;
 
-    /// Waits as the lock does.
+    /// Waits as the lock does, and locks it.
     ///
     /// # Errors
-    /// [`GateError`].
+    /// [`GateError`] if the lock fails.
     fn enter(&self) -> Result<Self::Guard<'_>, GateError>;
 }
 
-/// Why a lock before a section could not be taken: in the lock's words.
+/// Why the lock before a section could not be locked, as the lock's own message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GateError(String);
 
@@ -40,7 +41,7 @@ impl fmt::Display for GateError {
 
 impl std::error::Error for GateError {}
 
-// SAFETY: a mutex.
+// SAFETY: a mutex admits one guard at a time, and its unlock happens before the next lock.
 #[allow(unsafe_code)]
 unsafe impl Gate for Mutex<()> {
     type Guard<'g> = mutex::Guard<'g, ()>;
@@ -48,7 +49,7 @@ unsafe impl Gate for Mutex<()> {
     fn enter(&self) -> Result<Self::Guard<'_>, GateError> {
         match self.lock() {
             Ok(guard) => Ok(guard),
-            // What it protects mends itself: the section of who died is committed or was never begun.
+            // The protected section needs no repair: the section of the dead owner is committed or was never begun.
             Err(mutex::LockError::OwnerDied(guard)) => {
                 guard.make_consistent();
                 Ok(guard)
@@ -58,7 +59,7 @@ unsafe impl Gate for Mutex<()> {
     }
 }
 
-// SAFETY: what `Algorithm` promises.
+// SAFETY: `Algorithm` promises mutual exclusion, and that an unlock happens before the next lock.
 #[allow(unsafe_code)]
 unsafe impl<A> Gate for SpinLock<A, ()>
 where
@@ -74,7 +75,7 @@ where
     }
 }
 
-/// An interruptible lock to be. Get it from [`InterruptibleLock::builder`].
+/// A builder of an interruptible lock. Get one from [`InterruptibleLock::builder`].
 #[derive(Debug)]
 pub struct InterruptibleLockBuilder<L> {
     cutoff: u8,
@@ -83,19 +84,19 @@ pub struct InterruptibleLockBuilder<L> {
 }
 
 impl<L: Gate> InterruptibleLockBuilder<L> {
-    /// Another lock than a mutex with a ceiling.
+    /// Replaces the mutex by another lock.
     #[must_use]
     pub fn lock<M: Gate>(self, gate: M) -> InterruptibleLockBuilder<M> {
         InterruptibleLockBuilder { cutoff: self.cutoff, gate, strategy: self.strategy }
     }
 
-    /// How commits are decided. Without it, so that it is right everywhere.
+    /// Sets how commits are decided. The default is correct for all threads.
     #[must_use]
     pub fn strategy(self, strategy: Strategy) -> Self {
         Self { strategy, ..self }
     }
 
-    /// Around these words.
+    /// Builds the lock around these words.
     #[must_use]
     pub fn build<W: Words, const SLOTS: usize, const WRITES: usize>(
         self,
@@ -105,14 +106,15 @@ impl<L: Gate> InterruptibleLockBuilder<L> {
     }
 }
 
-/// Shared words that urgent threads never wait for, and that less urgent ones work on one after the other.
+/// Shared words for which urgent threads never wait, and on which less urgent threads work one after the other.
 ///
-/// A section of a thread below the cutoff begins again only when a thread at or above it commits: those below take a lock before. It is a mutex with a ceiling just
-/// below the cutoff, unless another is given. All below share one record; of `SLOTS` slots, one is theirs.
+/// A section of a thread below the cutoff restarts only when a thread at or above the cutoff commits, because the
+/// threads below lock first. The lock is a mutex with a ceiling just below the cutoff, unless another one is given. All
+/// threads below share one record, and so use one of the `SLOTS` slots.
 ///
 /// # Bound
-/// At or above the cutoff: as [`Ics`]. Below: the wait for the lock, then as [`Ics`], an attempt for each commit of a thread at or above. Whoever waits for the lock waits for
-/// those attempts, too (the paper's BP).
+/// At or above the cutoff: as [`Ics`]. Below: the wait for the lock, and then as [`Ics`], one attempt for each commit
+/// of a thread at or above. A waiter for the lock also waits for the attempts of its holder (the paper's BP).
 ///
 /// # Reference
 /// Johnson and Harathi, section 5.
@@ -139,8 +141,11 @@ pub struct InterruptibleLock<W, const SLOTS: usize, const WRITES: usize, L = Mut
 }
 
 impl InterruptibleLock<(), 1, 1> {
-    /// Threads at this level of SCHED_FIFO and above do not take the lock; below they do. The lock is a mutex whose ceiling is the level below the
-    /// cutoff, 99 at most; where that is none (a cutoff of 0 or 1), one that inherits. At a cutoff of 100 or more all take the lock but the threads of SCHED_DEADLINE.
+    /// Returns a builder of a lock with this cutoff, a level of SCHED_FIFO.
+    ///
+    /// Threads at the cutoff and above do not lock; threads below do. The lock is a mutex whose ceiling is the level
+    /// below the cutoff, at most 99. For a cutoff of 0 or 1 there is no such level, and the mutex inherits instead. At
+    /// a cutoff of 100 or more all threads lock except those of SCHED_DEADLINE.
     #[must_use]
     pub fn builder(cutoff: u8) -> InterruptibleLockBuilder<Mutex<()>> {
         let protocol = match cutoff.saturating_sub(1).min(99) {
@@ -158,7 +163,7 @@ impl InterruptibleLock<(), 1, 1> {
 /// Why a section under an interruptible lock did not commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum InterruptibleLockError {
-    /// The lock could not be taken.
+    /// The lock failed.
     Gate(GateError),
     /// The section stopped.
     Stop(Stop),
@@ -182,11 +187,11 @@ impl fmt::Display for InterruptibleLockError {
 impl std::error::Error for InterruptibleLockError {}
 
 impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> InterruptibleLock<W, SLOTS, WRITES, L> {
-    /// The calling thread, at the level it has now; one of SCHED_DEADLINE is above all levels, and one that is not a real-time thread is at 0. `None` where it would need
-    /// a slot and there is none.
+    /// Registers the calling thread at its present level. A thread of SCHED_DEADLINE counts as above all levels, and
+    /// one that is not a real-time thread has level 0. Returns `None` if the thread needs a slot and none is left.
     pub fn thread(&self) -> Option<Thread<'_, W, SLOTS, WRITES, L>> {
         let level = sched::scheduling(ME).map_or(0, |scheduling| match scheduling {
-            // Nor could it take a mutex with a ceiling.
+            // Such a thread could not lock a mutex with a ceiling either.
             scheduling if scheduling.is_deadline() => u8::MAX,
             scheduling if scheduling.has_level() => scheduling.level,
             _ => 0,
@@ -194,17 +199,17 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> InterruptibleLo
         self.thread_at(level)
     }
 
-    /// A thread of this level.
+    /// Registers a thread of this level. Returns `None` if the thread needs a slot and none is left.
     pub fn thread_at(&self, level: u8) -> Option<Thread<'_, W, SLOTS, WRITES, L>> {
         self.reserve();
         let slot = if level >= self.cutoff { Some(self.ics.writer()?) } else { None };
         Some(Thread { lock: self, slot })
     }
 
-    /// As [`Ics::query`]: nobody takes the lock for it.
+    /// Reads the words like [`Ics::query`], without the lock.
     ///
     /// # Errors
-    /// What `body` stops with, but for [`Stop::Conflict`].
+    /// The error with which `body` stops, except [`Stop::Conflict`].
     pub fn query<R>(
         &self,
         body: impl FnMut(&View<'_, W, SLOTS, WRITES, Strategy>) -> Result<R, Stop>,
@@ -212,37 +217,38 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> InterruptibleLo
         self.ics.query(body)
     }
 
-    /// How commits are decided.
+    /// Returns how commits are decided.
     pub const fn strategy(&self) -> &Strategy {
         self.ics.commit()
     }
 
-    /// What those that take the lock did, together.
+    /// Returns the statistics of all threads that lock, together.
     ///
-    /// The counts of who is inside may be missing.
+    /// The counts of a thread that is inside may be missing.
     pub fn stats_below(&self) -> Stats {
         self.ics.stats(SHARED_SLOT).unwrap_or_default()
     }
 
-    /// From now on nobody is given the shared slot.
+    /// Reserves the shared slot, so that no thread is given it from now on.
     fn reserve(&self) {
         self.ics.reserve(SHARED_SLOT);
     }
 }
 
-/// The right of a thread to enter sections under an interruptible lock.
+/// A thread that may enter sections under an interruptible lock.
 #[derive(Debug)]
 pub struct Thread<'l, W, const SLOTS: usize, const WRITES: usize, L> {
     lock: &'l InterruptibleLock<W, SLOTS, WRITES, L>,
-    /// Its own, at the cutoff or above.
+    /// Its own slot, if it is at the cutoff or above.
     slot: Option<Writer<'l, W, SLOTS, WRITES, Strategy>>,
 }
 
 impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> Thread<'_, W, SLOTS, WRITES, L> {
-    /// As [`Writer::update`], behind the lock if the thread is below the cutoff. The lock is given back whatever happens: a result, an error, or a panic.
+    /// Executes a section like [`Writer::update`], under the lock if the thread is below the cutoff. The lock is
+    /// unlocked in any case: after a result, an error, or a panic.
     ///
     /// # Errors
-    /// [`InterruptibleLockError`].
+    /// [`InterruptibleLockError`] if the lock fails or the section stops.
     pub fn update<R>(
         &mut self,
         body: impl FnMut(&mut Transaction<'_, W, SLOTS, WRITES, Strategy>) -> Result<R, Stop>,
@@ -251,7 +257,8 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> Thread<'_, W, S
             return Ok(slot.update(body)?);
         }
         let _guard = self.lock.gate.enter().map_err(InterruptibleLockError::Gate)?;
-        // SAFETY: whoever uses this slot has entered the gate, which lets one in at a time; nobody was given it, for it was reserved before.
+        // SAFETY: every user of this slot has entered the gate, which admits one at a time. No writer was given the
+        // slot, because it was reserved before.
         #[allow(unsafe_code)]
         let slot = unsafe { self.lock.ics.shared_writer(SHARED_SLOT) };
         match slot {
@@ -260,13 +267,13 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> Thread<'_, W, S
         }
     }
 
-    /// Whether it takes the lock.
+    /// Whether the thread locks before its sections.
     #[must_use]
     pub const fn takes_lock(&self) -> bool {
         self.slot.is_none()
     }
 
-    /// What the thread did; those that take the lock count together.
+    /// Returns the thread's statistics. Threads that lock are counted together.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.slot.as_ref().map_or_else(|| self.lock.stats_below(), Writer::stats)

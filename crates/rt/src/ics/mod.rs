@@ -1,10 +1,11 @@
-//! Interruptible critical sections on Linux: those of [`lockwright_ics`], decided by restartable sequences, and locks for those that would begin again too often.
+//! Interruptible critical sections on Linux: those of [`lockwright_ics`], with commits by restartable sequences, and
+//! locks for sections that would otherwise restart too often.
 //!
 //! | | |
 //! |---|---|
-//! | [`Ics`], [`PriorityQueue`], [`OrderedMap`] | what is shared |
+//! | [`Ics`], [`PriorityQueue`], [`OrderedMap`] | the shared objects |
 //! | [`Strategy`] | how a commit is decided, chosen at start |
-//! | [`InterruptibleLock`] | less urgent threads take a lock first, urgent ones do not |
+//! | [`InterruptibleLock`] | less urgent threads lock first, urgent ones do not |
 //!
 //! # Examples
 //! ```
@@ -12,7 +13,7 @@
 //!
 //! const COUNT: Var<u64> = Var::new(0);
 //!
-//! // For threads of processor 0; right on the others, too.
+//! // For threads of processor 0, and correct on other processors as well.
 //! let shared: Ics<[Word; 1], 4, 1, Strategy> = Ics::with([Word::new(0)], Strategy::for_cpu(0));
 //! let mut writer = shared.writer().expect("four threads may write");
 //! writer.update(|section| {

@@ -4,26 +4,29 @@ use lockwright_ics::{Commit, Locked};
 use lockwright_sys::rseq::{self, Ended, Registered};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Not a processor: all use compare-and-swap, for all time.
+/// Not a processor: all threads use compare-and-swap, permanently.
 const SHARED: u32 = 0x8000_0000;
-/// Not a processor: it is becoming [`SHARED`]; sequences may still be under way.
+/// Not a processor: the object is becoming [`SHARED`], and sequences may still be in progress.
 const LEAVES: u32 = 0x8000_0001;
 
-/// Commits by restartable sequences of Linux: a comparison and a store, which the kernel aborts if anybody comes between. For the threads of one processor, and of one process.
+/// Commits by restartable sequences of Linux: a comparison and a store, which the kernel aborts if another thread
+/// executes in between. For the threads of one processor and one process.
 ///
-/// A thread that enters on another processor, or is moved in the middle, is noticed at the store. From then on the object is everybody's: all
-/// use the compare-and-swap of [`Locked`], for all time. That needs the system call `membarrier`: where the kernel refuses it then, as by a seccomp filter that was set after
-/// [`Rseq::new`], the process is aborted with a message, for updates would get lost.
+/// A thread that enters on another processor, or migrates in the middle, notices that at the store. From then on the
+/// object is shared: all threads use the compare-and-swap of [`Locked`], permanently. The change needs the system call
+/// `membarrier`. If the kernel then refuses it, for example because of a seccomp filter set after [`Rseq::new`], the
+/// process is aborted with a message, because updates would get lost.
 ///
 /// ```text
 ///   home     meaning                                      next
-///   cpu      sequences on that processor                  LEAVES, by who finds itself elsewhere
-///   LEAVES   sequences may be under way still             SHARED, after the kernel has aborted those of all processors
+///   cpu      sequences on that processor                  LEAVES, by a thread that is on another processor
+///   LEAVES   sequences may still be in progress           SHARED, after the kernel has aborted those of all processors
 ///   SHARED   compare-and-swap                             -
 /// ```
 ///
 /// # Bound
-/// An attempt more for each preemption and signal in the middle of a store. A system call for each thread at most when the home is left.
+/// One more attempt for each preemption and signal in the middle of a store. At most one change of home for each
+/// thread, which takes a system call.
 #[derive(Debug)]
 pub struct Rseq {
     home: AtomicU32,
@@ -32,12 +35,13 @@ pub struct Rseq {
     elsewhere: AtomicU64,
 }
 
-/// How often the kernel is asked to abort sequences before the process is given up.
+/// How often the kernel is asked to abort sequences before the process is aborted.
 const ABORT_TRIES: u32 = 100;
 
 impl Rseq {
-    /// For the threads of a processor (by its Linux number). `None` where there are no restartable sequences here: on other processors than x86-64, with C libraries other
-    /// than glibc since 2.35, where they are switched off, and with kernels before 5.10.
+    /// Creates the strategy for the threads of a processor, by its Linux number. Returns `None` if restartable
+    /// sequences are not available: on architectures other than x86-64, without glibc 2.35 or later, if they are
+    /// switched off, and on kernels before 5.10.
     #[must_use]
     pub fn new(cpu: u32) -> Option<Self> {
         let registered = Registered::find()?;
@@ -50,34 +54,34 @@ impl Rseq {
         })
     }
 
-    /// Whether it is still decided by sequences.
+    /// Whether commits are still decided by sequences.
     #[must_use]
     pub fn is_at_home(&self) -> bool {
-        // ORDERING: Relaxed: for people.
+        // ORDERING: Relaxed: a statistic.
         self.home.load(Ordering::Relaxed) < SHARED
     }
 
-    /// How many stores were begun anew because of a preemption or a signal in their middle.
+    /// Returns how many stores were restarted because of a preemption or a signal in their middle.
     #[must_use]
     pub fn aborted(&self) -> u64 {
-        // ORDERING: Relaxed: a count, for people.
+        // ORDERING: Relaxed: a statistic.
         self.aborted.load(Ordering::Relaxed)
     }
 
-    /// How many threads found themselves on another processor before the object was everybody's.
+    /// Returns how many threads found themselves on another processor before the object was shared.
     #[must_use]
     pub fn elsewhere(&self) -> u64 {
-        // ORDERING: Relaxed: a count, for people.
+        // ORDERING: Relaxed: a statistic.
         self.elsewhere.load(Ordering::Relaxed)
     }
 
-    /// Stores by a sequence. `None`: the object is everybody's.
+    /// Stores by a sequence. Returns `None` if the object is shared.
     ///
-    /// BOUND: an attempt for each preemption or signal in the middle, and for each change of the home, of which there are two.
+    /// BOUND: one attempt for each preemption or signal in the middle, and for each of the two changes of the home.
     #[inline]
     fn store_if(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, new: u64) -> Option<bool> {
         loop {
-            // ORDERING: Acquire pairs with the Release of `leave`: sequences before that are seen.
+            // ORDERING: Acquire pairs with the Release of `leave`, so that earlier sequences are visible.
             if self.home.load(Ordering::Acquire) == SHARED {
                 return None;
             }
@@ -91,7 +95,7 @@ impl Rseq {
         }
     }
 
-    /// Makes it everybody's.
+    /// Makes the object shared.
     #[cold]
     fn leave(&self) {
         let home = self.home.load(Ordering::Relaxed);
@@ -100,10 +104,12 @@ impl Rseq {
         }
         // ORDERING: Relaxed: a count.
         self.elsewhere.fetch_add(1, Ordering::Relaxed);
-        // ORDERING: SeqCst, with the barrier of the system call below: a sequence that begins after it sees this.
+        // ORDERING: SeqCst, with the barrier of the system call below: a sequence that begins after the barrier sees
+        // this.
         let _ = self.home.compare_exchange(home, LEAVES, Ordering::SeqCst, Ordering::Relaxed);
-        // Those that began before are aborted, unless they have stored; both are seen from here on. The kernel has no reason to refuse: the process is prepared, or is
-        // the child of one that was, which is prepared here; memory may be short for a while.
+        // Sequences that began before are aborted, unless they have already stored; both are visible from here on. The
+        // kernel has no reason to refuse, except for a temporary lack of memory: the process is prepared, or is the
+        // child of a prepared one and is prepared here.
         // BOUND: ABORT_TRIES.
         for _ in 0..ABORT_TRIES {
             match rseq::abort_all() {
@@ -119,9 +125,10 @@ impl Rseq {
     }
 }
 
-// SAFETY: at home, both are a store that happens only if the head is `seen` at that instant and the thread on the home's processor, where nobody comes between; a word is
-// changed for a head as long as that is the head, and always to the same. Elsewhere they are those of `Locked`, which nobody uses before the last sequence has ended. On x86-64 a
-// store releases, and loads are seen in the order of the text.
+// SAFETY: at home, both methods are a store that happens only if the head is `seen` at that instant and the thread is
+// on the home's processor, where no other thread executes in between. A word is changed only while its head stands, and
+// always to the same value. When shared, the methods are those of `Locked`, which no thread uses before the last
+// sequence has ended. On x86-64 a store releases, and loads are visible in program order.
 #[allow(unsafe_code)]
 unsafe impl Commit for Rseq {
     #[inline]
@@ -140,18 +147,18 @@ unsafe impl Commit for Rseq {
     }
 }
 
-/// Which one a [`Strategy`] is.
+/// The kinds of [`Strategy`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The processor's compare-and-swap.
     Locked,
-    /// The same without its LOCK prefix.
+    /// The compare-and-swap without its LOCK prefix.
     Plain,
     /// Restartable sequences.
     Rseq,
 }
 
-/// One of the strategies, chosen when the program starts.
+/// A strategy for commits, chosen when the program starts.
 #[derive(Debug)]
 pub struct Strategy(Choice);
 
@@ -164,35 +171,37 @@ enum Choice {
 }
 
 impl Strategy {
-    /// The best one for threads of a processor that is right wherever they are: restartable sequences where there are some, else [`Locked`].
+    /// Creates the fastest strategy for threads of a processor that is correct on any processor: restartable sequences
+    /// if they are available, otherwise [`Locked`].
     #[must_use]
     pub fn for_cpu(cpu: u32) -> Self {
         Rseq::new(cpu).map_or_else(Self::locked, |rseq| Self(Choice::Rseq(rseq)))
     }
 
-    /// For threads of several processors, or processes.
+    /// Creates the strategy for threads of several processors or processes.
     #[must_use]
     pub const fn locked() -> Self {
         Self(Choice::Locked)
     }
 
-    /// Without the LOCK prefix; on other processors than x86-64, [`Strategy::locked`].
+    /// Creates the strategy without the LOCK prefix. On architectures other than x86-64 this is [`Strategy::locked`].
     ///
     /// # Safety
-    /// All threads that enter the object, to write or to query, are bound to one processor, and nobody moves them while they are inside.
+    /// All threads that enter the object, to write or to query, are bound to one processor, and are not moved while
+    /// they are inside.
     #[must_use]
-    #[allow(unsafe_code)] // A promise of the caller's.
+    #[allow(unsafe_code)] // The caller makes a promise.
     pub const unsafe fn plain() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that all threads execute on one processor.
             Self(Choice::Plain(unsafe { lockwright_ics::Uniprocessor::new() }))
         }
         #[cfg(not(target_arch = "x86_64"))]
         Self::locked()
     }
 
-    /// Which one it is.
+    /// Returns the kind of this strategy.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self.0 {
@@ -203,7 +212,7 @@ impl Strategy {
         }
     }
 
-    /// The sequences, if it is that.
+    /// Returns the restartable sequences, if this strategy uses them.
     #[must_use]
     pub const fn rseq(&self) -> Option<&Rseq> {
         match &self.0 {
@@ -213,7 +222,7 @@ impl Strategy {
     }
 }
 
-// SAFETY: an object has one of them for all its life, and each keeps the promise.
+// SAFETY: an object uses one strategy for all its life, and each strategy keeps the promise.
 #[allow(unsafe_code)]
 unsafe impl Commit for Strategy {
     #[inline]

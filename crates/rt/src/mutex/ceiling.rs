@@ -1,15 +1,17 @@
-//! Ceilings: while a thread holds a mutex that protects, it has at least the ceiling's level.
+//! Ceilings: while a thread holds a mutex with a ceiling, it runs at least at the ceiling's level.
 //!
 //! ```text
 //!   held          the thread's level
 //!   none          its own
-//!   some          the highest of its own and of the ceilings of what it holds
+//!   some          the highest of its own and of the ceilings of the mutexes it holds
 //! ```
 //!
-//! Two changes of the level where one rises above one's own, none where a ceiling held already is as high.
+//! A lock and unlock change the level twice if the ceiling is above the thread's level, and not at all while the thread
+//! holds a ceiling that is at least as high.
 //!
-//! A thread that is managed (see [`Lazy`](crate::section::Lazy)) does not rise: it says in a word of its processor that it holds something of this
-//! ceiling, which other managed threads look at when their jobs are released, unless they are above it. Two atomic operations.
+//! A managed thread (see [`Lazy`](crate::section::Lazy)) does not rise. It marks this ceiling as held in a word of its
+//! processor, and the other managed threads check that word when their jobs are released, unless they are above the
+//! ceiling. This takes two atomic operations.
 
 use super::error::RawError;
 use crate::section::{CEILINGS_MAX, LazyCeiling};
@@ -21,15 +23,16 @@ use std::cell::Cell;
 /// Highest level of SCHED_FIFO.
 const LEVEL_MAX: usize = 99;
 
-/// What the calling thread holds. Small: a library that is loaded late shares what little memory the loader keeps for such as this.
+/// The ceilings that the calling thread holds. This is small, because the loader keeps little memory for the
+/// thread-locals of a library that is loaded late.
 struct Held {
-    /// How many of each ceiling.
+    /// The number of mutexes held with each ceiling.
     count: [Cell<u16>; LEVEL_MAX + 1],
-    /// The highest of them; 0 where there is none.
+    /// The highest ceiling held, or 0 if none is.
     top: Cell<u8>,
-    /// The words of those that are said, not risen to.
+    /// The words of the ceilings that are marked as held without a change of level.
     lazy: [Cell<Option<LazyCeiling>>; CEILINGS_MAX],
-    /// How the thread is scheduled by itself; while `top` is not 0.
+    /// The thread's own scheduling, without ceilings, while `top` is not 0.
     own: Cell<Option<Scheduling>>,
 }
 
@@ -37,7 +40,7 @@ thread_local! {
     static HELD: Held = const { Held { count: [const { Cell::new(0) }; LEVEL_MAX + 1], lazy: [const { Cell::new(None) }; CEILINGS_MAX], top: Cell::new(0), own: Cell::new(None) } };
 }
 
-/// Whether it is a level of SCHED_FIFO.
+/// Whether `level` is a level of SCHED_FIFO.
 pub(super) fn is_level(level: u8) -> bool {
     (1..=LEVEL_MAX).contains(&usize::from(level))
 }
@@ -46,15 +49,17 @@ pub(super) fn scheduling_of_caller() -> Result<Scheduling, SysError> {
     sched::scheduling(ME)
 }
 
-/// What is asked of the system once, asked for before the first ceiling.
+/// Registers the fork handler, before the first ceiling does.
 pub(super) fn warm_up() {
     fork::in_child(forget);
 }
 
-/// Before the caller takes a mutex of this ceiling.
+/// Raises the caller before it locks a mutex with this ceiling.
 ///
 /// # Errors
-/// [`RawError::AboveCeiling`] where the caller is more urgent by itself; [`RawError::Sys`] where the kernel refuses to raise it. It is as it was then.
+/// [`RawError::AboveCeiling`] if the caller's own level is higher; [`RawError::TooOften`] if it holds too many mutexes
+/// with this ceiling; [`RawError::BadKind`] if the ceiling is not a level; [`RawError::Sys`] if the kernel refuses to
+/// raise it. For a managed thread also [`RawError::Deadlock`]. After an error nothing has changed.
 pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
     warm_up();
     HELD.with(|held| {
@@ -86,7 +91,7 @@ pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
     })
 }
 
-/// After the caller gave back a mutex of this ceiling.
+/// Lowers the caller after it unlocked a mutex with this ceiling.
 pub(super) fn fall(ceiling: u8) {
     HELD.with(|held| {
         let Some(count) = held.count.get(usize::from(ceiling)) else { return };
@@ -94,14 +99,14 @@ pub(super) fn fall(ceiling: u8) {
         if count.get() == 0
             && let Some(word) = held.said(ceiling).and_then(Cell::take)
         {
-            // The kernel has no reason to refuse; who finds the word in the name of a thread that ended inherits it.
+            // The kernel has no reason to refuse. A thread that finds an ended owner in the word takes the word over.
             let _ = word.fall();
         }
         let Some(own) = held.own.get() else { return };
         if ceiling < held.top.get() || count.get() > 0 {
             return;
         }
-        // BOUND: the levels.
+        // BOUND: one round for each level.
         let top = (1..usize::from(ceiling)).rev().find(|&level| held.count[level].get() > 0).unwrap_or(0) as u8;
         held.top.set(top);
         if top == 0 {
@@ -109,7 +114,7 @@ pub(super) fn fall(ceiling: u8) {
         }
         if raises(own, ceiling) {
             let _errno = KeepErrno::now();
-            // The kernel has no reason to refuse; a thread that was put under the ordinary policy meanwhile stays there.
+            // The kernel has no reason to refuse. A thread that was put under the ordinary policy meanwhile stays there.
             let _ = set(own, top);
         }
     });
@@ -121,7 +126,7 @@ fn raises(own: Scheduling, ceiling: u8) -> bool {
 }
 
 impl Held {
-    /// Where the word of a ceiling is, if it is said.
+    /// Returns the place of the word of this ceiling, if it is marked as held.
     fn said(&self, ceiling: u8) -> Option<&Cell<Option<LazyCeiling>>> {
         self.lazy.iter().find(|place| place.get().is_some_and(|word| word.level() == ceiling))
     }
@@ -146,21 +151,21 @@ impl Held {
     }
 }
 
-/// In a child process: its thread holds nothing. What its parent's thread held is the parent's.
+/// Forgets all ceilings in a child process: they are held by the parent's thread.
 extern "C" fn forget() {
     HELD.with(|held| {
         held.count.iter().for_each(|count| count.set(0));
-        // Words of processors are those of the child, where nobody has them.
+        // The words belong to the processors of the child, where no thread holds them.
         held.lazy.iter().for_each(|word| word.set(None));
         held.top.set(0);
         if let Some(own) = held.own.take() {
-            // A thread whose children do not inherit its policy has an ordinary one here, and no level to change.
+            // A thread with the flag that resets a child's policy has the ordinary policy here, and no level to change.
             let _ = set(own, 0);
         }
     });
 }
 
-/// The level of `own`, or of the ceiling where that is higher.
+/// Sets the caller to its own level or the ceiling, whichever is higher.
 fn set(own: Scheduling, ceiling: u8) -> Result<(), SysError> {
     if own.has_level() {
         return sched::set_level(ME, own.level.max(ceiling));
@@ -168,8 +173,8 @@ fn set(own: Scheduling, ceiling: u8) -> Result<(), SysError> {
     sched::set_scheduling(ME, if ceiling == 0 { own } else { own.fifo(ceiling) })
 }
 
-/// Another level for the calling thread by itself, wherever ceilings hold it above that. Says whether it was noted here, and nothing
-/// is left to do.
+/// Sets the calling thread's own level, if ceilings held hide it. Returns whether the new level is recorded and not
+/// above the ceilings, so that nothing is left to do.
 pub fn note_own(level: u8) -> bool {
     HELD.with(|held| match held.own.get() {
         Some(own) => {
@@ -180,10 +185,10 @@ pub fn note_own(level: u8) -> bool {
     })
 }
 
-/// Policy and level of the calling thread by itself, ceilings not counted.
+/// Returns the calling thread's own policy and level, without ceilings.
 ///
 /// # Errors
-/// What the kernel says.
+/// The error of the kernel.
 pub fn own_scheduling() -> Result<(i32, u8), SysError> {
     let own = match HELD.with(|held| held.own.get()) {
         Some(own) => own,
@@ -192,11 +197,11 @@ pub fn own_scheduling() -> Result<(i32, u8), SysError> {
     Ok((own.policy(), own.level))
 }
 
-/// Another policy and level for the calling thread by itself, while ceilings hold it: it has the higher of level and ceilings.
-/// `None` while none does: then nothing was done.
+/// Sets the calling thread's own policy and level while it holds ceilings: it then runs at the higher of the level and
+/// the ceilings. Returns `None`, and does nothing, if it holds no ceiling.
 ///
 /// # Errors
-/// What the kernel says: all is as it was.
+/// The error of the kernel; then nothing has changed.
 pub fn set_own_scheduling(policy: i32, level: u8) -> Option<Result<(), SysError>> {
     HELD.with(|held| {
         let own = held.own.get()?;
@@ -205,12 +210,12 @@ pub fn set_own_scheduling(policy: i32, level: u8) -> Option<Result<(), SysError>
     })
 }
 
-/// As [`set`], where the policy may be another than the kernel has.
+/// Like [`set`], for a policy that may differ from the current one.
 fn set_policy(own: Scheduling, ceiling: u8) -> Result<(), SysError> {
     if own.has_level() {
         return sched::set_scheduling(ME, own.at(own.level.max(ceiling)));
     }
-    // Asked first: it is refused before anything changed.
+    // Asked first, so that a refusal leaves everything unchanged.
     sched::set_scheduling(ME, own)?;
     set(own, ceiling)
 }
@@ -219,9 +224,9 @@ fn set_policy(own: Scheduling, ceiling: u8) -> Result<(), SysError> {
 mod tests {
     use super::*;
 
-    /// The loader keeps some 1,600 bytes for all thread-locals of libraries that are loaded late.
+    /// The loader keeps some 1,600 bytes for the thread-locals of all libraries that are loaded late.
     #[test]
-    fn what_each_thread_has_is_small() {
+    fn the_thread_local_state_is_small() {
         assert!(size_of::<Held>() <= 384, "{}", size_of::<Held>());
     }
 }

@@ -1,22 +1,25 @@
-//! Condition variables: wait until another thread says that something changed.
+//! Condition variables: wait until another thread signals a change.
 //!
-//! One word counts the signals. A waiter reads it, gives the mutex back, and suspends while the word stays so; a signal changes the word and
-//! takes the most urgent waiter off it. Nothing here is locked meanwhile but for one look: who signals looks whether it holds the mutex the
-//! waiters would be moved to, and a waiter that leaves, with which the mutex may go, waits for the end of such a look. Those who look inherit.
+//! One word counts the signals. A waiter reads it, unlocks the mutex, and suspends while the word stays the same. A
+//! signal changes the word and takes the most urgent waiter from the kernel's queue. The only lock inside, `look`,
+//! inherits priorities. A signaller holds it while it checks whether it owns the mutex to which the waiters would move.
+//! A waiter that leaves holds it too, so that its mutex does not disappear during such a check.
 //!
-//! | mutex | signal, its holder | signal, somebody else | broadcast |
+//! | mutex | signal by the mutex's owner | signal by another thread | broadcast |
 //! |---|---|---|---|
-//! | none, protect | moves the first waiter to the mutex | wakes it | moves all (its holder) or all but the first |
-//! | inherit | the kernel gives it the mutex, or lets it wait for that (`FUTEX_CMP_REQUEUE_PI`) | the same | the same |
-//! | one of both is for several processes, or the mutex robust and does not inherit | wakes it | wakes it | wakes all |
+//! | none, protect | moves the first waiter to the mutex | wakes the first waiter | moves all waiters (by the owner), or wakes the first and moves the others |
+//! | inherit | the kernel gives the first waiter the mutex, or queues it there (`FUTEX_CMP_REQUEUE_PI`) | the same | the same for all waiters |
+//! | shared mutex or condition variable, or a robust mutex that does not inherit | wakes the first waiter | wakes the first waiter | wakes all waiters |
 //!
-//! A waiter that was moved executes when it has the mutex, and not before.
+//! A waiter that was moved executes only when it owns the mutex.
 //!
-//! The kernel refuses to give a mutex to a waiter where that would close a cycle of owners, and a thread in that wait can then be woken by nothing but
-//! its deadline: the signal would be lost. A cycle goes through what the waiter holds. So one that holds another mutex with inheritance waits to be
-//! woken, and takes the mutex itself: what is a deadlock it is told. All others the kernel serves.
+//! The kernel refuses to give a mutex to a waiter if that would close a cycle of owners, and only its deadline can then
+//! wake a thread in that wait: the signal would be lost. Such a cycle goes through a mutex that the waiter holds. So a
+//! waiter that holds another inheriting mutex waits to be woken and locks the mutex itself, and a deadlock is reported
+//! to it. The kernel serves all other waiters.
 //!
-//! A waiter that was woken or moved still says good-bye here. Who [destroys](RawCondvar::destroy) a condition variable waits for those.
+//! A waiter that was woken or moved still has to leave the condition variable. A thread that
+//! [destroys](RawCondvar::destroy) it waits for those waiters.
 
 use super::cycle;
 use super::error::{Acquired, Limit, RawError};
@@ -28,55 +31,60 @@ use lockwright_sys::sched::gettid;
 use lockwright_sys::{KeepErrno, SysError, clock, held};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-/// Threads of all processes that map it may wait.
+/// Flag: threads of all processes that map it may wait.
 const SHARED: u32 = 1;
-/// Its waiters wait for a mutex with inheritance.
+/// Flag: its waiters wait for a mutex with inheritance.
 const INHERITS: u32 = 2;
 
-/// Deadlines are by the monotonic clock, where a caller names none. Nothing here asks: it is kept for those who do.
+/// Flag: deadlines of callers that name no clock are on the monotonic clock. This module does not use it; it is kept
+/// for such callers.
 const MONOTONIC: u32 = 4;
 
-/// What a waiter adds to the count of waiters.
+/// The amount that a waiter adds to the count of waiters.
 const WAITER: u32 = 2;
-/// Set in that count: somebody waits for the last waiter to leave.
+/// Set in that count: a thread waits for the last waiter to leave.
 const DESTROYED: u32 = 1;
-/// How long that takes at most until it is looked at again.
+/// Nanoseconds after which a destroying thread looks at the count again.
 const LEAVE_NAP_NS: u64 = 10_000_000;
-/// So long nobody left: those that are counted never will. They were killed, or are threads of the process that forked this one.
+/// Nanoseconds without a leaving waiter after which the remaining ones count as gone. They were killed, or are threads
+/// of the process that forked this one.
 const LEAVE_MAX_NS: u64 = 1_000_000_000;
 
-/// Between two attempts to give, where the kernel lacks memory.
+/// Nanoseconds between two attempts to move waiters if the kernel lacks memory.
 const NO_MEMORY_NAP_NS: u64 = 100_000;
 
-/// How often a signal may find that another one came between. More would need as many signals at one instant.
+/// How often a signal may find that another signal came in between. More would need as many signals at the same
+/// instant.
 const ATTEMPTS_MAX: u32 = 1_000;
 
-/// The kernel refuses to give a mutex to a waiter, as filters of system calls make it: all wait to be woken.
+/// The kernel refuses to give a mutex to a waiter, for example because of a system call filter. Then all waiters wait
+/// to be woken.
 static GIVING_IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// A condition variable, as memory: as large as the C library's, and zeros are one for this process. Never move it while anybody uses it.
+/// A condition variable without its mutex type. It is as large as the C library's, and zeros are a private one. It must
+/// not move while anybody uses it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawCondvar {
-    /// Counts signals.
+    /// The number of signals.
     signals: AtomicU32,
-    /// Twice the number of waiters, and DESTROYED.
+    /// Twice the number of waiters, plus DESTROYED.
     waiters: AtomicU32,
-    /// The mutex that waiters are moved to. Looked at, and changed, by who has `look`.
+    /// The mutex to which waiters are moved. Read and written while holding `look`.
     mutex: AtomicPtr<RawMutex>,
     flags: AtomicU32,
-    /// Counts signals that moved somebody.
+    /// The number of signals that moved waiters.
     moves: AtomicU32,
-    /// Had by who looks at the mutex of the waiters, and by waiters that leave.
+    /// Held while a signaller looks at the waiters' mutex, and while a waiter registers or leaves.
     look: PiWord,
-    /// Waiters whose mutex is the one above.
+    /// The number of waiters whose mutex is `mutex`.
     shown: AtomicU32,
-    /// Waiters that are not moved: woken, they take their mutex themselves.
+    /// The number of waiters that are not moved: once woken, they lock their mutex themselves.
     strangers: AtomicU32,
     unused: [u32; 3],
 }
 
-/// Between giving the mutex back and taking it again.
+/// A wait in progress: the mutex is unlocked and is not locked again yet.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a waiter is counted until it rejoins"]
 pub struct Waiting {
@@ -84,33 +92,33 @@ pub struct Waiting {
     moves: u32,
     kind: u32,
     way: Way,
-    /// The caller has the mutex still: it had taken it more than once.
+    /// The caller still holds the mutex, because it had locked it more than once.
     is_kept: bool,
-    /// It is counted among those that wait for the mutex.
+    /// The caller is counted as a real-time waiter of the mutex.
     is_counted: bool,
-    /// Where it is entered as one that may come to wait for the mutex.
+    /// The caller's place in the table of threads that may wait for the mutex.
     place: Option<usize>,
 }
 
-/// How a waiter comes by its mutex.
+/// How a waiter gets its mutex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
-    /// It takes it itself.
+    /// It locks the mutex itself.
     Takes,
-    /// It may be moved to it.
+    /// A signal may move it to the mutex.
     Moved,
-    /// The kernel gives it.
+    /// The kernel gives it the mutex.
     Given,
 }
 
-/// When those that were taken off leave.
+/// When the waiters that a signal took from the queue will leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Leaving {
     /// When they execute.
     Soon,
-    /// When they have the mutex that somebody has.
+    /// When they own the mutex, which another thread holds.
     Later,
-    /// When the caller gives it back.
+    /// When the caller unlocks the mutex.
     WithTheMutex,
 }
 
@@ -119,12 +127,12 @@ enum Leaving {
 pub enum WaitEnd {
     /// By a signal, or for no reason.
     Woken,
-    /// The time has come, and no signal since the wait began.
+    /// The deadline passed without a signal since the wait began.
     TimedOut,
 }
 
 impl RawCondvar {
-    /// With nobody waiting; `shared` for threads of several processes.
+    /// Creates a condition variable without waiters. `shared` makes it usable by the threads of several processes.
     #[must_use]
     pub const fn new(shared: bool) -> Self {
         Self {
@@ -140,7 +148,8 @@ impl RawCondvar {
         }
     }
 
-    /// The same, with a clock for those of its users who name none; at first the time of day.
+    /// Returns the same condition variable with another clock for callers that name none. [`RawCondvar::new`] sets the
+    /// real-time clock.
     #[must_use]
     pub const fn with_clock(self, clock: Clock) -> Self {
         let mut flags = self.flags.into_inner();
@@ -151,46 +160,50 @@ impl RawCondvar {
         Self { flags: AtomicU32::new(flags), ..self }
     }
 
-    /// The clock it was made with.
+    /// Returns the clock for callers that name none.
     pub fn clock(&self) -> Clock {
-        // ORDERING: Relaxed: set before anybody else knows it.
+        // ORDERING: Relaxed: set before other threads use it.
         if self.flags.load(Ordering::Relaxed) & MONOTONIC == 0 { Clock::Realtime } else { Clock::Monotonic }
     }
 
     fn scope(&self) -> Scope {
-        // ORDERING: Relaxed: set before anybody else knows it.
+        // ORDERING: Relaxed: set before other threads use it.
         if self.flags.load(Ordering::Relaxed) & SHARED == 0 { Scope::Private } else { Scope::Shared }
     }
 
-    /// Whether somebody waits.
+    /// Whether a thread waits.
     pub fn is_waited_for(&self) -> bool {
-        // ORDERING: Relaxed: only looked at.
+        // ORDERING: Relaxed: a hint.
         self.waiters.load(Ordering::Relaxed) >= WAITER
     }
 
-    /// Gives `mutex`, which the caller holds, back and waits; takes it again whatever happens.
+    /// Unlocks `mutex`, which the caller holds, waits, and locks it again in any case.
     ///
     /// # Errors
-    /// Those of the mutex: then the caller does not hold it.
+    /// Those of the mutex; then the caller does not hold it.
     ///
     /// # Bound
-    /// Until a signal, or `until`; then that of the mutex.
+    /// Until a signal or `until`; then the bound of the mutex.
     pub fn wait(&self, mutex: &RawMutex, until: Option<Deadline>) -> Result<(Acquired, WaitEnd), RawError> {
-        // SAFETY: it rejoins below, and the mutex is borrowed until then.
+        // SAFETY: the caller rejoins below, and the mutex is borrowed until then.
         let mut waiting = unsafe { self.enlist(mutex, true) }?;
         let ended = self.suspend(&mut waiting, mutex, until);
         self.rejoin(waiting, mutex, ended)
     }
 
-    /// First part of a wait: the caller is counted, and gives the mutex back. `may_be_given`: the kernel may give it a mutex that inherits. Who
-    /// destroys the condition variable while it holds that mutex must not have to wait for such a one: it takes the mutex by itself. So does, whatever
-    /// is allowed, who holds another mutex that inherits.
+    /// First part of a wait: counts the caller as a waiter and unlocks the mutex.
+    ///
+    /// `may_be_given` allows the kernel to give the caller a mutex that inherits. It must be false if another thread
+    /// may destroy the condition variable while it holds that mutex, because the destroying thread would wait for a
+    /// waiter that waits for the mutex. Without it, or if the caller holds another inheriting mutex, the caller locks
+    /// the mutex itself after it is woken.
     ///
     /// # Errors
-    /// Those of the unlock: then nothing has changed.
+    /// Those of the unlock; then nothing has changed.
     ///
     /// # Safety
-    /// [`RawCondvar::rejoin`] or [`RawCondvar::withdraw`] comes after it, and the mutex stays where it is until then.
+    /// The caller calls [`RawCondvar::rejoin`] or [`RawCondvar::withdraw`] afterwards, and the mutex stays where it is
+    /// until then.
     pub unsafe fn enlist(&self, mutex: &RawMutex, may_be_given: bool) -> Result<Waiting, RawError> {
         let kind = mutex.kind();
         if kind::is_unlocked_by_owner(kind) && !mutex.is_mine() {
@@ -199,11 +212,13 @@ impl RawCondvar {
         // ORDERING: Relaxed: a hint.
         let may_be_given = may_be_given && !GIVING_IS_REFUSED.load(Ordering::Relaxed);
         let is_bindable = kind & kind::INHERIT == 0 || may_be_given && !held::holds_two();
-        // ORDERING: Relaxed: before it is shown. Who moves waiters counts that inside a look; one that can move this one looks after `bind` did.
+        // ORDERING: Relaxed: read before the mutex is shown. A signaller counts its move while it holds `look`, and one
+        // that can move this waiter takes `look` after `bind` did.
         let moves = self.moves.load(Ordering::Relaxed);
         let way = self.bind(kind, mutex, is_bindable);
         self.waiters.fetch_add(WAITER, Ordering::SeqCst);
-        // ORDERING: SeqCst, as the counts and the changes of a signal: one that sees no waiter comes before this load, which sees its change.
+        // ORDERING: SeqCst, like the counts and changes of a signal: a signal that sees no waiter comes before this
+        // load, which sees its change.
         let seen = self.signals.load(Ordering::SeqCst);
         mutex.go_away();
         match mutex.unlock() {
@@ -220,10 +235,10 @@ impl RawCondvar {
         }
     }
 
-    /// As [`RawCondvar::enlist`], for a caller whose mutex is none of these. It unlocks that mutex itself, then suspends, and locks it after
-    /// [`RawCondvar::leave_stranger`], which comes after this in any case.
+    /// Like [`RawCondvar::enlist`], for a caller whose mutex is not a [`RawMutex`]. The caller unlocks its mutex
+    /// itself, suspends, calls [`RawCondvar::leave_stranger`] in any case, and then locks its mutex.
     pub fn enlist_stranger(&self) -> Waiting {
-        // As in `bind`: nobody is moved by a look that does not know of this stranger.
+        // As in `bind`: counted under `look`, so that no signal moves waiters without having counted this stranger.
         let be_stranger = || self.strangers.fetch_add(1, Ordering::Relaxed);
         if self.scope() == Scope::Shared || self.looking(be_stranger).is_none() {
             be_stranger();
@@ -234,7 +249,8 @@ impl RawCondvar {
         Waiting { seen, moves, kind: 0, way: Way::Takes, is_kept: false, is_counted: false, place: None }
     }
 
-    /// After [`RawCondvar::enlist_stranger`]. `None` where the thread was cancelled: a signal that was perhaps for it goes on to another.
+    /// Ends a wait that began with [`RawCondvar::enlist_stranger`]. `ended` is `None` if the thread was cancelled: a
+    /// signal that was perhaps meant for it then goes on to another waiter.
     pub fn leave_stranger(&self, waiting: Waiting, ended: Option<Suspended>) -> WaitEnd {
         let is_signalled = self.is_signalled(&waiting);
         if ended.is_none() && is_signalled {
@@ -248,7 +264,7 @@ impl RawCondvar {
         }
     }
 
-    /// Shows the caller's mutex to signals, if waiters are moved to such a one, and those that wait are moved to no other.
+    /// Shows the caller's mutex to signals, if waiters can be moved to it and no present waiter uses another one.
     fn bind(&self, kind: u32, mutex: &RawMutex, is_bindable: bool) -> Way {
         let inherits = kind & kind::INHERIT != 0;
         let is_kept = kind & kind::TYPE == kind::RECURSIVE && mutex.is_taken_again();
@@ -258,7 +274,7 @@ impl RawCondvar {
             false
         };
         let bind = || {
-            // ORDERING: Relaxed, here and below: one looks at a time.
+            // ORDERING: Relaxed, here and below: only the holder of `look` uses these fields.
             let (shown, target) = (self.shown.load(Ordering::Relaxed), std::ptr::from_ref(mutex).cast_mut());
             if !is_bindable || shown > 0 && self.mutex.load(Ordering::Relaxed) != target {
                 return be_stranger();
@@ -268,11 +284,11 @@ impl RawCondvar {
                 let flags = self.flags.load(Ordering::Relaxed) & !INHERITS;
                 self.flags.store(flags | if inherits { INHERITS } else { 0 }, Ordering::Relaxed);
             }
-            // Others leave without a look, where they are refused one.
+            // An atomic change, because a waiter that the kernel refuses `look` leaves without it.
             self.shown.fetch_add(1, Ordering::Relaxed);
             true
         };
-        // Between processes nobody is bound, and `look` is for the threads of one.
+        // Nothing is bound between processes, and `look` is for the threads of one process.
         let is_bound =
             if self.scope() == Scope::Shared { bind() } else { self.looking(bind).unwrap_or_else(be_stranger) };
         match (is_bound, inherits) {
@@ -282,7 +298,7 @@ impl RawCondvar {
         }
     }
 
-    /// The caller's mutex is not shown any more: looks at it have come to an end.
+    /// Ends what `bind` began: the caller's mutex is not shown any more, and no look at it is in progress.
     fn unbind(&self, way: Way) {
         let count = if way == Way::Takes { &self.strangers } else { &self.shown };
         let unbind = || count.fetch_sub(1, Ordering::Relaxed);
@@ -291,17 +307,17 @@ impl RawCondvar {
         }
     }
 
-    /// Says good-bye: the last thing a waiter does here.
+    /// Leaves the condition variable: the last access of a waiter.
     fn leave(&self) {
         let waiters = std::ptr::from_ref(&self.waiters);
         let scope = self.scope();
-        // ORDERING: Release pairs with the Acquire in `destroy`: what a waiter did here comes before that.
+        // ORDERING: Release pairs with the Acquire in `destroy`, so that all accesses of the waiter come before it.
         if self.waiters.fetch_sub(WAITER, Ordering::Release) == WAITER | DESTROYED {
             futex::wake(scope, waiters, i32::MAX);
         }
     }
 
-    /// Second part: suspends.
+    /// Second part of a wait: suspends the caller.
     pub fn suspend(&self, waiting: &mut Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspended {
         let _errno = KeepErrno::now();
         let arguments = self.expect(waiting, mutex, until.map(|until| until.clock));
@@ -310,8 +326,9 @@ impl RawCondvar {
         ended
     }
 
-    /// The call by which [`RawCondvar::suspend`] suspends, for those who make it themselves, from a point where the thread may be cancelled.
-    /// Condition variable and mutex stay where they are meanwhile. [`RawCondvar::resumed`] or [`RawCondvar::withdraw`] comes after it.
+    /// Returns the system call that [`RawCondvar::suspend`] makes, for callers that make it themselves from a
+    /// cancellation point. The condition variable and the mutex stay where they are meanwhile. The caller calls
+    /// [`RawCondvar::resumed`] or [`RawCondvar::withdraw`] afterwards.
     pub fn suspension(&self, waiting: &mut Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspension {
         Suspension {
             arguments: self.expect(waiting, mutex, until.map(|until| until.clock)).in_order(),
@@ -335,7 +352,7 @@ impl RawCondvar {
         Arguments::wait(scope, &self.signals, waiting.seen, clock)
     }
 
-    /// After a [`Suspension`].
+    /// Ends what [`RawCondvar::suspension`] began.
     pub fn resumed(&self, waiting: &mut Waiting, mutex: &RawMutex) {
         if waiting.place.is_some() {
             cycle::forget_place(waiting.place.take());
@@ -347,22 +364,24 @@ impl RawCondvar {
         }
     }
 
-    /// Whether it ended for no reason: no signal came since the wait began, and the deadline did not. Who likes waits again.
+    /// Whether the wait was interrupted: no signal came since it began, and the deadline has not passed. The caller may
+    /// wait again.
     pub fn is_disturbed(&self, waiting: &Waiting, Suspended(ended): Suspended) -> bool {
         ended == Ended::Interrupted && !self.is_signalled(waiting)
     }
 
     fn is_signalled(&self, waiting: &Waiting) -> bool {
-        // ORDERING: Relaxed: of a time-out it is known already that no order is meant.
+        // ORDERING: Relaxed: a wait that timed out is not ordered after a signal.
         self.signals.load(Ordering::Relaxed) != waiting.seen
     }
 
-    /// Whether waiters are moved to such a mutex. Across processes a signal does not know where that is.
+    /// Whether waiters are moved to a mutex of this kind. Not across processes, where a signaller does not know the
+    /// mutex's address.
     fn moves(&self, kind: u32) -> bool {
         self.scope() == Scope::Private && RawMutex::scope(kind) == Scope::Private
     }
 
-    /// Last part: takes the mutex again.
+    /// Last part of a wait: locks the mutex again.
     ///
     /// # Errors
     /// Those of the lock.
@@ -373,10 +392,11 @@ impl RawCondvar {
         Suspended(ended): Suspended,
     ) -> Result<(Acquired, WaitEnd), RawError> {
         let _errno = KeepErrno::now();
-        // A signal that came meanwhile was perhaps for this one: it must not get lost.
+        // A signal that came meanwhile was perhaps meant for this waiter, and must not get lost.
         let is_signalled = self.is_signalled(&waiting);
-        // Where nobody was moved since, it was woken off here, and what was handed to a waiter of the mutex is not its.
-        // ORDERING: Relaxed: the kernel orders a move and what wakes who was moved.
+        // If no signal moved a waiter since the wait began, the caller was woken from the condition variable, and a
+        // mutex that was handed to a waiter is not its own.
+        // ORDERING: Relaxed: the kernel orders a move before it wakes the moved waiter.
         let may_be_moved = self.moves.load(Ordering::Relaxed) != waiting.moves;
         self.unbind(waiting.way);
         self.leave();
@@ -391,13 +411,13 @@ impl RawCondvar {
         let acquired = acquired?;
         match ended {
             Ended::TimedOut if !is_signalled => Ok((acquired, WaitEnd::TimedOut)),
-            // It is as if it had been woken for no reason; the next time it does without.
+            // This counts as a wake-up without reason; the next wait does without the kernel's help.
             Ended::Refused(libc::EPERM | libc::ENOSYS) if waiting.way == Way::Given => {
                 GIVING_IS_REFUSED.store(true, Ordering::Relaxed);
                 Ok((acquired, WaitEnd::Woken))
             }
             Ended::Refused(errno) if !matches!(errno, libc::EDEADLK) => {
-                // The mutex is the caller's all the same; what is told is why it did not wait.
+                // The caller holds the mutex, and the error explains why it did not wait.
                 let _ = mutex.unlock();
                 Err(RawError::Sys(SysError { call: "futex wait", errno }))
             }
@@ -405,7 +425,8 @@ impl RawCondvar {
         }
     }
 
-    /// Last part where the thread was cancelled meanwhile: as [`RawCondvar::rejoin`]. A signal that was perhaps for this one goes on to another.
+    /// Last part of a wait for a thread that was cancelled meanwhile: like [`RawCondvar::rejoin`]. A signal that was
+    /// perhaps meant for the caller goes on to another waiter.
     ///
     /// # Errors
     /// Those of the lock.
@@ -417,12 +438,13 @@ impl RawCondvar {
         self.rejoin(waiting, mutex, Suspended::GIVEN_UP).map(|(acquired, _)| acquired)
     }
 
-    /// Ends its use: waits for those who were taken off it to leave, so that its memory may become something else. Of a shared one, who was taken
-    /// off and has not left for 1 s counts as killed.
+    /// Ends the use of the condition variable: waits until the waiters that signals took from the queue have left, so
+    /// that its memory can be reused. In a shared one, such waiters count as killed if none has left for 1 s.
     ///
     /// # Bound
-    /// That of a few instructions of each waiter that was woken, and of their getting to execute; 1 s since the last one left. Of waiters that were
-    /// moved to a mutex with inheritance that another thread has: until that gives it back.
+    /// A few instructions of each waiter that was woken, plus the time until it executes; at most 1 s after the last
+    /// one left. For waiters that were moved to an inheriting mutex that another thread holds: until that thread
+    /// unlocks it.
     pub fn destroy(&self) -> Destroyed {
         let _errno = KeepErrno::now();
         let scope = self.scope();
@@ -454,18 +476,19 @@ impl RawCondvar {
         Destroyed::Done
     }
 
-    /// Wakes those that were moved to the mutex, who say good-bye before they wait for it again. Those that wait with inheritance are not woken.
+    /// Wakes the waiters that were moved to the mutex, so that they leave before they wait for it again. Waiters of an
+    /// inheriting mutex are not woken.
     fn wake_moved(&self) -> Leaving {
         // As in `try_to_move`.
         if self.scope() == Scope::Shared {
             return Leaving::Soon;
         }
         let look = || {
-            // ORDERING: Relaxed: one looks at a time.
+            // ORDERING: Relaxed: only the holder of `look` uses these fields.
             if self.shown.load(Ordering::Relaxed) == 0 {
                 return Leaving::Soon;
             }
-            // SAFETY: it is shown, so who waits for it has not come to its end: see `unbind`.
+            // SAFETY: the mutex is shown, so a waiter for it has not left and the mutex exists: see `unbind`.
             let mutex = unsafe { &*self.mutex.load(Ordering::Relaxed) };
             if self.flags.load(Ordering::Relaxed) & INHERITS == 0 {
                 futex::wake(self.scope(), mutex.word(), i32::MAX);
@@ -477,29 +500,30 @@ impl RawCondvar {
                 (false, false) => Leaving::Soon,
             }
         };
-        // Refused a look, it comes again.
+        // If the kernel refuses the look, the next round tries again.
         self.looking(look).unwrap_or(Leaving::Soon)
     }
 
-    /// Takes the most urgent waiter off.
+    /// Takes the most urgent waiter from the queue, and wakes it or moves it to the mutex.
     ///
     /// # Bound
-    /// One system call where somebody waits, none otherwise; one more for each signal at the same instant.
+    /// One system call if a thread waits, none otherwise; one more for each signal at the same instant.
     pub fn signal(&self) {
         self.take_off(false);
     }
 
-    /// Takes all waiters off.
+    /// Takes all waiters from the queue, and wakes them or moves them to the mutex.
     ///
     /// # Bound
-    /// That of [`RawCondvar::signal`]; the kernel's own work grows with the waiters.
+    /// That of [`RawCondvar::signal`]; the kernel's own work grows with the number of waiters.
     pub fn broadcast(&self) {
         self.take_off(true);
     }
 
-    /// Does `look` while no other looks. `None` where the kernel refuses that: it lacks memory, or the heir of one who ended does not execute.
+    /// Calls `look` while no other thread looks. Returns `None` if the kernel refuses that: it lacks memory, or the
+    /// heir of an ended thread does not execute.
     ///
-    /// BOUND: the looks of others, some instructions each, at the caller's priority.
+    /// BOUND: the looks of other threads, a few instructions each, at the caller's priority.
     fn looking<T>(&self, look: impl FnOnce() -> T) -> Option<T> {
         let me = gettid();
         self.look.lock_or_inherit(me).ok()?;
@@ -531,7 +555,8 @@ impl RawCondvar {
         self.take_off_seen(all, inherits, is_mixed);
     }
 
-    /// By what was seen of the waiters: others may have come since, and stand before those who are meant.
+    /// Takes waiters from the queue, given what the caller saw of them. Others may have come since and stand before
+    /// those that were seen.
     fn take_off_seen(&self, all: bool, inherits: bool, is_mixed: bool) {
         let is_taken = match (inherits, is_mixed) {
             (true, true) => false,
@@ -543,16 +568,17 @@ impl RawCondvar {
         }
     }
 
-    /// Where some wait for the kernel to give them the mutex, and others to be woken, in any order: each of the two calls ends at the first
-    /// whom it is not for.
+    /// Takes waiters from a queue in which some wait for the kernel to give them the mutex and others to be woken, in
+    /// any order. Each of the two system calls stops at the first waiter of the other sort.
     fn take_off_mixed(&self, all: bool) {
         let mut idle = 0;
         // ORDERING: Relaxed: a bound.
         let rounds = (self.waiters.load(Ordering::Relaxed) / WAITER).saturating_add(ATTEMPTS_MAX);
-        // BOUND: as many rounds as waiters, and ATTEMPTS_MAX for those who come meanwhile; three in a row without anybody woken are the end.
+        // BOUND: one round for each waiter, and ATTEMPTS_MAX for those that come meanwhile. Three rounds in a row
+        // without a woken waiter end it.
         for _ in 0..rounds {
             let woken = match self.wake(1) {
-                // The kernel has nobody here any more.
+                // The kernel's queue is empty.
                 Ok(0) => return,
                 Ok(_) if !all || self.wake(i32::MAX).is_ok() => return,
                 woken => woken.is_ok(),
@@ -567,23 +593,25 @@ impl RawCondvar {
         }
     }
 
-    /// Wakes so many. Refused where it meets one to whom the kernel is to give the mutex; those before are woken then, too.
+    /// Wakes up to `count` waiters. The call fails at a waiter to which the kernel is to give the mutex; those before
+    /// it are woken all the same.
     fn wake(&self, count: i32) -> Result<usize, i32> {
         futex::try_wake(self.scope(), &raw const self.signals, count)
     }
 
-    /// The kernel gives the mutex to the first waiter, or lets it wait for that. Says whether it could. It knows by itself which mutex each waiter waits for, and
-    /// refuses another: an address that is out of date does no harm.
+    /// Lets the kernel give the mutex to the first waiter or queue it there; with `all`, the others are queued as well.
+    /// Returns whether the kernel did. It knows the mutex of each waiter and refuses another, so an outdated address
+    /// does no harm.
     fn give(&self, all: bool) -> bool {
         // BOUND: ATTEMPTS_MAX rounds.
         for _ in 0..ATTEMPTS_MAX {
-            // ORDERING: Relaxed: only compared with, and an address.
+            // ORDERING: Relaxed: a value to compare with, and an address.
             let now = self.signals.load(Ordering::Relaxed);
             let word = RawMutex::word_of(self.mutex.load(Ordering::Relaxed));
             match futex::cmp_requeue_pi(self.scope(), &self.signals, now, if all { i32::MAX } else { 0 }, word) {
                 Ok(_) => return true,
                 Err(libc::EAGAIN) => {}
-                // Memory comes back; nothing else would wake who waits there.
+                // Wait for memory: no other call would wake these waiters.
                 Err(libc::ENOMEM) => {
                     let _ = clock::sleep_until(clock::now_ns() + NO_MEMORY_NAP_NS);
                 }
@@ -593,21 +621,23 @@ impl RawCondvar {
         false
     }
 
-    /// Moves the first waiter to its mutex, if the caller holds that, or all. Says whether it did.
+    /// Moves the first waiter to its mutex if the caller owns that mutex. With `all`, moves all waiters, and wakes the
+    /// first one unless the caller owns the mutex. Returns whether it did.
     fn try_to_move(&self, all: bool) -> bool {
-        // Nobody is; and `look` is for the threads of one process.
+        // Nothing is bound in a shared one, and `look` is for the threads of one process.
         if self.scope() == Scope::Shared {
             return false;
         }
         // BOUND: ATTEMPTS_MAX rounds.
         for _ in 0..ATTEMPTS_MAX {
             let moved = self.looking(|| {
-                // ORDERING: Relaxed, here and below: one looks at a time. The kernel would move all of them: those that wait for another mutex, too.
+                // ORDERING: Relaxed, here and below: only the holder of `look` uses these fields. The kernel would also
+                // move waiters of another mutex, so a mixed queue is not moved.
                 let inherits = self.flags.load(Ordering::Relaxed) & INHERITS != 0;
                 if self.shown.load(Ordering::Relaxed) == 0 || self.strangers.load(Ordering::Relaxed) > 0 || inherits {
                     return Some(false);
                 }
-                // SAFETY: it is shown, so who waits for it has not come to its end: see `unbind`.
+                // SAFETY: the mutex is shown, so a waiter for it has not left and the mutex exists: see `unbind`.
                 let mutex = unsafe { &*self.mutex.load(Ordering::Relaxed) };
                 let is_mine = mutex.is_mine();
                 if is_mine {
@@ -615,18 +645,18 @@ impl RawCondvar {
                 } else if !all {
                     return Some(false);
                 }
-                // Who is woken takes the mutex as one behind whom others wait.
+                // The woken waiter announces waiters when it locks the mutex, because it has waited.
                 let (wake, count) = (i32::from(!is_mine), if all { i32::MAX } else { 1 });
                 self.moves.fetch_add(1, Ordering::Relaxed);
                 let now = self.signals.load(Ordering::Relaxed);
-                // Inside the look: the mutex is that of all who are shown until it is over.
+                // Inside the look, because the mutex stays that of all shown waiters only until the look ends.
                 let moved = futex::requeue(self.scope(), &self.signals, now, wake, count, mutex.word());
                 if !is_mine && mutex.kind() & kind::CHECKED != 0 {
                     cycle::look_after_move(mutex);
                 }
                 moved.map(|_| true)
             });
-            // Refused a look, nobody is moved.
+            // If the kernel refuses the look, nobody is moved.
             if let Some(moved) = moved.unwrap_or(Some(false)) {
                 return moved;
             }
@@ -640,20 +670,21 @@ impl RawCondvar {
 pub struct Suspended(Ended);
 
 impl Suspended {
-    /// Nobody knows how: the wait was given up. Perhaps it was woken, and handed the mutex.
+    /// The wait was given up, and its end is unknown. The thread was perhaps woken or handed the mutex.
     pub const GIVEN_UP: Self = Self(Ended::Woken);
 
-    /// By what the kernel answered to a [`Suspension`]: 0 or more, or an error's number, negative.
+    /// Converts the kernel's answer to a [`Suspension`]: 0 or more, or a negative error number.
     #[must_use]
     pub fn answered(answer: i64) -> Self {
         Self(Ended::of(answer))
     }
 }
 
-/// A system call (`futex`) that suspends.
+/// The system call (`futex`) that suspends a waiter.
 #[derive(Clone, Copy, Debug)]
 pub struct Suspension {
-    /// In their order. The fourth, a `timespec`'s address, is 0: it is that of `time`, where there is one.
+    /// The arguments in order. The fourth, the address of a `timespec`, is 0: the caller replaces it by the address of
+    /// `time`, if there is one.
     pub arguments: [libc::c_long; 6],
     /// The deadline.
     pub time: Option<libc::timespec>,
@@ -662,15 +693,15 @@ pub struct Suspension {
 /// How [`RawCondvar::destroy`] ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Destroyed {
-    /// Nobody uses it.
+    /// Nobody uses the condition variable any more.
     Done,
-    /// Somebody waits there, or was moved to a mutex with inheritance that the caller has; or has not left for 1 s (a child process finds the waiters
-    /// of its parent so). Nothing has changed.
+    /// A thread waits, or was moved to an inheriting mutex that the caller holds, or has not left for 1 s, as the
+    /// waiters of the parent appear in a child process. Nothing has changed.
     InUse,
 }
 
 impl RawMutex {
-    /// Takes a mutex the kernel may have given to the caller already.
+    /// Locks a mutex that the kernel may already have given to the caller.
     fn lock_moved(&self) -> Result<Acquired, RawError> {
         if self.is_mine() { self.settle_moved() } else { self.lock(Limit::Never) }
     }

@@ -1,18 +1,22 @@
-//! Who waits for what, so that a thread finds out before it waits for itself.
+//! Deadlock detection: a table of the waiting threads, in which a thread finds out before it waits whether it would
+//! wait for itself.
 //!
-//! A table of the threads of this process that wait for a mutex that is checked. A thread enters itself, follows the owners (its
-//! mutex's owner, what that one waits for, and so on), and if it comes back to itself takes its entry out and says the cycle. All under a
-//! guard, so that of two threads that would close a cycle together the second one sees it.
+//! The table holds the threads of this process that wait for a checked mutex. A thread enters itself and follows the
+//! owners: the owner of its mutex, the owner of the mutex for which that thread waits, and so on. If it comes back to
+//! itself, it reports the cycle and does not wait. All this happens under a guard, so that of two threads that would
+//! close a cycle together the second one sees it.
 //!
-//! A thread that waits for a condition enters itself, too, for a signal may move it to its mutex without its executing:
+//! A thread that waits for a condition also enters itself, because a signal may move it to its mutex without executing
+//! it:
 //!
-//! | at the condition variable | it waits for |
+//! | at the condition variable | the thread waits for |
 //! |---|---|
-//! | no signal since it began | a signal |
-//! | signals, and the kernel has nobody there any more | its mutex: it was moved, or is on its way there |
-//! | signals, and somebody is there still | one of both, nobody knows which |
+//! | no signal since its wait began | a signal |
+//! | signals, and no thread left in the kernel's queue | its mutex: it was moved, or is on its way there |
+//! | signals, and a thread still in the kernel's queue | either of the two; the table cannot tell |
 //!
-//! Where only the last kind closes a cycle, those at the mutex are woken: who had been moved there asks for it then, and finds the cycle by itself.
+//! If the cycle depends on the last case, the waiters of the mutex are woken: a waiter that had been moved there then
+//! requests the mutex itself and finds the cycle.
 
 use super::kind;
 use super::raw::RawMutex;
@@ -25,35 +29,35 @@ use lockwright_sys::{clock, fork};
 use std::fmt;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
-/// Most threads that wait at once and are looked at. Those beyond wait without a look.
+/// The most waiting threads that the table holds. Further threads wait without deadlock detection.
 const WAITING_MAX: usize = 4096;
-/// Longest chain of owners that is followed; a longer one counts as none.
+/// The longest chain of owners that is followed. A longer chain counts as no cycle.
 pub const CHAIN_MAX: usize = 64;
-/// How far from its place an entry may be.
+/// How many places are tried for an entry.
 const PROBES: usize = 16;
-/// Between two attempts to get at the table, where the kernel refuses.
+/// Nanoseconds between two attempts to lock the table if the kernel refuses.
 const NAP_NS: u64 = 100_000;
 
-/// A thread on a cycle, and the mutex it waits for, which the next one has.
+/// A thread on a cycle and the mutex for which it waits. The next thread on the cycle owns that mutex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// The thread's id, as the kernel has it.
+    /// The kernel's id of the thread.
     pub thread: u32,
     /// The mutex's address.
     pub mutex: usize,
 }
 
-/// Threads that wait for each other; the last one for the first.
+/// Threads that wait for each other, the last one for the first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cycle(Vec<Link>);
 
 impl Cycle {
-    /// Of one who waits for itself.
+    /// The cycle of a thread that waits for itself.
     pub(super) fn of_one(me: Tid, mutex: &RawMutex) -> Box<Self> {
         Box::new(Self(vec![Link { thread: me.0, mutex: std::ptr::from_ref(mutex).addr() }]))
     }
 
-    /// Who waits for what, from the caller on.
+    /// Returns each thread and the mutex for which it waits, starting with the caller.
     #[must_use]
     pub fn links(&self) -> &[Link] {
         &self.0
@@ -67,7 +71,7 @@ impl fmt::Display for Cycle {
             let comma = if index == 0 { "" } else { ", " };
             write!(
                 f,
-                "{comma}thread {} waits for the mutex at {:#x}, which thread {next} has",
+                "{comma}thread {} waits for the mutex at {:#x}, which thread {next} holds",
                 link.thread, link.mutex
             )?;
         }
@@ -75,21 +79,21 @@ impl fmt::Display for Cycle {
     }
 }
 
-/// What becomes of a thread that would wait for itself.
+/// The treatment of a thread that would wait for itself.
 #[derive(Clone, Copy, Debug)]
 pub enum OnCycle {
-    /// It is refused, and gets the cycle. The default.
+    /// The lock fails and returns the cycle. The default.
     Refuse,
-    /// It is refused, and nothing is allocated for the cycle.
+    /// The lock fails, and nothing is allocated for the cycle.
     RefuseOnly,
-    /// This is told the cycle, and the thread waits.
+    /// The function is called with the cycle, and then the thread waits.
     Tell(fn(&[Link])),
 }
 
 static TELL: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 static ON_CYCLE: AtomicU8 = AtomicU8::new(0);
 
-/// For all mutexes of this process that are looked at, from now on.
+/// Sets the treatment for all checked mutexes of this process, from now on.
 pub fn on_cycle(what: OnCycle) {
     if let OnCycle::Tell(tell) = what {
         TELL.store(tell as *mut (), Ordering::Relaxed);
@@ -111,25 +115,27 @@ fn chosen() -> OnCycle {
         0 => OnCycle::Refuse,
         1 => OnCycle::RefuseOnly,
         // ORDERING: Relaxed: ordered by the load above.
-        // SAFETY: 2 is written after a function of this type.
+        // SAFETY: 2 is stored only after a function of this type.
         _ => OnCycle::Tell(unsafe { std::mem::transmute::<*mut (), fn(&[Link])>(TELL.load(Ordering::Relaxed)) }),
     }
 }
 
-/// A thread that waits.
+/// The entry of a waiting thread.
 ///
 /// `thread` is the word of a robust lock as the kernel sees it, and `node` is in the thread's list of robust locks. So
-/// the kernel marks the entry of a thread that ends while it waits, by a raw system call for example, and nothing is
-/// read through it any more.
+/// the kernel marks the entry of a thread that ends while it waits, for example by a raw system call, and its pointers
+/// are not read any more.
 #[repr(C)]
 struct Entry {
-    /// The thread's id, or 0 if the entry is free; with [`DIED`] if the thread ended.
+    /// The thread's id, or 0 if the entry is free. [`DIED`] is set if the thread ended.
     thread: AtomicU32,
     /// See `signals`.
     seen: u32,
-    /// While the entry stands, its thread is inside `lock` or waits for a condition, and the mutex is there.
+    /// The mutex for which the thread waits. It exists while the entry stands, because the thread is then inside `lock`
+    /// or waits for a condition.
     mutex: *const RawMutex,
-    /// The signals of the condition variable where it waits, which is there as long, and their count when that began; else null.
+    /// The signal count of the condition variable at which the thread waits, which also exists while the entry stands;
+    /// otherwise null. `seen` is its value when the wait began.
     signals: *const AtomicU32,
     node: Node,
     /// The wait ends by itself, at its deadline.
@@ -138,7 +144,7 @@ struct Entry {
 
 const _: () = assert!(Node::fits(std::mem::offset_of!(Entry, thread), std::mem::offset_of!(Entry, node)));
 
-/// What a thread waits for: see [`Entry`].
+/// The fields of an [`Entry`] that describe its wait.
 struct Wait {
     mutex: *const RawMutex,
     signals: *const AtomicU32,
@@ -153,7 +159,7 @@ impl Wait {
     }
 }
 
-/// Whether a thread waits for its mutex, or will without waiting for anything else.
+/// Whether a thread waits for its mutex, or will do so without waiting for anything else first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Waits {
     No,
@@ -169,12 +175,12 @@ impl Entry {
         seen: 0,
         mutex: std::ptr::null(),
         signals: std::ptr::null(),
-        // SAFETY: the table is a static, and only the thread of an entry passes its node on.
+        // SAFETY: the table is a static, and only the thread of an entry inserts and removes its node.
         node: unsafe { Node::new() },
         is_timed: false,
     };
 
-    /// Whether no thread that lives has it.
+    /// Whether the entry belongs to no living thread.
     fn is_free(&self) -> bool {
         // ORDERING: Relaxed, here and below: changed under the guard, or by the kernel for a thread that ended.
         let thread = self.thread.load(Ordering::Relaxed);
@@ -185,15 +191,17 @@ impl Entry {
         self.thread.load(Ordering::Relaxed) == thread
     }
 
-    /// For who has the guard.
+    /// Whether the thread waits for its mutex. The caller holds the guard.
     fn waits(&self) -> Waits {
         let surely = if self.is_timed { Waits::Until } else { Waits::Surely };
         if self.signals.is_null() {
             return surely;
         }
-        // SAFETY: the entry stands, and the guard is held: see `Entry`.
+        // SAFETY: the entry stands and the guard is held, so the thread has not left the condition variable: see
+        // `Entry`.
         let signals = unsafe { &*self.signals };
-        // ORDERING: Relaxed: who moved it had the caller's mutex, or comes after the look.
+        // ORDERING: Relaxed: the thread that moved the waiter held the caller's mutex before, or checks the cycle after
+        // this look.
         if signals.load(Ordering::Relaxed) == self.seen {
             Waits::No
         } else if futex::has_waiters(Scope::Private, signals) {
@@ -213,7 +221,7 @@ static TABLE: Guarded<Table> = Guarded::new(Table([const { Entry::NONE }; WAITIN
 
 impl Table {
     fn places(thread: u32) -> impl Iterator<Item = usize> {
-        // Ids of threads that wait together are often consecutive: they have places of their own.
+        // Threads that wait together often have consecutive ids, and these get different places.
         (0..PROBES).map(move |probe| (thread as usize + probe * probe) % WAITING_MAX)
     }
 
@@ -221,7 +229,7 @@ impl Table {
         Self::places(thread).find(|&place| self.0[place].is_of(thread))
     }
 
-    /// Enters the calling thread. Returns the place, if there was one.
+    /// Enters the calling thread. Returns its place, or `None` if all its places are used.
     fn enter(&mut self, me: Tid, wait: Wait) -> Option<usize> {
         let place = Self::places(me.0).find(|&place| self.0[place].is_free())?;
         let entry = &mut self.0[place];
@@ -234,10 +242,10 @@ impl Table {
         Some(place)
     }
 
-    /// Takes the calling thread's entry out.
+    /// Removes the calling thread's entry.
     fn leave(&mut self, me: Tid, place: usize) {
         let entry = &mut self.0[place];
-        // In a child process the place may be free, or another thread's.
+        // In a child process the place may be free, or belong to another thread.
         if !entry.is_of(me.0) {
             return;
         }
@@ -254,7 +262,7 @@ impl Table {
         self.follow(me, mutex, |_, _| {})
     }
 
-    /// The cycle it would close. Nothing is allocated here.
+    /// Returns the links of the cycle that `me` would close, and their number. Allocates nothing.
     #[cold]
     fn cycle(&self, me: u32, mutex: &RawMutex) -> ([Link; CHAIN_MAX], usize) {
         let (mut links, mut length) = ([Link { thread: 0, mutex: 0 }; CHAIN_MAX], 0);
@@ -265,7 +273,7 @@ impl Table {
         (links, length)
     }
 
-    /// Wakes those that were perhaps moved to the mutexes they wait for.
+    /// Wakes the threads that may have been moved to the mutexes for which they wait.
     #[cold]
     fn rouse(&self, me: u32, mutex: &RawMutex) {
         self.follow(me, mutex, |_, moved| {
@@ -275,7 +283,8 @@ impl Table {
         });
     }
 
-    /// Says of each link what it is, and the mutex to which a thread may have been moved.
+    /// Follows the chain of owners from `mutex`. Calls `note` with each link, and with the mutex to which its owner may
+    /// have been moved. Returns how surely the chain leads back to `me`.
     fn follow(&self, me: u32, mutex: &RawMutex, mut note: impl FnMut(Link, Option<&RawMutex>)) -> Waits {
         let mut link = Link { thread: me, mutex: std::ptr::from_ref(mutex).addr() };
         let (mut owner, mut closes, mut moved) = (mutex.owner(), Waits::Surely, None);
@@ -286,10 +295,11 @@ impl Table {
             }
             let Some(place) = self.find(owner).filter(|_| owner != 0) else { return Waits::No };
             let entry = &self.0[place];
-            // SAFETY: the entry stands, and the guard is held: see `Entry`.
+            // SAFETY: the entry stands and the guard is held, so the mutex exists: see `Entry`.
             let waits_for = unsafe { &*entry.mutex };
             let next = waits_for.owner();
-            // It was given what it waits for, and has yet to take its entry out. Or threads unlock this mutex for each other.
+            // Either the thread already owns the mutex and has yet to remove its entry, or threads unlock this mutex
+            // for each other.
             if next == owner || waits_for.is_unlocked_by_others() {
                 return Waits::No;
             }
@@ -305,17 +315,17 @@ impl Table {
     }
 }
 
-/// Wakes those at a mutex. Not where it inherits: the kernel keeps them.
+/// Wakes all waiters of a mutex, except one that inherits: its waiters stay in the kernel.
 fn rouse(mutex: &RawMutex) {
     if mutex.kind() & kind::INHERIT == 0 {
         futex::wake(RawMutex::scope(mutex.kind()), mutex.word(), i32::MAX);
     }
 }
 
-/// An entry, taken out when dropped.
+/// An entry in the table; dropping it removes the entry.
 pub(super) struct Published(Option<usize>);
 
-/// What is asked of the system once, asked for before the first wait.
+/// Registers the fork handler, before the first wait does.
 pub(super) fn warm_up() {
     fork::in_child(forget);
 }
@@ -323,12 +333,13 @@ pub(super) fn warm_up() {
 /// Enters the calling thread, which is about to wait for `mutex`.
 ///
 /// # Errors
-/// It would close a cycle, and does not wait for that: the cycle, where that is wanted.
+/// The wait would close a cycle, and the thread must not wait. Contains the cycle, unless [`OnCycle::RefuseOnly`] is
+/// set.
 pub(super) fn publish(me: Tid, mutex: &RawMutex, is_timed: bool) -> Result<Published, Option<Box<Cycle>>> {
     warm_up();
-    // Without the table it waits unseen.
+    // Without the table the thread waits unseen.
     let Some(mut table) = TABLE.lock_or_inherit() else { return Ok(Published(None)) };
-    // A thread that waits for itself is told so in any case.
+    // A thread that waits for itself gets the error in any case.
     let is_no_cycle = mutex.is_unlocked_by_others() || is_timed && mutex.owner() != me.0;
     let closes = if is_no_cycle { Waits::No } else { table.closes_cycle(me.0, mutex) };
     if closes == Waits::Surely {
@@ -342,26 +353,27 @@ pub(super) fn publish(me: Tid, mutex: &RawMutex, is_timed: bool) -> Result<Publi
     Ok(published)
 }
 
-/// Enters the calling thread, which is about to wait for a signal that may move it to `mutex`. [`forget_place`] comes after it.
+/// Enters the calling thread, which is about to wait for a signal that may move it to `mutex`. The caller passes the
+/// result to [`forget_place`] afterwards.
 pub(super) fn publish_waiting(me: Tid, mutex: &RawMutex, signals: &AtomicU32, seen: u32) -> Option<usize> {
     warm_up();
     TABLE.lock_or_inherit()?.enter(me, Wait { signals, seen, ..Wait::of(mutex) })
 }
 
-/// Whether the cycle that the calling thread, which is entered, closes by waiting for `mutex` passes by itself: another
-/// thread on it waits until a deadline.
+/// Whether the cycle that the calling thread closes by waiting for `mutex` ends by itself, because another thread on it
+/// waits until a deadline. The calling thread is entered.
 #[cold]
 pub(super) fn passes(me: Tid, mutex: &RawMutex) -> bool {
     TABLE.lock_or_inherit().is_some_and(|table| table.closes_cycle(me.0, mutex) == Waits::Until)
 }
 
-/// Takes that entry out.
+/// Removes the entry of [`publish_waiting`].
 pub(super) fn forget_place(place: Option<usize>) {
     drop(Published(place));
 }
 
-/// Waiters of a condition variable were moved to `mutex` by one who does not have it. Where its owner waits itself, perhaps for one of them, they
-/// are woken, to look whether it does.
+/// Called after a thread moved the waiters of a condition variable to `mutex`, which it does not own. If the owner of
+/// `mutex` waits itself, perhaps for one of them, they are woken to check for a cycle.
 pub(super) fn look_after_move(mutex: &RawMutex) {
     let owner = mutex.owner();
     if let Some(table) = TABLE.lock_or_inherit()
@@ -394,25 +406,26 @@ fn close_cycle(me: Tid, mutex: &RawMutex, mut table: Guard<'_, Table>) -> Result
 impl Drop for Published {
     fn drop(&mut self) {
         if let Some(place) = self.0 {
-            // BOUND: until the kernel, which refuses for want of memory only, has some; the naps leave the processor to less urgent threads. An
-            // entry must not outlast the wait: it names a mutex that may go.
+            // BOUND: until the kernel, which refuses only if it lacks memory, has some; the naps leave the processor to
+            // less urgent threads. An entry must not outlast the wait, because the mutex that it points to may then
+            // disappear.
             loop {
                 if let Some(mut table) = TABLE.lock_or_inherit() {
                     table.leave(gettid(), place);
                     break;
                 }
-                // A refused nap is an attempt sooner.
+                // A refused nap only makes the next attempt earlier.
                 let _ = clock::sleep_until(clock::now_ns() + NAP_NS);
             }
         }
     }
 }
 
-/// In a child process nobody waits, and the guard is nobody's.
+/// Resets the table in a child process: no thread waits there, and nobody holds the guard.
 extern "C" fn forget() {
-    // SAFETY: the child has one thread, and it is in no function that looks at the table.
+    // SAFETY: the child has one thread, and that thread is in no function that uses the table.
     unsafe { TABLE.reset() };
-    // Not 0: the child's thread may have its node in its list still.
+    // Not 0: the node may still be in the list of the child's thread.
     TABLE
         .lock()
         .0

@@ -1,48 +1,48 @@
-//! How long to try for a mutex, how it comes, and why it does not.
+//! How long a lock waits, how it succeeds, and why it fails.
 
 use super::cycle::Cycle;
 use lockwright_sys::SysError;
 use lockwright_sys::futex::Deadline;
 
-/// How long to try.
+/// How long a lock waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
-    /// Until the mutex comes.
+    /// Until the mutex is locked.
     Never,
-    /// Until then.
+    /// Until the deadline.
     At(Deadline),
     /// Not at all.
     Now,
 }
 
-/// How a mutex came.
+/// The state in which a mutex was locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Acquired {
-    /// As it should.
+    /// The previous owner unlocked the mutex.
     Clean,
-    /// The owner before ended while it held the mutex: what it protects may be half done.
+    /// The previous owner ended while it held the mutex, so the protected value may be inconsistent.
     OwnerDied,
 }
 
-/// Why a mutex did not come, or could not be given back.
+/// Why a mutex could not be locked or unlocked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RawError {
-    /// Somebody has it.
+    /// Another thread holds the mutex.
     Busy,
-    /// The time has come.
+    /// The deadline passed.
     TimedOut,
-    /// The caller would wait for itself; along this cycle, where it is known.
+    /// The caller would wait for itself. The cycle is `None` if it is unknown or not wanted.
     Deadlock(Option<Box<Cycle>>),
-    /// An owner died, and the next one gave back without making it consistent.
+    /// An owner ended, and its successor unlocked the mutex without making it consistent.
     NotRecoverable,
     /// The caller is more urgent than the ceiling.
     AboveCeiling,
-    /// The caller does not have it.
+    /// The caller does not hold the mutex.
     NotOwner,
-    /// Its owner took it too often.
+    /// The mutex, or its ceiling, is locked more often than the count can hold.
     TooOften,
-    /// Not a kind that can be.
+    /// The operation does not apply to a mutex of this kind or in this state, or an argument is invalid.
     BadKind,
-    /// The kernel refused.
+    /// The kernel refused an operation.
     Sys(SysError),
 }

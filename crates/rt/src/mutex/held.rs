@@ -1,9 +1,9 @@
-//! What a thread counts of the mutexes it holds (`lockwright_sys::held`), as the mutexes tell it.
+//! The count of inheriting mutexes that a thread holds (`lockwright_sys::held`), as lock and unlock keep it.
 
 use crate::mutex::{Builder, Limit, Protocol};
 use lockwright_sys::held::holds_two;
 
-/// Whether a thread that holds nothing is counted so: one mutex makes one, and another two.
+/// Whether the calling thread, which holds nothing, counts one mutex as one and a second as two.
 fn counts_from_none() -> bool {
     let [one, other] = [Builder::new(), Builder::new()].map(|kind| kind.build_raw());
     drop(one.lock(Limit::Never));
@@ -15,27 +15,27 @@ fn counts_from_none() -> bool {
     is_right
 }
 
-/// Whether a thread that takes these, in order, then holds two.
+/// Whether a thread that locks these in order then counts two.
 fn two_of(kinds: &[Builder]) -> bool {
     let mutexes: Vec<_> = kinds.iter().map(|kind| kind.build_raw()).collect();
     std::thread::scope(|scope| {
         let counts = scope.spawn(|| {
-            assert!(!holds_two(), "a thread begins with none");
+            assert!(!holds_two(), "a new thread holds none");
             mutexes.iter().for_each(|mutex| drop(mutex.lock(Limit::Never)));
             let two = holds_two();
             mutexes.iter().for_each(|mutex| drop(mutex.unlock()));
-            assert!(!holds_two(), "all are given back");
-            assert!(counts_from_none(), "and none is counted still, or twice");
+            assert!(!holds_two(), "all are unlocked");
+            assert!(counts_from_none(), "no mutex is still counted, or counted twice");
             two
         });
-        counts.join().expect("a thread")
+        counts.join().expect("the thread does not panic")
     })
 }
 
 #[test]
 fn each_thread_counts_what_inherits() {
     let (inherits, none) = (Builder::new(), Builder::new().protocol(Protocol::None));
-    // SAFETY: all are unlocked before the vector they are in is dropped or changed.
+    // SAFETY: every mutex is unlocked before its vector is dropped or changed.
     let [robust, plain_robust] = [inherits, none].map(|kind| unsafe { kind.robust(true) });
     let owned = inherits.kernel_owned(true);
     for kind in [inherits, robust, owned] {

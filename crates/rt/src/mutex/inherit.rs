@@ -1,4 +1,5 @@
-//! A mutex that inherits: the kernel has the queue, lends the owner the priority of those that wait, and names the next owner.
+//! Mutexes with priority inheritance: the kernel keeps the queue, lends the owner the priority of its waiters, and
+//! appoints the next owner.
 
 use super::cycle;
 use super::error::{Acquired, Limit, RawError};
@@ -13,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 /// How often the kernel may answer "try again" before that counts as an error.
 const ATTEMPTS_MAX: u32 = 1_000;
-/// Between two attempts to wait where that closes a cycle.
+/// Nanoseconds between two attempts to wait that would close a cycle.
 const CYCLE_NAP_NS: u64 = 1_000_000;
 
 impl RawMutex {
@@ -24,9 +25,10 @@ impl RawMutex {
         {
             return Ok(Acquired::Clean);
         }
-        // ORDERING: Relaxed: only looked at.
+        // ORDERING: Relaxed: a hint.
         let word = self.word.load(Ordering::Relaxed);
-        // The kernel would let a more urgent try come before the waiter it named already, and its owner would have to ask the kernel.
+        // The kernel would let a more urgent try overtake the waiter that it has appointed, and the new owner would
+        // then need the kernel to unlock.
         if limit == Limit::Now && owner(word) != 0 && word & DIED == 0 {
             return Err(RawError::Busy);
         }
@@ -37,8 +39,9 @@ impl RawMutex {
         let scope = Self::scope(kind);
         let mut last = SysError { call: "futex lock", errno: libc::EAGAIN };
         let mut attempts = 0;
-        // BOUND: ATTEMPTS_MAX rounds; in each, `limit` and until those before give back. Rounds with a nap are not
-        // counted: they end with the cycle, which another thread's deadline ends, or the caller's.
+        // BOUND: ATTEMPTS_MAX rounds, each until `limit` or until the owner and the waiters before the caller unlock.
+        // Rounds with a nap are not counted: they end with the cycle, which another thread's deadline or the caller's
+        // own ends.
         while attempts < ATTEMPTS_MAX {
             attempts += 1;
             let locked = match limit {
@@ -51,9 +54,9 @@ impl RawMutex {
                 libc::EAGAIN if limit == Limit::Now => return Err(RawError::Busy),
                 libc::EAGAIN | libc::EINTR => last = error,
                 libc::ETIMEDOUT => return Err(RawError::TimedOut),
-                // It tells a try the same of a mutex that came to be the caller's.
+                // A try also gets this answer if the caller has become the owner.
                 libc::EDEADLK if limit == Limit::Now => return Err(RawError::Busy),
-                // The kernel lets no thread wait that closes a cycle, not even for a moment.
+                // The kernel refuses every wait that closes a cycle, even one that would end by itself.
                 libc::EDEADLK if self.owner() != me.0 && self.cycle_passes(me, kind, limit) => {
                     if nap(CYCLE_NAP_NS, limit) {
                         return Err(RawError::TimedOut);
@@ -61,7 +64,7 @@ impl RawMutex {
                     attempts -= 1;
                 }
                 libc::EDEADLK => return Err(RawError::Deadlock(None)),
-                // The owner ended and was not robust: it never comes.
+                // The owner ended and the mutex is not robust, so it is never unlocked.
                 libc::ESRCH if limit == Limit::Now => return Err(RawError::Busy),
                 // In a child process: the owner is a thread of the parent, and never unlocks it here.
                 libc::EPERM if limit == Limit::Now && !self.is_owner_here() => return Err(RawError::Busy),
@@ -80,14 +83,14 @@ impl RawMutex {
         self.kind() & SHARED != 0 || is_ours(Tid(self.owner()))
     }
 
-    /// Whether a cycle that the caller closes passes by itself, as a thread on it waits until a deadline.
+    /// Whether the cycle that the caller closes ends by itself, because a thread on it waits until a deadline.
     fn cycle_passes(&self, me: Tid, kind: u32, limit: Limit) -> bool {
         matches!(limit, Limit::At(_)) || kind & CHECKED != 0 && cycle::passes(me, self)
     }
 
-    /// The kernel made the caller the owner.
+    /// Completes the lock after the kernel has made the caller the owner.
     pub(super) fn settle_inherited(&self) -> Acquired {
-        // ORDERING: Relaxed: the word is the caller's, and DIED is not cleared by anybody else.
+        // ORDERING: Relaxed: the caller owns the word, and no other thread clears DIED.
         if self.word.load(Ordering::Relaxed) & DIED == 0 {
             return Acquired::Clean;
         }

@@ -1,4 +1,4 @@
-//! What kind of mutex it is: bits. The first two are a type.
+//! The attributes of a mutex, as bits. The lowest two bits are its type.
 //!
 //! # Examples
 //! ```
@@ -14,41 +14,42 @@
 //! # Ok::<(), RawError>(())
 //! ```
 
-/// Asked for by its owner, it waits for itself, or is refused where deadlocks are looked for.
+/// An owner that locks it again waits for itself, or is refused if the mutex is [`CHECKED`].
 pub const NORMAL: u32 = 0;
-/// Its owner may take it again, and gives it back as often.
+/// The owner may lock it again, and unlocks it as often as it locked it.
 pub const RECURSIVE: u32 = 1;
-/// Misuse is answered with an error.
+/// Misuse returns an error.
 pub const ERROR_CHECK: u32 = 2;
-/// As normal: glibc spins for these, and we do not.
+/// Like [`NORMAL`]: glibc spins for these, and Lockwright does not.
 pub const ADAPTIVE: u32 = 3;
-/// The bits of a type.
+/// The mask of the type.
 pub const TYPE: u32 = 3;
-/// Survives the end of its owner.
+/// The mutex survives the end of its owner.
 pub const ROBUST: u32 = 1 << 4;
-/// The owner has the priority of the most urgent waiter.
+/// The owner inherits the priority of the most urgent waiter.
 pub const INHERIT: u32 = 1 << 5;
-/// The owner has the ceiling's priority.
+/// The owner runs at least at the ceiling's level.
 pub const PROTECT: u32 = 1 << 6;
-/// For threads of all processes that map it.
+/// The mutex is for the threads of all processes that map it.
 pub const SHARED: u32 = 1 << 7;
-/// Given back, it belongs to the first waiter at once.
+/// An unlock hands the mutex to the first waiter.
 pub const SERIAL: u32 = 1 << 16;
-/// Serial where a real-time thread waits, else parallel.
+/// Serial if a real-time thread waits, otherwise parallel.
 pub const AUTO: u32 = 1 << 17;
 /// Every lock and unlock goes through the kernel.
 pub const KERNEL_OWNED: u32 = 1 << 18;
-/// Before it waits, a thread looks whether it would wait for itself.
+/// Before a thread waits, it checks whether it would wait for itself.
 pub const CHECKED: u32 = 1 << 19;
 
-/// A thread has unlocked it for another one, so its owner need not be the one that unlocks it. Set by unlocking.
+/// A thread has unlocked the mutex for another one, so the owner is not necessarily the thread that will unlock it. An
+/// unlock sets this bit.
 pub const BY_OTHERS: u32 = 1 << 20;
 
-/// Whether only its owner can unlock a mutex of this kind.
+/// Whether only the owner can unlock a mutex of this kind.
 #[must_use]
 pub fn is_unlocked_by_owner(kind: u32) -> bool {
     kind & (ROBUST | INHERIT | PROTECT) != 0 || matches!(kind & TYPE, RECURSIVE | ERROR_CHECK)
 }
 
-/// Those that need more than an exchange of the word.
+/// The attributes for which an exchange of the word is not enough.
 pub(super) const SLOW: u32 = ROBUST | PROTECT | KERNEL_OWNED;

@@ -12,37 +12,39 @@ use lockwright_sys::sched::{Tid, gettid};
 use lockwright_sys::{KeepErrno, held};
 use std::sync::atomic::Ordering;
 
-/// How the caller comes by the word.
+/// How the caller gets the word.
 #[derive(Clone, Copy)]
 enum Way {
-    /// It asks for the word, so long.
+    /// It requests the word, within this limit.
     Asks(Limit),
-    /// It waited for the word of one that does not inherit already.
+    /// It has already waited for the word of a mutex that does not inherit.
     Waited {
         /// Whether it was woken.
         was_woken: bool,
     },
-    /// The kernel has given it the word of one that inherits.
+    /// The kernel has given it the word of a mutex that inherits.
     Given,
 }
 
 impl RawMutex {
-    /// Takes the mutex.
+    /// Locks the mutex.
     ///
     /// # Errors
     /// See [`RawError`].
     ///
     /// # Bound
-    /// Without contention one exchange of the word, where the kind has no more to do. Otherwise `limit`, and until those before give back.
+    /// Without contention, one exchange of the word, plus the extra work of robust mutexes and ceilings. Otherwise
+    /// until `limit`, or until the owner and the waiters before the caller unlock.
     #[inline]
     pub fn lock(&self, limit: Limit) -> Result<Acquired, RawError> {
         if self.lock_uncontended() { Ok(Acquired::Clean) } else { self.lock_slow(limit) }
     }
 
-    /// Takes it if it is free and healthy, and its kind lets that be done here. Says whether it came; where not, [`RawMutex::lock`] knows why.
+    /// Locks the mutex if it is free and recoverable and its kind allows a lock without waiting here. Returns whether
+    /// it is locked; if not, [`RawMutex::lock`] finds out why.
     ///
-    /// An exchange of the word waits for all stores before it, also those of a call and of the registers saved for one. So this is inlined, and
-    /// whatever is called is called last.
+    /// An exchange of the word waits for all earlier stores, including those of a call and of the registers saved for
+    /// it. So this function is inlined, and makes any call as its last step.
     #[inline(always)]
     pub fn lock_uncontended(&self) -> bool {
         let kind = self.kind();
@@ -53,7 +55,7 @@ impl RawMutex {
         }
     }
 
-    /// With calls for what is not at hand.
+    /// Out-of-line variant: looks up the thread id and the robust list.
     #[inline(never)]
     fn lock_uncontended_asking(&self, kind: u32) -> bool {
         match kind & SLOW {
@@ -70,7 +72,7 @@ impl RawMutex {
         self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Takes one of those that nothing else is done for, if it is free. What inherits is counted.
+    /// Locks a mutex whose kind needs only the exchange of the word, if it is free. An inheriting mutex is counted.
     #[inline(always)]
     fn lock_plain(&self, me: Tid, kind: u32) -> bool {
         let is_taken = self.lock_free_word(me);
@@ -84,7 +86,7 @@ impl RawMutex {
     fn lock_slow(&self, limit: Limit) -> Result<Acquired, RawError> {
         let _errno = KeepErrno::now();
         let (me, kind) = (gettid(), self.kind());
-        // ORDERING: Relaxed: who reads its own id there wrote it.
+        // ORDERING: Relaxed: a thread that reads its own id wrote it.
         if owner(self.word.load(Ordering::Relaxed)) == me.0 {
             match (kind & TYPE, limit) {
                 (RECURSIVE, _) => return self.lock_again(),
@@ -107,7 +109,7 @@ impl RawMutex {
         Ok(Acquired::Clean)
     }
 
-    /// Locks it at the level that the caller has: gets the word, and links it or counts it.
+    /// Locks the mutex at the caller's present level: gets the word, then links or counts the mutex.
     fn lock_risen(&self, me: Tid, kind: u32, way: Way) -> Result<Acquired, RawError> {
         let list = self.begin_linking(kind)?;
         let inherits = kind & INHERIT != 0;
@@ -126,7 +128,8 @@ impl RawMutex {
         locked
     }
 
-    /// Settles at the ceiling of the moment it was locked, for its owner may have changed it since the caller rose; falls where it was not locked.
+    /// Settles at the ceiling that the mutex had when it was locked, because the owner may have changed it since the
+    /// caller rose. Falls if the lock failed.
     fn settle_ceiling(
         &self,
         me: Tid,
@@ -148,7 +151,8 @@ impl RawMutex {
         settled.map(|()| acquired)
     }
 
-    /// Locks a mutex that does not inherit, after a wait that may have been for it, behind others or before them.
+    /// Locks a mutex that does not inherit, after a wait for a condition during which the caller may have been moved to
+    /// the mutex.
     pub(super) fn lock_after_wait(&self, was_woken: bool) -> Result<Acquired, RawError> {
         let (me, kind) = (gettid(), self.kind());
         match self.rise(kind) {
@@ -157,7 +161,8 @@ impl RawMutex {
                 self.settle_ceiling(me, kind, risen, locked)
             }
             Err(error) => {
-                // It could not rise. But it may have been handed the mutex, or woken in the place of others: it goes on to them.
+                // The caller could not rise, but it may have been handed the mutex or been woken in place of others. It
+                // passes the mutex on to them.
                 let acquired = self.lock_risen(me, kind, Way::Waited { was_woken })?;
                 self.pass_on(me, kind, acquired)?;
                 Err(error)
@@ -165,17 +170,20 @@ impl RawMutex {
         }
     }
 
-    /// The kernel has made the caller the owner of a mutex that inherits.
+    /// Completes the lock after the kernel has made the caller the owner of a mutex that inherits.
     pub(super) fn settle_moved(&self) -> Result<Acquired, RawError> {
         self.lock_risen(gettid(), self.kind(), Way::Given)
     }
 
-    /// Another ceiling, a level of SCHED_FIFO, for those that protect. Says which it had. Who does not have the mutex takes it for that, whatever
-    /// its own level is; of one whose owner ended, the next who locks it is told so.
+    /// Changes the ceiling of a mutex that has one, to a level of SCHED_FIFO. Returns the previous ceiling.
+    ///
+    /// A caller that does not hold the mutex locks it for the change, whatever its own level is. If the previous owner
+    /// ended, the next lock still reports that.
     ///
     /// # Errors
-    /// [`RawError::BadKind`] where it does not protect, or for what is no level; [`RawError::AboveCeiling`] where the caller has the mutex and
-    /// is more urgent than the new ceiling; those of [`RawMutex::lock`]. The ceiling is as it was then.
+    /// [`RawError::BadKind`] if the mutex has no ceiling or `ceiling` is not a level; [`RawError::AboveCeiling`] if the
+    /// caller holds the mutex and is more urgent than the new ceiling; those of [`RawMutex::lock`]. After an error the
+    /// ceiling is unchanged.
     ///
     /// # Bound
     /// That of [`RawMutex::lock`].
@@ -186,7 +194,7 @@ impl RawMutex {
         }
         // ORDERING: Relaxed, here and below: the mutex orders it.
         if self.owner() == me.0 {
-            // It falls by the ceiling that it finds when it gives back: it must have risen by that one.
+            // The owner falls by the ceiling that it finds when it unlocks, so it must have risen to that one.
             ceiling::rise(ceiling)?;
             let before = self.ceiling.swap(ceiling, Ordering::Relaxed);
             ceiling::fall(before);

@@ -1,14 +1,15 @@
 //! Mutexes and condition variables for real-time threads.
 //!
-//! | wanted | how |
+//! | wanted | use |
 //! |---|---|
-//! | no priority inversion, whoever takes it | [`Protocol::Inherit`] |
-//! | the same at a cost known before, and no deadlocks among those of one processor | [`Protocol::Protect`] |
-//! | to go on after a thread or process that ended with it | [`Builder::robust`] |
-//! | order of service, or throughput | [`Unlock`] |
+//! | no priority inversion, with no further knowledge of the users | [`Protocol::Inherit`] |
+//! | the same with costs known in advance, and no deadlocks between mutexes of one processor | [`Protocol::Protect`] |
+//! | recovery after a thread or process ends while it holds the mutex | [`Builder::robust`] |
+//! | a choice between order of service and throughput | [`Unlock`] |
 //!
-//! Without contention lock and unlock are one atomic operation each, and no system call (but for ceilings, robust ones' list, and
-//! [`Builder::kernel_owned`]). Nothing spins, and nothing but the report of a deadlock allocates: who waits suspends, in the order of priorities.
+//! Without contention, lock and unlock are one atomic operation each and make no system call. Ceilings, the list of
+//! robust mutexes and [`Builder::kernel_owned`] add to that. Nothing spins: a waiter suspends, and waiters are served
+//! in the order of their priorities. Only the report of a deadlock allocates.
 //!
 //! ```
 //! use lockwright::mutex::{Mutex, Protocol};
@@ -55,16 +56,19 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Asks the system now for what is asked for once a process, or once a thread, so that no lock of the calling thread does.
+/// Performs the one-time initialisation of the process and of the calling thread, so that no later lock of this thread
+/// does it.
 pub fn warm_up() {
     sched::gettid();
     cycle::warm_up();
     ceiling::warm_up();
-    // Where it is not to be had, those who need it are told.
+    // A failure is reported by the operations that need the list.
     let _ = List::of_this_thread();
 }
 
-/// Sleeps for so long, or until `limit` comes: then says so. No point where a thread may be cancelled.
+/// Sleeps for `ns` nanoseconds, or until `limit` if that comes first. Returns whether the limit has passed.
+///
+/// This is not a cancellation point.
 pub fn nap(ns: u64, limit: Limit) -> bool {
     let _errno = KeepErrno::now();
     let nap = Deadline::monotonic(clock::now_ns().saturating_add(ns));
@@ -78,41 +82,42 @@ pub fn nap(ns: u64, limit: Limit) -> bool {
     limit == Limit::Now
 }
 
-/// The calling thread's id, as the kernel has it.
+/// The kernel's id of the calling thread.
 pub fn thread_id() -> u32 {
     sched::gettid().0
 }
 
-/// How priority inversion is kept away.
+/// How a mutex prevents priority inversion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Protocol {
-    /// Not at all: a medium thread can delay an urgent one for ever.
+    /// Not at all: a thread of medium priority can delay an urgent one without bound.
     None,
-    /// The owner has the priority of the most urgent waiter, along chains of owners: the kernel's PI futex.
+    /// The owner inherits the priority of the most urgent waiter, along chains of owners. Uses the kernel's PI futex.
     #[default]
     Inherit,
-    /// The owner has this level of SCHED_FIFO (1 to 99), if its own is lower: immediate priority ceiling.
+    /// The owner runs at least at this level of SCHED_FIFO (1 to 99): immediate priority ceiling.
     Protect(u8),
 }
 
-/// Whose a mutex is between the unlock and the next owner.
+/// How an unlock passes the mutex to a waiter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Unlock {
-    /// The first waiter's, from the unlock on: nobody comes between, and each hand-over costs two switches. Mutexes that inherit
-    /// do so always, but for a more urgent thread that waits for it before the first waiter executes.
+    /// The unlock hands the mutex to the first waiter. No other thread can lock it in between, and each hand-off costs
+    /// two context switches. A mutex with [`Protocol::Inherit`] always does this, except that a more urgent thread may
+    /// lock it before the first waiter executes.
     Serial,
-    /// Nobody's: a running thread may take it before the waiter that was woken. Robust ones are serial all the same: a waiter that ends is
-    /// missed by nobody else.
+    /// The unlock frees the mutex, and a running thread may lock it before the woken waiter does. A robust mutex is
+    /// serial all the same, because nobody would notice a woken waiter that ends.
     Parallel,
-    /// Serial where a real-time thread waits, else parallel.
+    /// Serial if a real-time thread waits, otherwise parallel.
     #[default]
     Auto,
 }
 
-/// A mutex to be. Get it from [`Mutex::builder`].
+/// The attributes of a mutex to be built. Get one from [`Mutex::builder`].
 ///
-/// The first lock with a ceiling, and the first that waits and looks for a deadlock, ask the C library once for what a child process has to forget.
-/// After [`warm_up`] none does.
+/// The first lock with a ceiling, and the first wait that looks for a deadlock, register a fork handler with the C
+/// library once. After [`warm_up`] no lock does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Builder {
     protocol: Protocol,
@@ -124,7 +129,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Default: inherit, automatic unlock, looking for deadlocks; neither robust nor shared between processes.
+    /// The default: priority inheritance, automatic unlock, deadlock detection, not robust, and private to the process.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -137,51 +142,54 @@ impl Builder {
         }
     }
 
-    /// See [`Protocol`].
+    /// Sets how the mutex prevents priority inversion.
     #[must_use]
     pub const fn protocol(self, protocol: Protocol) -> Self {
         Self { protocol, ..self }
     }
 
-    /// See [`Unlock`].
+    /// Sets how an unlock passes the mutex on.
     #[must_use]
     pub const fn unlock(self, unlock: Unlock) -> Self {
         Self { unlock, ..self }
     }
 
-    /// Whether it survives the end of its owner: the next one gets [`LockError::OwnerDied`].
+    /// Sets whether the mutex survives the end of its owner: the next owner then gets [`LockError::OwnerDied`].
     ///
     /// # Safety
-    /// Of a robust one: it stays where it is while a thread has it, also one that forgot its guard (`std::mem::forget`) or ended with it. A
-    /// static does, and one in memory that processes share; so does any other whose guards are dropped. The kernel and the thread's
-    /// other robust mutexes know its address.
+    /// A robust mutex must not move while a thread holds it. That includes a thread that forgot its guard
+    /// (`std::mem::forget`) and one that ended with the mutex locked. A static meets this, and so does memory that
+    /// processes share, and any mutex whose guards are dropped. The kernel and the other robust mutexes of the thread
+    /// hold its address.
     #[must_use]
     pub const unsafe fn robust(self, robust: bool) -> Self {
         Self { robust, ..self }
     }
 
-    /// Whether each lock goes through the kernel, so that it knows every owner. Only for those that inherit; for others it changes nothing.
+    /// Sets whether each lock goes through the kernel, so that the kernel knows every owner. This changes only mutexes
+    /// with [`Protocol::Inherit`].
     #[must_use]
     pub const fn kernel_owned(self, kernel_owned: bool) -> Self {
         Self { kernel_owned, ..self }
     }
 
-    /// Whether a thread looks for a deadlock before it waits. Costs about two uncontended locks a wait, nothing without contention.
+    /// Sets whether a thread looks for a deadlock before it waits. The look costs about two uncontended locks for each
+    /// wait, and nothing without contention.
     #[must_use]
     pub const fn check_deadlocks(self, checked: bool) -> Self {
         Self { checked, ..self }
     }
 
-    /// Whether threads of several processes meet at it, in memory they share.
+    /// Sets whether threads of several processes use the mutex, in memory that they share.
     #[must_use]
     pub const fn shared(self, shared: bool) -> Self {
         Self { shared, ..self }
     }
 
-    /// The mutex, as memory.
+    /// Builds the mutex without a value.
     ///
     /// # Panics
-    /// When a ceiling is not a level of SCHED_FIFO, 1 to 99.
+    /// Panics if the ceiling is not a level of SCHED_FIFO, 1 to 99.
     #[must_use]
     pub const fn build_raw(self) -> RawMutex {
         let (mut bits, ceiling) = match self.protocol {
@@ -210,14 +218,14 @@ impl Builder {
         if self.shared {
             bits |= kind::SHARED;
         }
-        // SAFETY: `Builder::robust` makes the caller promise it.
+        // SAFETY: the caller of `Builder::robust` promises what `RawMutex::new` requires of a robust mutex.
         unsafe { RawMutex::new(bits, ceiling) }
     }
 
-    /// The mutex, with what it protects.
+    /// Builds the mutex around the value that it protects.
     ///
     /// # Panics
-    /// Where [`Builder::build_raw`] does.
+    /// Panics if [`Builder::build_raw`] does.
     #[must_use]
     pub const fn build<T>(self, value: T) -> Mutex<T> {
         Mutex { raw: self.build_raw(), value: UnsafeCell::new(value) }
@@ -230,14 +238,15 @@ impl Default for Builder {
     }
 }
 
-/// A value for one thread at a time.
+/// A value that one thread at a time can access.
 ///
 /// # Bound
-/// On one processor, with [`Protocol::Inherit`] and [`Protocol::Protect`], the sections of less urgent threads that `lockwright check` charges
-/// under `pip` and `icpp`. With [`Protocol::None`] there is none.
+/// On one processor, with [`Protocol::Inherit`] and [`Protocol::Protect`], a lock waits at most for the critical
+/// sections of less urgent threads that `lockwright check` charges under `pip` and `icpp`. With [`Protocol::None`]
+/// there is no bound.
 ///
 /// # Reference
-/// The fusyn paper (see REFERENCES.md) for what it does; the kernel's PI futexes (`futex(2)`) for inheritance.
+/// The fusyn paper (see REFERENCES.md) for the interface; the kernel's PI futexes (`futex(2)`) for inheritance.
 ///
 /// # Examples
 /// ```
@@ -256,20 +265,21 @@ impl Default for Builder {
 /// # Ok::<(), String>(())
 /// ```
 ///
-/// A mutex that shares memory with other processes needs a value that means the same in all of them.
+/// The value of a mutex that several processes share must be valid in all of them.
 #[repr(C)]
 pub struct Mutex<T: ?Sized> {
     raw: RawMutex,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through a guard, which one thread at a time has; so it moves between threads.
+// SAFETY: only the guard gives access to the value, and one thread at a time has the guard. So the value moves between
+// threads, and `Send` is enough.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
-// SAFETY: it is moved while nobody has it.
+// SAFETY: a mutex is moved only while no guard borrows it.
 unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
 
 impl Mutex<()> {
-    /// A mutex to be.
+    /// Returns a builder with the default attributes.
     #[must_use]
     pub const fn builder() -> Builder {
         Builder::new()
@@ -277,29 +287,29 @@ impl Mutex<()> {
 }
 
 impl<T> Mutex<T> {
-    /// As [`Builder::new`] has it: priority inheritance.
+    /// Creates a mutex with the attributes of [`Builder::new`].
     #[must_use]
     pub const fn new(value: T) -> Self {
         Builder::new().build(value)
     }
 
-    /// What it protected.
+    /// Consumes the mutex and returns its value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Takes the mutex.
+    /// Locks the mutex.
     ///
     /// # Errors
-    /// [`LockError::OwnerDied`] and [`LockError::NotRecoverable`] of robust ones; [`LockError::Deadlock`], except for a
-    /// cycle in which a thread waits until a deadline; [`LockError::PriorityAboveCeiling`]; [`LockError::Sys`].
+    /// [`LockError::OwnerDied`] and [`LockError::NotRecoverable`] from a robust mutex; [`LockError::Deadlock`], except
+    /// for a cycle in which a thread waits until a deadline; [`LockError::PriorityAboveCeiling`]; [`LockError::Sys`].
     pub fn lock(&self) -> Result<Guard<'_, T>, LockError<'_, T>> {
         self.lock_within(Limit::Never)
     }
 
-    /// Takes the mutex if it is free.
+    /// Locks the mutex if it is free.
     ///
     /// # Errors
     /// [`LockError::Busy`], and those of [`Mutex::lock`].
@@ -307,7 +317,7 @@ impl<T: ?Sized> Mutex<T> {
         self.lock_within(Limit::Now)
     }
 
-    /// Takes the mutex, unless `deadline` comes first. One that has passed still takes a free one.
+    /// Locks the mutex, waiting at most until `deadline`. A free mutex is locked even after the deadline.
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and those of [`Mutex::lock`].
@@ -315,7 +325,7 @@ impl<T: ?Sized> Mutex<T> {
         self.lock_within(Limit::At(deadline))
     }
 
-    /// As [`Mutex::lock_until`], so long from now by the monotonic clock.
+    /// Locks the mutex like [`Mutex::lock_until`], with a deadline `time` from now on the monotonic clock.
     ///
     /// # Errors
     /// Those of [`Mutex::lock_until`].
@@ -332,20 +342,20 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// What it protects, of a mutex nobody else knows.
+    /// Returns the value without locking: the exclusive borrow proves that no guard exists.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// The thread that has it, as the kernel names it, if one has.
+    /// Returns the kernel's id of the thread that holds the mutex, or `None` if it is free.
     pub fn owner(&self) -> Option<u32> {
         Some(self.raw.owner()).filter(|&owner| owner != 0)
     }
 
-    /// The mutex without the value.
+    /// Returns the mutex without its value.
     ///
     /// # Safety
-    /// It is not given back, nor lent to a condition variable, beside a guard.
+    /// While a guard exists, the caller must not unlock the raw mutex nor pass it to a condition variable.
     pub unsafe fn raw(&self) -> &RawMutex {
         &self.raw
     }
@@ -359,27 +369,28 @@ impl<T: Default> Default for Mutex<T> {
 
 impl<T: ?Sized> fmt::Debug for Mutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the value: to take a mutex is not for those who only look.
+        // The value is left out: formatting must not lock the mutex.
         f.debug_struct("Mutex").field("owner", &self.owner()).finish_non_exhaustive()
     }
 }
 
-/// The right to the value, given back when dropped, in a panic too; by the thread that has it.
-#[must_use = "the mutex is given back when this is dropped"]
+/// A locked mutex: gives access to the value, and unlocks the mutex when dropped, even during a panic. It stays with
+/// the thread that locked the mutex.
+#[must_use = "the mutex is unlocked when the guard is dropped"]
 pub struct Guard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
-    /// Neither `Send` nor `Sync` by itself: the word holds the id of this thread.
+    /// Makes the guard neither `Send` nor `Sync`: the word holds the id of this thread.
     here: PhantomData<*mut ()>,
 }
 
-// SAFETY: a shared guard is a shared value.
+// SAFETY: a shared guard gives shared access to the value, which is `Sync`.
 unsafe impl<T: ?Sized + Sync> Sync for Guard<'_, T> {}
 
 impl<T: ?Sized> Guard<'_, T> {
-    /// After [`LockError::OwnerDied`]: the value is whole again. A guard that is dropped without leaves a mutex that is
-    /// [not recoverable](LockError::NotRecoverable), for everyone. On other guards it does nothing.
+    /// Declares the value consistent again, after [`LockError::OwnerDied`]. If the guard is dropped without this call,
+    /// the mutex is [not recoverable](LockError::NotRecoverable) for everyone. On other guards it does nothing.
     pub fn make_consistent(&self) {
-        // Refused where there is nothing to make consistent.
+        // Refused if there is nothing to make consistent.
         let _ = self.mutex.raw.make_consistent();
     }
 }
@@ -388,14 +399,14 @@ impl<T: ?Sized> Deref for Guard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the guard is the right to it.
+        // SAFETY: the guard's thread holds the mutex.
         unsafe { &*self.mutex.value.get() }
     }
 }
 
 impl<T: ?Sized> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is the right to it, and is borrowed for as long.
+        // SAFETY: the guard's thread holds the mutex, and the guard is borrowed exclusively as long as the value.
         unsafe { &mut *self.mutex.value.get() }
     }
 }
@@ -404,10 +415,11 @@ impl<T: ?Sized> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let given = self.mutex.raw.unlock();
-        // The kernel has no reason to refuse; a mutex that stays taken would suspend everybody, and nobody would be told why.
+        // The kernel has no reason to refuse. If it did, the mutex would stay locked and all later lockers would
+        // suspend without an error.
         debug_assert!(
             given.is_ok() || std::thread::panicking(),
-            "a guard is dropped by the thread that has it: {given:?}"
+            "a guard is dropped by the thread that locked the mutex: {given:?}"
         );
     }
 }
@@ -418,26 +430,27 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Guard<'_, T> {
     }
 }
 
-/// Why a mutex was not taken as it should.
+/// Why a lock failed, or succeeded in a mutex whose last owner ended.
 #[non_exhaustive]
 pub enum LockError<'a, T: ?Sized> {
-    /// Taken, but the owner before ended while it had it: heal the value, then call [`Guard::make_consistent`], or give up by dropping the guard.
+    /// The mutex is locked, and the previous owner ended while it held it. Repair the value and call
+    /// [`Guard::make_consistent`], or give up by dropping the guard.
     OwnerDied(Guard<'a, T>),
-    /// An owner ended, and the next one gave up. No lock of this mutex succeeds any more.
+    /// An owner ended, and its successor gave up. No lock of this mutex succeeds any more.
     NotRecoverable,
     /// The caller would wait for itself.
     Deadlock {
-        /// Every thread and mutex on the cycle, from the caller on. Unknown (`None`) where other processes, or mutexes that are not
-        /// looked at, are part of it.
+        /// Every thread and mutex on the cycle, starting with the caller. `None` if the cycle is unknown, because other
+        /// processes or mutexes without deadlock detection are part of it, or if [`OnCycle::RefuseOnly`] is set.
         cycle: Option<Box<Cycle>>,
     },
-    /// The deadline has passed.
+    /// The deadline passed.
     TimedOut,
-    /// [`Mutex::try_lock`]: somebody has it.
+    /// [`Mutex::try_lock`] found the mutex locked.
     Busy,
-    /// The caller is more urgent than the mutex's ceiling: raise the ceiling to the most urgent user's level.
+    /// The caller is more urgent than the mutex's ceiling. Raise the ceiling to the level of its most urgent user.
     PriorityAboveCeiling,
-    /// The kernel refused; with EPERM, to raise the caller to the ceiling.
+    /// The kernel refused an operation. EPERM means that it refused to raise the caller to the ceiling.
     Sys(SysError),
 }
 
@@ -475,32 +488,33 @@ impl<T: ?Sized> fmt::Display for LockError<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OwnerDied(_) => {
-                f.write_str("the owner of the mutex ended while it had it; heal the value, then make it consistent")
+                f.write_str("the owner of the mutex ended while it held it; repair the value, then make it consistent")
             }
             Self::NotRecoverable => {
-                f.write_str("an owner of the mutex ended, and the next one gave up: it is not recoverable")
+                f.write_str("an owner of the mutex ended, and the next owner gave up: the mutex is not recoverable")
             }
             Self::Deadlock { cycle: Some(cycle) } => write!(f, "a deadlock: {cycle}"),
             Self::Deadlock { cycle: None } => f.write_str("a deadlock: the caller would wait for itself"),
             Self::TimedOut => f.write_str("the deadline passed before the mutex was free"),
-            Self::Busy => f.write_str("another thread has the mutex"),
+            Self::Busy => f.write_str("another thread holds the mutex"),
             Self::PriorityAboveCeiling => f.write_str(
                 "the caller is more urgent than the mutex's ceiling; raise the ceiling to its most urgent user's level",
             ),
-            Self::Sys(error) => write!(f, "the mutex was not taken: {error}"),
+            Self::Sys(error) => write!(f, "the mutex was not locked: {error}"),
         }
     }
 }
 
 impl<T: ?Sized> std::error::Error for LockError<'_, T> {}
 
-/// Lets threads that hold a mutex wait until another one says that something changed.
+/// Lets threads that hold a mutex wait until another thread signals a change.
 ///
-/// A signal takes the most urgent waiter off, and moves it to the mutex: it executes when it has that. Waits may end without a signal:
-/// look at the condition again.
+/// A signal takes the most urgent waiter from the queue and moves it to the mutex, so that the waiter executes once it
+/// owns the mutex. A wait may also end without a signal, so check the condition again.
 ///
 /// # Bound
-/// A wait for a signal has none; after it, that of the mutex. All that is locked inside is a look at the mutex, under inheritance.
+/// The wait for a signal has no bound; the lock after it has that of the mutex. Internally, only short looks at the
+/// mutex are locked, with priority inheritance.
 ///
 /// # Examples
 /// ```
@@ -524,19 +538,19 @@ impl<T: ?Sized> std::error::Error for LockError<'_, T> {}
 pub struct Condvar(RawCondvar);
 
 impl Condvar {
-    /// For threads of this process.
+    /// Creates a condition variable for the threads of this process.
     #[must_use]
     pub const fn new() -> Self {
         Self(RawCondvar::new(false))
     }
 
-    /// For threads of all processes that map it.
+    /// Creates a condition variable for the threads of all processes that map it.
     #[must_use]
     pub const fn shared() -> Self {
         Self(RawCondvar::new(true))
     }
 
-    /// Gives the mutex back and waits, for a signal or for no reason; takes it again.
+    /// Unlocks the mutex, waits for a signal, and locks the mutex again. The wait may also end without a signal.
     ///
     /// # Errors
     /// Those of [`Mutex::lock`].
@@ -544,10 +558,10 @@ impl Condvar {
         self.wait_within(guard, None).map(|(guard, _)| guard)
     }
 
-    /// As [`Condvar::wait`], at most until `deadline`.
+    /// Waits like [`Condvar::wait`], at most until `deadline`.
     ///
     /// # Errors
-    /// Those of [`Mutex::lock`]; a time-out is none.
+    /// Those of [`Mutex::lock`]. A time-out is not an error.
     pub fn wait_until<'a, T: ?Sized>(
         &self,
         guard: Guard<'a, T>,
@@ -556,7 +570,7 @@ impl Condvar {
         self.wait_within(guard, Some(deadline))
     }
 
-    /// As [`Condvar::wait_until`], so long from now by the monotonic clock.
+    /// Waits like [`Condvar::wait_until`], with a deadline `time` from now on the monotonic clock.
     ///
     /// # Errors
     /// Those of [`Condvar::wait_until`].
@@ -573,14 +587,14 @@ impl Condvar {
         guard: Guard<'a, T>,
         until: Option<Deadline>,
     ) -> Result<(Guard<'a, T>, WaitEnd), LockError<'a, T>> {
-        // The mutex is given back, and taken again, without the guard.
+        // The wait unlocks and locks the mutex itself, so the old guard is not dropped.
         let mutex = ManuallyDrop::new(guard).mutex;
         let again = Guard { mutex, here: PhantomData };
         match self.0.wait(&mutex.raw, until) {
             Ok((Acquired::Clean, end)) => Ok((again, end)),
             Ok((Acquired::OwnerDied, _)) => Err(LockError::OwnerDied(again)),
             Err(error) => {
-                // Where the mutex could not be given back the caller has it still, and gives it back by this guard.
+                // If the unlock failed, the caller still holds the mutex, and this guard unlocks it.
                 if !mutex.raw.is_mine() {
                     std::mem::forget(again);
                 }
@@ -589,12 +603,13 @@ impl Condvar {
         }
     }
 
-    /// Takes the most urgent waiter off, if there is one. Its holder's signal moves it to the mutex; others wake it.
+    /// Wakes the most urgent waiter, if there is one. If the caller holds the waiters' mutex, the waiter moves to that
+    /// mutex instead.
     pub fn signal(&self) {
         self.0.signal();
     }
 
-    /// Takes all waiters off.
+    /// Wakes all waiters.
     pub fn broadcast(&self) {
         self.0.broadcast();
     }

@@ -1,6 +1,7 @@
-//! The word between threads of a model that explores every interleaving, over a stand-in for the kernel's queue.
+//! Model of the lock word, checked over all interleavings of its threads (loom), with a stand-in for the kernel's
+//! queue.
 //!
-//! The loops are those of `raw`, line by line, without kinds, errors and the kernel's own.
+//! The loops are those of `lock`, `wait` and `unlock`, line by line, without kinds, errors and inheritance.
 
 use super::word::{self, Ask, FREE, GiveBack};
 use crate::machine::require_realtime;
@@ -10,22 +11,22 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-/// What is left out of the loops, so that a property is seen to fail.
+/// A mutation of the loops that must make a property fail.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Twin {
-    /// Nothing.
+    /// No mutation.
     None,
-    /// Who waited does not say that others may wait.
+    /// A thread that has waited does not announce further waiters.
     Forgets,
-    /// A mutex handed to nobody stays so.
+    /// A mutex that was handed over while nobody waited stays handed.
     StaysHanded,
-    /// It is freed then, and who came to wait meanwhile is not woken.
+    /// Such a mutex is freed, but a waiter that came meanwhile is not woken.
     FreesQuietly,
-    /// Whoever comes takes what was handed to another.
+    /// Any thread locks a mutex that was handed to another one.
     Steals,
     /// The unlock publishes nothing.
     Relaxed,
-    /// Who was woken, and found that somebody came between, takes what is handed over next.
+    /// A woken thread that found another owner locks the mutex at the next hand-off.
     Remembers,
 }
 
@@ -33,9 +34,9 @@ enum Twin {
 #[derive(Default)]
 struct Queue {
     waiters: Vec<u32>,
-    /// Those that were woken, and those whose time has come, until they execute.
+    /// Threads whose wait has ended and that have not executed yet, and whether they were woken (or timed out).
     ended: Vec<(u32, bool)>,
-    /// Who was woken to be the owner.
+    /// The thread that was woken as the heir.
     promised: Option<u32>,
 }
 
@@ -60,7 +61,7 @@ impl Model {
         })
     }
 
-    /// Whether it was woken; `None` where its time came.
+    /// Waits while the word is `expected`. Returns whether the thread was woken, or `None` if it timed out.
     fn wait(&self, expected: u32, me: u32) -> Option<bool> {
         let mut queue = self.queue.lock().unwrap();
         if self.word.load(Ordering::SeqCst) != expected {
@@ -89,7 +90,7 @@ impl Model {
         1
     }
 
-    /// The time of a waiter comes, if it waits.
+    /// Lets the wait of `who` time out, if it waits.
     fn time_out(&self, who: u32) {
         let mut queue = self.queue.lock().unwrap();
         if let Some(place) = queue.waiters.iter().position(|waiter| *waiter == who) {
@@ -99,13 +100,13 @@ impl Model {
         }
     }
 
-    /// As `RawMutex::lock`: whether it came.
+    /// Like `RawMutex::lock`. Returns whether the mutex is locked.
     fn lock(&self, me: u32, tries: bool) -> bool {
         self.word.compare_exchange(FREE, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
             || self.take(me, tries, false, self.twin == Twin::Steals)
     }
 
-    /// As `RawMutex::take_word`.
+    /// Like `RawMutex::wait_for_word`.
     fn take(&self, me: u32, tries: bool, mut has_waited: bool, mut was_woken: bool) -> bool {
         loop {
             let word = self.word.load(Ordering::Relaxed);
@@ -128,7 +129,7 @@ impl Model {
         }
     }
 
-    /// As `RawMutex::give_word_back`.
+    /// Like `RawMutex::unlock_word`.
     fn unlock(&self) {
         let release = if self.twin == Twin::Relaxed { Ordering::Relaxed } else { Ordering::Release };
         loop {
@@ -147,7 +148,7 @@ impl Model {
                     self.word.store(handed, release);
                     if self.wake(true) == 0 && self.twin != Twin::StaysHanded {
                         let freed = self.word.compare_exchange(handed, FREE, release, Ordering::Relaxed);
-                        assert!(freed.is_ok(), "another has it, and may have freed its memory");
+                        assert!(freed.is_ok(), "another thread owns it, and may have freed its memory");
                         if self.twin != Twin::FreesQuietly {
                             self.wake(false);
                         }
@@ -158,15 +159,16 @@ impl Model {
         }
     }
 
-    /// The value, which the model keeps an eye on: no two at once, and each after the one before.
+    /// Accesses the value. The model checks that no two accesses are concurrent, and that each is ordered after the one
+    /// before.
     fn section(&self) {
         self.value.with_mut(|value| {
-            // SAFETY: the model fails where this is not so.
+            // SAFETY: the model fails if two threads access the value at once.
             unsafe { *value += 1 };
         });
     }
 
-    /// Takes it, is inside, gives it back.
+    /// Locks the mutex, accesses the value, and unlocks.
     fn visit(&self, me: u32) {
         if self.lock(me, false) {
             self.queue.lock().unwrap().promised.take_if(|promised| *promised == me);
@@ -175,24 +177,24 @@ impl Model {
         }
     }
 
-    /// As [`Model::visit`], by a try: what was promised to another it must not get.
+    /// Like [`Model::visit`], with a try, which must not get a mutex that was handed to another thread.
     fn try_to_visit(&self, me: u32) {
         if self.lock(me, true) {
-            assert_eq!(self.queue.lock().unwrap().promised, None, "it came between");
+            assert_eq!(self.queue.lock().unwrap().promised, None, "the try overtook the heir");
             self.section();
             self.unlock();
         }
     }
 }
 
-/// Everything that two threads and this one do, with few preemptions (most faults need two).
+/// Explores the interleavings of the threads, with a bound on preemptions (most faults need two).
 fn explore(preemptions: impl Into<Option<usize>>, body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions.into();
     builder.check(body);
 }
 
-/// In a child process: where the model finds a fault it may end the process.
+/// Whether the model finds a fault. Runs in a child process, because a fault may abort the process.
 fn fails(body: impl Fn() + Sync + Send + 'static) -> bool {
     fails_within(Some(2), body)
 }
@@ -205,7 +207,7 @@ fn fails_within(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'sta
     })
 }
 
-/// Three visit: exclusion, and nobody waits for ever (the model finds that all threads wait).
+/// Three threads visit. Checks exclusion, and that no thread waits for ever (the model detects that all threads wait).
 fn three_visit(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static {
     move || {
         let model = Model::new(serial, twin);
@@ -215,7 +217,7 @@ fn three_visit(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static {
         });
         model.visit(1);
         others.into_iter().for_each(|other| other.join().unwrap());
-        assert!(model.lock(9, true), "free at last");
+        assert!(model.lock(9, true), "the mutex is free at the end");
         model.section();
         model.value.with(|value| {
             // SAFETY: as in `section`.
@@ -224,7 +226,7 @@ fn three_visit(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static {
     }
 }
 
-/// A waiter whose time comes at any instant, beside one with patience.
+/// One waiter times out at any instant, beside one without a deadline.
 fn one_gives_up(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static {
     move || {
         let model = Model::new(serial, twin);
@@ -237,11 +239,11 @@ fn one_gives_up(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static {
         model.time_out(2);
         model.unlock();
         others.into_iter().for_each(|other| other.join().unwrap());
-        assert!(model.lock(9, true), "free at last");
+        assert!(model.lock(9, true), "the mutex is free at the end");
     }
 }
 
-/// One that was woken a while ago, and finds that somebody came between.
+/// A thread that was woken before finds that another thread owns the mutex.
 fn one_was_woken_before(twin: Twin) -> impl Fn() + Sync + Send + 'static {
     move || {
         let model = Model::new(true, twin);
@@ -257,7 +259,7 @@ fn one_was_woken_before(twin: Twin) -> impl Fn() + Sync + Send + 'static {
         model.section();
         model.unlock();
         owner.join().unwrap();
-        assert!(model.lock(9, true), "free at last");
+        assert!(model.lock(9, true), "the mutex is free at the end");
     }
 }
 
@@ -281,10 +283,10 @@ fn a_thief_comes(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static 
     }
 }
 
-// A model keeps a processor busy: it takes its turn with the tests on real threads.
+// A model keeps a processor busy, so it takes turns with the tests on real threads.
 
 #[test]
-fn three_exclude_each_other_and_none_is_left() {
+fn three_threads_exclude_each_other_and_all_finish() {
     let _quiet = require_realtime();
     for serial in [false, true] {
         explore(3, three_visit(serial, Twin::None));
@@ -293,7 +295,7 @@ fn three_exclude_each_other_and_none_is_left() {
 }
 
 #[test]
-fn what_was_handed_is_not_stolen() {
+fn a_handed_mutex_is_not_stolen() {
     let _quiet = require_realtime();
     explore(None, one_was_woken_before(Twin::None));
     explore(3, a_thief_comes(true, Twin::None));
@@ -301,13 +303,16 @@ fn what_was_handed_is_not_stolen() {
 }
 
 #[test]
-fn each_twin_fails() {
+fn each_mutation_fails() {
     let _quiet = require_realtime();
-    assert!(fails(three_visit(false, Twin::Forgets)), "somebody is left");
-    assert!(fails(three_visit(true, Twin::StaysHanded)), "it belongs to nobody");
-    assert!(fails(three_visit(true, Twin::FreesQuietly)), "somebody is left");
-    assert!(fails(a_thief_comes(true, Twin::Steals)), "it is stolen");
-    assert!(fails(three_visit(false, Twin::Relaxed)), "it is not published");
-    assert!(fails_within(None, one_was_woken_before(Twin::Remembers)), "it is touched once it is another's");
-    assert!(!fails(a_thief_comes(true, Twin::None)), "what has no fault holds in a child, too");
+    assert!(fails(three_visit(false, Twin::Forgets)), "a waiter is never woken");
+    assert!(fails(three_visit(true, Twin::StaysHanded)), "the mutex stays handed to nobody");
+    assert!(fails(three_visit(true, Twin::FreesQuietly)), "a waiter is never woken");
+    assert!(fails(a_thief_comes(true, Twin::Steals)), "a try locks the heir's mutex");
+    assert!(fails(three_visit(false, Twin::Relaxed)), "the access is not published");
+    assert!(
+        fails_within(None, one_was_woken_before(Twin::Remembers)),
+        "the old owner changes a word that another thread owns"
+    );
+    assert!(!fails(a_thief_comes(true, Twin::None)), "the unchanged model also holds in a child process");
 }

@@ -1,4 +1,4 @@
-//! A mutex with a ceiling: a thread rises before it locks, and falls after it has unlocked.
+//! Mutexes with a ceiling: a thread rises to the ceiling before it locks, and falls after it has unlocked.
 
 use super::ceiling;
 use super::error::RawError;
@@ -9,7 +9,8 @@ use lockwright_sys::sched::Tid;
 use std::sync::atomic::Ordering;
 
 impl RawMutex {
-    /// Rises to the ceiling of one that protects, before it is locked. `None` for others.
+    /// Raises the caller to the ceiling before it locks the mutex. Returns the ceiling, or `None` if the mutex has
+    /// none.
     ///
     /// # Errors
     /// Those of [`ceiling::rise`].
@@ -21,11 +22,12 @@ impl RawMutex {
         ceiling::rise(ceiling).map(|()| Some(ceiling))
     }
 
-    /// Takes one that protects and is free. Says whether it was.
+    /// Locks a mutex with a ceiling if it is free. Returns whether it is locked.
     #[inline(never)]
     pub(super) fn lock_protected(&self, me: Tid) -> bool {
         let ceiling = self.ceiling();
-        // ORDERING: Relaxed: only whether it is worth to rise. Why it could not, the other way finds, too.
+        // ORDERING: Relaxed: a hint whether rising is worthwhile. The slow path finds out why the caller could not
+        // rise.
         if self.word.load(Ordering::Relaxed) != FREE || ceiling::rise(ceiling).is_err() {
             return false;
         }
@@ -33,20 +35,20 @@ impl RawMutex {
             ceiling::fall(ceiling);
             return false;
         }
-        // Changed meanwhile, it is asked for anew.
+        // If the ceiling has changed meanwhile, the slow path starts anew.
         let is_risen = self.ceiling() == ceiling;
         if !is_risen {
-            // One that is just taken, and not robust, is given back as it was.
+            // The mutex was locked just now and is not robust, so the unlock leaves it as it was.
             let _ = self.unlock_word(me, self.kind());
             ceiling::fall(ceiling);
         }
         is_risen
     }
 
-    /// Gives back one that protects and nobody waits for. Says whether it was.
+    /// Unlocks a mutex with a ceiling if nobody waits for it. Returns whether it is unlocked.
     #[inline(never)]
     pub(super) fn unlock_protected(&self, me: Tid, kind: u32) -> bool {
-        // Read before the mutex is another's.
+        // Read before another thread can own the mutex.
         let ceiling = self.ceiling();
         let given = self.is_locked_once(kind) && self.free_word(me);
         if given {

@@ -1,6 +1,6 @@
-//! The mutex all doors share, as memory.
+//! The mutex that all interfaces share, without a value.
 //!
-//! | protocol | waiting | what the kernel does | what is done here |
+//! | protocol | waiting | the kernel's part | this module's part |
 //! |---|---|---|---|
 //! | none | `FUTEX_WAIT`, the most urgent first | keeps the queue | the word; unlock modes |
 //! | inherit | `FUTEX_LOCK_PI2` | queue, order, inheritance along chains, hand-off, deadlock | the word without contention |
@@ -10,13 +10,14 @@
 //! |---|---|
 //! | `lock` | locks: without contention, and otherwise from top to bottom |
 //! | `unlock` | unlocks |
-//! | `wait` | waits for the word of one that does not inherit, and passes it to those that wait |
-//! | `inherit` | asks the kernel, for one that inherits |
-//! | `robust` | links one that survives its owner into the list that the C library registered, so that the kernel marks its word when the owner ends |
-//! | `protect` | rises to the ceiling and falls; `ceiling` counts what a thread has risen to |
+//! | `wait` | waits for the word of a mutex that does not inherit, and passes it to waiters |
+//! | `inherit` | locks and unlocks through the kernel, with priority inheritance |
+//! | `robust` | links a robust mutex into the list that the C library registered, so that the kernel marks its word when the owner ends |
+//! | `protect` | rises to the ceiling and falls; `ceiling` counts the ceilings that a thread holds |
 //!
-//! The layout is that of the C library's mutex (glibc, 64 bits), field by field, and zeros are a free one: a static initialiser of C is
-//! one of ours, and code of the C library that meets one of ours locks and unlocks it, too.
+//! The layout is that of the C library's mutex (glibc, 64 bits), field by field, and zeros are a free mutex. So a
+//! static initialiser of C makes a valid mutex of this module, and code of the C library that is given a mutex of this
+//! module locks and unlocks it.
 
 use super::kind::{BY_OTHERS, INHERIT, RECURSIVE, ROBUST, SHARED, TYPE};
 use super::word::{FREE, WAITERS, owner};
@@ -26,32 +27,33 @@ use lockwright_sys::sched::gettid;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
-/// `state` of a robust one whose last owner ended, and that is not made consistent yet; and of one that never will be.
+/// Values of `state` for a robust mutex: its last owner ended and it is not yet consistent, or it is not recoverable.
 pub(super) const INCONSISTENT: u32 = 0x7fff_ffff;
 pub(super) const NOT_RECOVERABLE: u32 = 0x7fff_fffe;
 
-/// A mutex, as memory. Never move it while anybody uses it.
+/// A mutex without a value. It must not move while anybody uses it.
 #[repr(C)]
 pub struct RawMutex {
     pub(super) word: AtomicU32,
-    /// How often its owner took it again.
+    /// How often the owner has locked it again.
     pub(super) depth: AtomicU32,
-    /// The states of a robust one; otherwise the owner's id, where that is [shown](Self::show_owner).
+    /// The state of a robust mutex; otherwise the owner's id, if it is [shown](Self::show_owner).
     pub(super) state: AtomicU32,
-    /// Threads that gave it back to wait for a condition, and will ask for it again.
+    /// The number of threads that unlocked it to wait for a condition and will lock it again.
     pub(super) away: AtomicU32,
     pub(super) kind: AtomicU32,
-    /// Real-time threads that wait, where that is asked for.
+    /// The number of real-time threads that wait, if the mutex needs it.
     pub(super) urgent: AtomicU16,
     pub(super) ceiling: AtomicU8,
-    /// Tick at which somebody found it handed to another; 0 where nobody did.
+    /// The tick at which a thread first found the mutex handed to another one, or 0.
     pub(super) handed_at: AtomicU8,
     pub(super) node: Node,
 }
 
-// SAFETY: all but the node are atomics; the node is touched only by the thread that holds the mutex, or is about to.
+// SAFETY: all fields except the node are atomics; only the thread that holds the mutex, or is about to, touches the
+// node.
 unsafe impl Sync for RawMutex {}
-// SAFETY: as above; a free one is in no list.
+// SAFETY: as above; a free mutex is in no list.
 unsafe impl Send for RawMutex {}
 
 impl fmt::Debug for RawMutex {
@@ -61,11 +63,13 @@ impl fmt::Debug for RawMutex {
 }
 
 impl RawMutex {
-    /// A free one of this kind; `ceiling` is a level of SCHED_FIFO, for those that protect.
+    /// Creates a free mutex of this kind. `ceiling` is a level of SCHED_FIFO, used with
+    /// [`PROTECT`](super::kind::PROTECT).
     ///
     /// # Safety
-    /// A [robust](super::kind::ROBUST) one stays where it is, and what it is, while a thread has it, also one that forgot to give it back or ended with it: the
-    /// kernel and the thread's other robust mutexes know its address.
+    /// A [robust](super::kind::ROBUST) mutex must keep its address and its memory while a thread holds it. That
+    /// includes a thread that forgot to unlock it and one that ended with it locked: the kernel and the thread's other
+    /// robust mutexes hold its address.
     #[must_use]
     pub const unsafe fn new(kind: u32, ceiling: u8) -> Self {
         Self {
@@ -82,70 +86,72 @@ impl RawMutex {
         }
     }
 
-    /// What it is.
+    /// Returns the attributes of the mutex, as bits of [`kind`](super::kind).
     #[inline]
     pub fn kind(&self) -> u32 {
-        // ORDERING: Relaxed: set before anybody else knows the mutex.
+        // ORDERING: Relaxed: set before other threads use the mutex.
         self.kind.load(Ordering::Relaxed)
     }
 
-    /// Adds to what it is, for one that others initialised: before anybody takes it. Says whether it was still of kind `before`.
+    /// Adds attributes to a mutex that other code initialised, before any thread locks it. Returns whether its kind was
+    /// still `before`.
     ///
     /// # Safety
-    /// That of [`RawMutex::new`], for what it becomes.
+    /// That of [`RawMutex::new`], for the new kind.
     pub unsafe fn add_to_kind(&self, before: u32, more: u32) -> bool {
-        // ORDERING: Relaxed: of those who ask first one changes it, and all see that, for it is one word.
+        // ORDERING: Relaxed: one of the first lockers changes the kind, and all see the change because it is one word.
         self.kind.compare_exchange(before, before | more, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Whether threads unlock it for each other, as a semaphore: then its owner is not the one that others wait for.
+    /// Whether threads unlock it for each other, as a semaphore. Then its waiters do not wait for its owner.
     pub(super) fn is_unlocked_by_others(&self) -> bool {
         self.kind() & BY_OTHERS != 0
     }
 
-    /// Whether it survives its owners.
+    /// Whether it survives the end of its owner.
     pub fn is_robust(&self) -> bool {
         self.kind() & ROBUST != 0
     }
 
-    /// Whether nobody has it, waits for it, or ended with it.
+    /// Whether the word is that of a free mutex: no owner, no waiter, and no owner that ended.
     pub fn is_free(&self) -> bool {
-        // ORDERING: Relaxed: only looked at.
+        // ORDERING: Relaxed: a hint.
         self.word.load(Ordering::Relaxed) == FREE
     }
 
-    /// Whether somebody has it, waits for it, or will after a wait for a condition.
+    /// Whether a thread holds it, waits for it, or will lock it again after a wait for a condition.
     pub fn is_in_use(&self) -> bool {
-        // ORDERING: Relaxed: only looked at.
+        // ORDERING: Relaxed: a hint.
         !self.is_free() || self.away.load(Ordering::Relaxed) > 0
     }
 
-    /// The caller, which has it, gives it back to wait for a condition.
+    /// Counts the owner, which is about to unlock the mutex to wait for a condition.
     pub(super) fn go_away(&self) {
-        // ORDERING: Relaxed, here and below: only counted.
+        // ORDERING: Relaxed, here and below: only a count.
         self.away.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It has come back.
+    /// Ends what [`RawMutex::go_away`] began.
     pub(super) fn come_back(&self) {
         self.away.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// In a child process: what `thread` of the parent had is the caller's, which came from it. Says whether it had this.
+    /// In a child process: makes the caller the owner of a mutex that `thread` of the parent held. Returns whether
+    /// `thread` held it.
     ///
-    /// For those that are neither robust nor protect, of this process alone.
+    /// The mutex must be private to the process, not robust, and without a ceiling.
     pub fn take_over(&self, thread: u32) -> bool {
-        // ORDERING: Relaxed: nobody else in this process knows of it as taken.
+        // ORDERING: Relaxed: no other thread of this process uses the mutex yet.
         let word = self.word.load(Ordering::Relaxed);
-        // The parent's threads wait in the parent.
+        // The waiters are not announced: the parent's threads wait in the parent.
         thread != 0
             && owner(word) == thread
             && self.word.compare_exchange(word, gettid().0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Whose it is; 0 where nobody's.
+    /// Returns the owner's thread id, or 0 if the mutex is free.
     pub fn owner(&self) -> u32 {
-        // ORDERING: Relaxed: only looked at.
+        // ORDERING: Relaxed: a hint.
         owner(self.word.load(Ordering::Relaxed))
     }
 
@@ -153,33 +159,36 @@ impl RawMutex {
         &self.word
     }
 
-    /// The address of a word: the mutex may be gone.
+    /// Returns the address of the word without reading the mutex, which may no longer exist.
     pub(crate) fn word_of(mutex: *const Self) -> *const AtomicU32 {
         mutex.wrapping_byte_add(std::mem::offset_of!(Self, word)).cast()
     }
 
-    /// The kernel wakes who waits for a dead owner, and does that as if all processes could wait. Where it inherits it knows its waiters.
+    /// Returns the scope of the mutex's futex. A robust mutex that does not inherit is always shared, because the
+    /// kernel wakes the waiters of a dead owner in that scope. With inheritance the kernel finds the waiters itself.
     pub(crate) fn scope(kind: u32) -> Scope {
         let is_woken_by_death = kind & (ROBUST | INHERIT) == ROBUST;
         if kind & SHARED == 0 && !is_woken_by_death { Scope::Private } else { Scope::Shared }
     }
 
-    /// The level of a ceiling.
+    /// Returns the ceiling, as a level of SCHED_FIFO.
     pub fn ceiling(&self) -> u8 {
-        // ORDERING: Relaxed: changed by the owner only.
+        // ORDERING: Relaxed: only the owner changes it.
         self.ceiling.load(Ordering::Relaxed)
     }
 
-    /// Shows the owner in the field where the C library has it, for programs that read it there. For the owner.
+    /// Stores the owner's id in the field where the C library has it, for programs that read it there. For the owner
+    /// only.
     #[inline(always)]
     pub fn show_owner(&self) {
-        // ORDERING: Relaxed, here and below: the owner's.
+        // ORDERING: Relaxed, here and below: only the owner uses the field.
         if self.state.load(Ordering::Relaxed) < NOT_RECOVERABLE {
             self.state.store(gettid().0, Ordering::Relaxed);
         }
     }
 
-    /// Clears that field, before the owner unlocks. Does nothing for another thread, and while the owner has it more than once.
+    /// Clears that field before the owner unlocks. Does nothing for another thread, nor while the owner has locked the
+    /// mutex more than once.
     #[inline(always)]
     pub fn hide_owner(&self) {
         if self.state.load(Ordering::Relaxed) == gettid().0 && self.is_locked_once(self.kind()) {
@@ -187,25 +196,25 @@ impl RawMutex {
         }
     }
 
-    /// Whether the caller has it.
+    /// Whether the caller holds the mutex.
     pub fn is_mine(&self) -> bool {
         self.owner() == gettid().0
     }
 
-    /// Whether its owner took it again, and so has to give it back more than once. For the owner.
+    /// Whether the owner has locked the mutex more than once. For the owner only.
     pub fn is_taken_again(&self) -> bool {
         // ORDERING: Relaxed: only the owner writes it.
         self.depth.load(Ordering::Relaxed) > 0
     }
 
-    /// For the owner; looked at by others it says nothing.
+    /// Whether the owner has locked the mutex exactly once. For other threads the answer means nothing.
     #[inline(always)]
     pub(super) fn is_locked_once(&self, kind: u32) -> bool {
-        // ORDERING: Relaxed: the owner's.
+        // ORDERING: Relaxed: the owner reads its own write.
         kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0
     }
 
-    /// Says that somebody may wait, so that the caller, which holds the mutex, wakes it.
+    /// Announces a waiter in the word, so that the caller, which holds the mutex, wakes one when it unlocks.
     pub(crate) fn announce_waiters(&self) {
         // ORDERING: Relaxed: the word is the caller's.
         self.word.fetch_or(WAITERS, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! A mutex that survives its owner: it is in the list of the thread that has it, by which the kernel finds it when the thread ends.
+//! Mutexes that survive their owner. Each is linked into its owner's robust list, through which the kernel finds it
+//! when the thread ends.
 
 use super::error::{Acquired, RawError};
 use super::kind::{INHERIT, ROBUST};
@@ -10,7 +11,7 @@ use lockwright_sys::sched::{Tid, gettid};
 use std::sync::atomic::Ordering;
 
 impl RawMutex {
-    /// Takes and links a robust one that is free and healthy. Says whether it was.
+    /// Locks and links a robust mutex if it is free and recoverable. Returns whether it is locked.
     #[inline(always)]
     pub(super) fn lock_linked(&self, list: List, me: Tid, kind: u32) -> bool {
         let inherits = kind & INHERIT != 0;
@@ -28,7 +29,7 @@ impl RawMutex {
         true
     }
 
-    /// One that is lost is given back at once: the other way finds that, too.
+    /// Unlocks a mutex that turned out not to be recoverable; the slow path then finds and reports that.
     #[cold]
     fn refuse_lost(&self, list: List, me: Tid, kind: u32) -> bool {
         let _ = self.unlock_word(me, kind);
@@ -36,7 +37,8 @@ impl RawMutex {
         false
     }
 
-    /// Says to the kernel that a robust one is about to be locked; `None` for others.
+    /// Announces to the kernel that the caller is about to lock a robust mutex. Returns `None` if the mutex is not
+    /// robust.
     pub(super) fn begin_linking(&self, kind: u32) -> Result<Option<List>, RawError> {
         if kind & ROBUST == 0 {
             return Ok(None);
@@ -46,7 +48,7 @@ impl RawMutex {
         Ok(Some(list))
     }
 
-    /// Links one whose word was locked, unless it is lost, and says so to the kernel.
+    /// Links a mutex whose word is locked, unless it is not recoverable, and ends the announcement to the kernel.
     pub(super) fn end_linking(
         &self,
         list: List,
@@ -70,7 +72,8 @@ impl RawMutex {
         settled
     }
 
-    /// Unlocks a robust one that is [simply locked](Self::is_locked_simply) and was taken out of the list. Says whether it did.
+    /// Unlocks a robust mutex that is [simply locked](Self::is_locked_simply) and is already out of the list. Returns
+    /// whether it is unlocked.
     #[inline(always)]
     pub(super) fn unlock_linked(&self, list: List, me: Tid, kind: u32) -> bool {
         if !self.free_word(me) {
@@ -80,16 +83,16 @@ impl RawMutex {
         true
     }
 
-    /// Whether it is the caller's, taken once, and nobody waited for it then.
+    /// Whether the caller has locked the mutex once and no waiter has been announced.
     #[inline(always)]
     pub(super) fn is_locked_simply(&self, me: Tid, kind: u32) -> bool {
-        // ORDERING: Relaxed: who reads its own id there wrote it, and the state is the owner's.
+        // ORDERING: Relaxed: a thread that reads its own id wrote it, and the state belongs to the owner.
         self.word.load(Ordering::Relaxed) == me.0
             && self.state.load(Ordering::Relaxed) < NOT_RECOVERABLE
             && self.is_locked_once(kind)
     }
 
-    /// Somebody has come to wait meanwhile.
+    /// Unlocks a mutex for which a waiter has been announced meanwhile.
     #[cold]
     fn unlock_waited(&self, list: List, me: Tid, kind: u32) -> bool {
         let given = self.unlock_unlinked(list, me, kind).is_ok();
@@ -97,19 +100,19 @@ impl RawMutex {
         given
     }
 
-    /// Gives the word back of one that was taken out of the list; where that is refused it is in there again.
+    /// Unlocks the word of a mutex that is already out of the list. If that is refused, the mutex is linked again.
     pub(super) fn unlock_unlinked(&self, list: List, me: Tid, kind: u32) -> Result<(), RawError> {
         self.unlock_word(me, kind).inspect_err(|_| list.insert(&self.node, kind & INHERIT != 0))
     }
 
-    /// Gives one back as it came from an owner that ended.
+    /// Unlocks a mutex whose last owner ended, and leaves it marked so.
     pub(super) fn release_dead(&self, kind: u32) -> Result<(), RawError> {
         let list = List::of_this_thread().map_err(RawError::Sys)?;
         let address = std::ptr::from_ref(&self.word);
         list.begin(&self.node, false);
         list.remove(&self.node);
-        // It says that others may wait: should the one that is woken end, too, the next owner goes on to them.
-        // ORDERING: Release pairs with the Acquire of who asks.
+        // The word announces waiters, so that the next owner wakes another one even if the woken waiter ends.
+        // ORDERING: Release pairs with the Acquire of the next lock.
         if self.word.swap(DIED | WAITERS, Ordering::Release) & WAITERS != 0 {
             futex::wake(Self::scope(kind), address, 1);
         }
@@ -117,8 +120,8 @@ impl RawMutex {
         Ok(())
     }
 
-    /// Before a wait for something else, from where the kernel may make the caller the owner of this one, which inherits. Should it end before
-    /// it says so, the kernel looks at it.
+    /// Prepares a wait during which the kernel may make the caller the owner of this inheriting mutex. If the caller
+    /// ends before it has linked the mutex, the kernel checks the announced one.
     pub(super) fn expect_gift(&self) {
         if self.kind() & ROBUST != 0
             && let Ok(list) = List::of_this_thread()
@@ -127,7 +130,7 @@ impl RawMutex {
         }
     }
 
-    /// After that wait.
+    /// Ends what [`RawMutex::expect_gift`] began, after that wait.
     pub(super) fn expected_gift(&self) {
         if self.kind() & ROBUST != 0
             && !self.is_mine()
@@ -137,10 +140,11 @@ impl RawMutex {
         }
     }
 
-    /// What was half done is whole again; the caller holds the mutex after [`Acquired::OwnerDied`].
+    /// Declares the protected value consistent again. The caller holds the mutex after [`Acquired::OwnerDied`].
     ///
     /// # Errors
-    /// [`RawError::BadKind`] where it is not robust, or nothing was half done.
+    /// [`RawError::BadKind`] if the mutex is not robust or is already consistent; [`RawError::NotOwner`] if the caller
+    /// does not hold it.
     pub fn make_consistent(&self) -> Result<(), RawError> {
         // ORDERING: Relaxed: the mutex orders it.
         if self.kind() & ROBUST == 0 || self.state.load(Ordering::Relaxed) != INCONSISTENT {

@@ -12,20 +12,22 @@ use lockwright_sys::{KeepErrno, held};
 use std::sync::atomic::Ordering;
 
 impl RawMutex {
-    /// Gives the mutex back.
+    /// Unlocks the mutex.
     ///
     /// # Errors
-    /// [`RawError::NotOwner`] where the kind asks who has it; [`RawError::Sys`] where the kernel refuses. The mutex is as it was then.
+    /// [`RawError::NotOwner`] if the kind checks the owner and the caller is not the owner; [`RawError::Sys`] if the
+    /// kernel refuses. After an error the mutex is unchanged.
     ///
     /// # Bound
-    /// One exchange of the word; where somebody waits, one system call, or three.
+    /// One exchange of the word; with waiters, one to three system calls.
     #[inline]
     pub fn unlock(&self) -> Result<(), RawError> {
         if self.unlock_uncontended() { Ok(()) } else { self.unlock_slow() }
     }
 
-    /// Gives it back if the caller has it, as it should be, and nobody waits for it. Says whether it was given back; where not, it is as it was, and
-    /// [`RawMutex::unlock`] knows why. Made as [`RawMutex::lock_uncontended`].
+    /// Unlocks the mutex if the caller holds it in a consistent state and nobody waits for it. Returns whether it is
+    /// unlocked; if not, it is unchanged, and [`RawMutex::unlock`] finds out why. Inlined for the same reason as
+    /// [`RawMutex::lock_uncontended`].
     #[inline(always)]
     pub fn unlock_uncontended(&self) -> bool {
         let kind = self.kind();
@@ -44,7 +46,7 @@ impl RawMutex {
         }
     }
 
-    /// With calls for what is not at hand.
+    /// Out-of-line variant: looks up the thread id and the robust list.
     #[inline(never)]
     fn unlock_uncontended_asking(&self, kind: u32) -> bool {
         let me = gettid();
@@ -61,7 +63,7 @@ impl RawMutex {
         }
     }
 
-    /// The other way.
+    /// Unlocks a mutex whose kind needs only the exchange of the word; the counterpart of `lock_plain`.
     #[inline(always)]
     fn unlock_plain(&self, me: Tid, kind: u32) -> bool {
         let is_given = self.is_locked_once(kind) && self.free_word(me);
@@ -71,7 +73,7 @@ impl RawMutex {
         is_given
     }
 
-    /// Where it is the caller's, and nobody waits.
+    /// Frees the word if the caller owns it and nobody waits. Returns whether it did.
     #[inline(always)]
     pub(super) fn free_word(&self, me: Tid) -> bool {
         // ORDERING: Release pairs with the Acquire of the lock.
@@ -82,13 +84,14 @@ impl RawMutex {
     fn unlock_slow(&self) -> Result<(), RawError> {
         let _errno = KeepErrno::now();
         let (me, kind) = (gettid(), self.kind());
-        // ORDERING: Relaxed, here and below: who reads its own id there wrote it, and the rest is the owner's.
+        // ORDERING: Relaxed, here and below: a thread that reads its own id wrote it, and the other fields belong to
+        // the owner.
         let has = owner(self.word.load(Ordering::Relaxed)) == me.0;
         if is_unlocked_by_owner(kind) && !has {
             return Err(RawError::NotOwner);
         }
         if !has && kind & CHECKED != 0 {
-            // ORDERING: Relaxed: a hint for later looks.
+            // ORDERING: Relaxed: a hint for later deadlock checks.
             self.kind.fetch_or(BY_OTHERS, Ordering::Relaxed);
         }
         if kind & TYPE == RECURSIVE {
@@ -98,7 +101,7 @@ impl RawMutex {
                 return Ok(());
             }
         }
-        // Read before the mutex is another's.
+        // Read before another thread can own the mutex.
         let ceiling = self.ceiling();
         if kind & ROBUST != 0 && self.state.load(Ordering::Relaxed) == INCONSISTENT {
             self.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
@@ -110,7 +113,7 @@ impl RawMutex {
         Ok(())
     }
 
-    /// Unlinks a robust one, and gives the word back.
+    /// Unlinks the mutex if it is robust, and unlocks the word.
     pub(super) fn release(&self, me: Tid, kind: u32) -> Result<(), RawError> {
         if kind & ROBUST == 0 {
             let given = self.unlock_word(me, kind);
@@ -127,7 +130,7 @@ impl RawMutex {
         given
     }
 
-    /// Gives back what was taken just now and cannot be kept, as it came.
+    /// Unlocks a mutex that the caller has just locked and cannot keep, in the state in which it was locked.
     pub(super) fn pass_on(&self, me: Tid, kind: u32, acquired: Acquired) -> Result<(), RawError> {
         match acquired {
             Acquired::Clean => self.release(me, kind),

@@ -1,4 +1,4 @@
-//! Waiting for the word of a mutex that does not inherit, and passing it to those that wait.
+//! Waiting for the word of a mutex that does not inherit, and passing the word to waiters.
 
 use super::ceiling;
 use super::cycle;
@@ -11,13 +11,15 @@ use lockwright_sys::sched::Tid;
 use lockwright_sys::{SysError, clock};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Of processes: how long the waiter that was handed a mutex may take before it counts as dead, and the mutex as handed to whoever finds that: in
-/// ticks since the first who found it so, whoever that was. 50 to 67 ms.
+/// For mutexes shared by processes: the number of ticks after which the heir of a hand-off counts as dead. The heir is
+/// the woken waiter to which the mutex was handed. The time runs from the moment when any thread first found the mutex
+/// handed over; 4 ticks are 50 to 67 ms. The thread that finds the time over locks the mutex.
 const HANDED_TICKS: u8 = 4;
 const TICK_NS: u64 = 1 << 24;
 
 impl RawMutex {
-    /// `waited`: the caller waited for it already, and whether it was woken.
+    /// Locks the word, waiting within `limit`. `waited` is `Some` if the caller has already waited for the mutex, and
+    /// then holds whether it was woken.
     pub(super) fn wait_for_word(
         &self,
         me: Tid,
@@ -28,20 +30,21 @@ impl RawMutex {
         let (mut has_waited, mut was_woken) = (waited.is_some(), waited == Some(true));
         let mut urgent = None;
         let mut published = None;
-        // BOUND: each round the word changed, a signal came, or a wait ended; until those before give back.
+        // BOUND: in each round the word changed, a signal came, or a wait ended; until the owner and the waiters before
+        // the caller unlock.
         loop {
             let word = self.word.load(Ordering::Relaxed);
             let is_left = word == HANDED && Self::scope(kind) == Scope::Shared && self.is_heir_late();
             match word::ask(word, me.0, has_waited, was_woken || is_left) {
                 Ask::Take { word: taken, died } => {
-                    // ORDERING: Acquire pairs with the Release of who gave back.
+                    // ORDERING: Acquire pairs with the Release of the unlock.
                     if self.word.compare_exchange(word, taken, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                         return Ok(if died { Acquired::OwnerDied } else { Acquired::Clean });
                     }
                 }
                 _ if limit == Limit::Now => return Err(RawError::Busy),
                 Ask::Announce(announced) => {
-                    // Somebody has it: what is handed over from now on is not handed to who was woken before.
+                    // Another thread owns the mutex now, so a later hand-off is not for a waiter that was woken before.
                     was_woken = false;
                     // ORDERING: Relaxed: it publishes nothing.
                     let _ = self.word.compare_exchange(word, announced, Ordering::Relaxed, Ordering::Relaxed);
@@ -61,18 +64,20 @@ impl RawMutex {
         }
     }
 
-    /// Of a mutex that was handed over: whether whom it belongs to did not take it for so long that it will not.
+    /// Whether the heir of a mutex that was handed over must be presumed dead, because it did not lock the mutex in
+    /// time.
     ///
-    /// Attempts of any length count together, so who only tries gets it, too: but for one whose attempts are 255 ticks (4.3 s) apart, or a multiple.
-    /// A mark that outlasts a hand-over can only make an heir's turn another's, which it sees by the word.
+    /// Attempts of any length count together, so a thread that only tries also gets the mutex in the end. The exception
+    /// is a thread whose attempts are 255 ticks (4.3 s) apart, or a multiple of that. A mark that outlasts its hand-off
+    /// can only pass an heir's turn to another thread, which the heir notices from the word.
     #[cold]
     fn is_heir_late(&self) -> bool {
         let tick = (clock::now_ns() / TICK_NS % 255) as u8 + 1;
-        // ORDERING: Acquire pairs with the Release of the hand-over, which clears the mark.
+        // ORDERING: Acquire pairs with the Release of the hand-off, which clears the mark.
         if self.word.load(Ordering::Acquire) != HANDED {
             return false;
         }
-        // ORDERING: Relaxed: a time, and nothing else.
+        // ORDERING: Relaxed: a time that orders nothing else.
         match self.handed_at.compare_exchange(0, tick, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => false,
             Err(first) if tick >= first => tick - first >= HANDED_TICKS,
@@ -80,7 +85,7 @@ impl RawMutex {
         }
     }
 
-    /// Says whether it was woken.
+    /// Waits while the word stays as it is. Returns whether the caller was woken.
     fn wait(&self, kind: u32, word: u32, limit: Limit) -> Result<bool, RawError> {
         let scope = Self::scope(kind);
         let until = match limit {
@@ -92,7 +97,7 @@ impl RawMutex {
             if until.is_none_or(|until| grace_ns < until.left_ns()) {
                 let grace = Deadline::monotonic(clock::now_ns() + grace_ns);
                 return match futex::wait(scope, &self.word, word, Some(grace)) {
-                    // Who was woken has ended since, perhaps: the next look says it.
+                    // The woken heir has perhaps ended since; the next round checks that.
                     Ended::TimedOut => Ok(false),
                     ended => Self::woken(ended),
                 };
@@ -110,7 +115,7 @@ impl RawMutex {
         }
     }
 
-    /// What is done to the word.
+    /// Unlocks the word, and wakes waiters if there are any.
     pub(super) fn unlock_word(&self, me: Tid, kind: u32) -> Result<(), RawError> {
         let scope = Self::scope(kind);
         if kind & INHERIT != 0 {
@@ -118,13 +123,13 @@ impl RawMutex {
         }
         let is_lost = kind & ROBUST != 0 && self.state.load(Ordering::Relaxed) == NOT_RECOVERABLE;
         let serial = self.is_serial(kind);
-        // The address: once the word is given back, the mutex may be gone.
+        // Only the address is used after the unlock, because the mutex may then no longer exist.
         let address = std::ptr::from_ref(&self.word);
-        // ORDERING: Release, here and below, pairs with the Acquire of who asks.
-        // BOUND: a second round where somebody announced that it waits.
+        // ORDERING: Release, here and below, pairs with the Acquire of the next lock.
+        // BOUND: a second round if a waiter announced itself meanwhile.
         loop {
             let word = self.word.load(Ordering::Relaxed);
-            // One that will never be recoverable is told to all, also to those whom an owner that ended did not come to wake.
+            // A mutex that is not recoverable wakes all waiters, including those that a dead owner did not wake.
             match if is_lost { GiveBack::Wake } else { word::give_back(word, serial) } {
                 GiveBack::Free => {
                     if self.word.compare_exchange(word, FREE, Ordering::Release, Ordering::Relaxed).is_err() {
@@ -139,7 +144,8 @@ impl RawMutex {
                     // ORDERING: Relaxed: ordered by the store of the word.
                     self.handed_at.store(0, Ordering::Relaxed);
                     self.word.store(handed, Ordering::Release);
-                    // Nobody there: who announced itself gave up, or has yet to wait. The latter is woken below, or sees that it is free.
+                    // Nobody was woken: the announced waiter gave up, or has yet to wait. The latter is woken below, or
+                    // sees that the mutex is free.
                     if futex::wake(scope, address, 1) == 0
                         && self.word.compare_exchange(handed, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
                     {
@@ -151,14 +157,15 @@ impl RawMutex {
         }
     }
 
-    /// Robust ones are, whatever is asked for: of a free one nobody would know that others wait, if the one that was woken ended while somebody else
-    /// took it.
+    /// Whether the unlock hands the mutex over. A robust mutex always does: if it were free, and the woken waiter ended
+    /// while another thread locked it, nobody would remember the other waiters.
     fn is_serial(&self, kind: u32) -> bool {
-        // ORDERING: Relaxed: a hint; who begins to wait later is served as it comes.
+        // ORDERING: Relaxed: a hint; a thread that begins to wait later is served as it comes.
         kind & (SERIAL | ROBUST) != 0 || kind & AUTO != 0 && self.urgent.load(Ordering::Relaxed) > 0
     }
 
-    /// Before a wait for something else, from where the caller may be moved to this one, which does not inherit. Says whether it was counted.
+    /// Prepares a wait during which the caller may be moved to this mutex, which does not inherit. Returns whether the
+    /// caller was counted as a real-time waiter.
     pub(super) fn expect_move(&self) -> bool {
         let urgent = (self.kind() & AUTO != 0).then(|| Urgent::count(&self.urgent));
         let is_counted = urgent.as_ref().is_some_and(|urgent| urgent.0.is_some());
@@ -166,13 +173,13 @@ impl RawMutex {
         is_counted
     }
 
-    /// After that wait.
+    /// Ends what [`RawMutex::expect_move`] began, after that wait.
     pub(super) fn expected_move(&self, is_counted: bool) {
         drop(Urgent(is_counted.then_some(&self.urgent)));
     }
 }
 
-/// A real-time thread that waits, counted.
+/// A counted real-time waiter; dropping it removes it from the count.
 struct Urgent<'a>(Option<&'a AtomicU16>);
 
 impl<'a> Urgent<'a> {

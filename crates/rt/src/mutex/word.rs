@@ -1,57 +1,57 @@
-//! The word of a mutex, and what may become of it: pure transitions. `raw` carries them out.
+//! The word of a mutex and its transitions, as pure functions. `lock`, `unlock` and `wait` carry them out.
 //!
 //! ```text
 //!   word               meaning                                 lock                         unlock
 //!   0                  free                                    -> tid                       -
 //!   tid                owned, nobody waits                     -> tid | WAITERS, wait       -> 0
-//!   tid | WAITERS      owned, somebody may wait                wait                         parallel: -> 0, wake one
+//!   tid | WAITERS      owned, a thread may wait                wait                         parallel: -> 0, wake one
 //!                                                                                           serial: -> HANDED, wake one
-//!   HANDED             belongs to the waiter that was woken    wait; who was woken: -> tid | WAITERS   -
+//!   HANDED             belongs to the waiter that was woken    wait; the heir: -> tid | WAITERS   -
 //!   DIED, DIED|WAITERS the owner ended (set by the kernel)     -> tid (| WAITERS)           -
 //! ```
 //!
-//! Under priority inheritance the kernel changes the word wherever somebody waits, and hands over the way its own documentation says:
-//! `0`, `tid`, `tid | WAITERS`, and DIED beside them. Thread ids are below 2^30.
+//! Under priority inheritance the kernel changes the word whenever a thread waits, and hands the mutex over as its own
+//! documentation describes: `0`, `tid`, `tid | WAITERS`, and DIED in addition. Thread ids are below 2^30.
 //!
-//! HANDED names nobody, as FREE does: where a thread ends that was about to take or give back a robust mutex, and finds nobody's name in
-//! the word, the kernel wakes another waiter, to whom it then belongs.
+//! HANDED contains no thread id, like FREE. If a thread ends while it is about to lock or unlock a robust mutex, and
+//! the word contains no id, the kernel wakes another waiter, which is then the heir.
 
-/// Free.
+/// The mutex is free.
 pub(crate) const FREE: u32 = 0;
-/// Somebody may wait in the kernel.
+/// A thread may wait in the kernel.
 pub(crate) const WAITERS: u32 = 0x8000_0000;
 /// The owner ended while it held the mutex.
 pub(crate) const DIED: u32 = 0x4000_0000;
-/// Given to the waiter that was woken, and to no other.
+/// The mutex belongs to the waiter that was woken, and to no other thread.
 pub(crate) const HANDED: u32 = WAITERS;
 const TID: u32 = 0x3fff_ffff;
 
-/// The owner's thread id; 0 where there is none.
+/// Returns the owner's thread id, or 0 if there is no owner.
 #[inline]
 pub(crate) const fn owner(word: u32) -> u32 {
     word & TID
 }
 
-/// What somebody who asks does next.
+/// The next step of a thread that requests the mutex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ask {
-    /// Exchanges the word for this one, and owns the mutex; whether its owner had ended.
+    /// Exchange the word for this one; the caller then owns the mutex.
     Take {
-        /// The word to be.
+        /// The new word.
         word: u32,
-        /// Whether the owner before ended.
+        /// Whether the previous owner ended.
         died: bool,
     },
-    /// Exchanges the word for this one, which says that somebody waits, and asks again.
+    /// Exchange the word for this one, which announces a waiter, and request again.
     Announce(u32),
-    /// Waits while the word stays so.
+    /// Wait while the word stays as it is.
     Wait,
 }
 
-/// For `me`, which has waited before or not, and was woken or not just now.
+/// Returns the next step of `me`, given whether it has waited before and whether it has just been woken.
 #[inline]
 pub(crate) const fn ask(word: u32, me: u32, has_waited: bool, was_woken: bool) -> Ask {
-    // Who has waited does not know whether it was the last: it says that somebody waits.
+    // A thread that has waited does not know whether it was the only waiter, so it keeps announcing one.
     let kept = if has_waited { WAITERS } else { word & WAITERS };
     if word == HANDED {
         if was_woken { Ask::Take { word: me | WAITERS, died: false } } else { Ask::Wait }
@@ -64,18 +64,18 @@ pub(crate) const fn ask(word: u32, me: u32, has_waited: bool, was_woken: bool) -
     }
 }
 
-/// What the owner does to give back.
+/// The owner's step to unlock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum GiveBack {
-    /// Exchanges the word for FREE: nobody waits.
+    /// Exchange the word for FREE: nobody waits.
     Free,
-    /// Writes FREE and wakes one, who asks like everybody else.
+    /// Write FREE and wake one waiter, which requests like any other thread.
     Wake,
-    /// Writes this and wakes one, who has the mutex.
+    /// Write this word and wake one waiter, which then owns the mutex.
     Hand(u32),
 }
 
-/// For an owner that gives back one after the other (`serial`) or to whoever comes first.
+/// Returns the step of an owner that hands the mutex to the first waiter (`serial`) or frees it.
 #[inline]
 pub(crate) const fn give_back(word: u32, serial: bool) -> GiveBack {
     if word & WAITERS == 0 {
@@ -109,16 +109,16 @@ mod tests {
                 assert_eq!(ask(OTHER | WAITERS, ME, has_waited, was_woken), Ask::Wait);
                 let handed = ask(HANDED, ME, has_waited, was_woken);
                 let taken = Ask::Take { word: ME | WAITERS, died: false };
-                assert_eq!(handed, if was_woken { taken } else { Ask::Wait }, "nobody else takes it");
+                assert_eq!(handed, if was_woken { taken } else { Ask::Wait }, "only the heir takes it");
             }
         }
     }
 
     #[test]
-    fn who_gives_back_wakes_where_somebody_may_wait() {
+    fn an_unlock_wakes_a_waiter_if_one_may_wait() {
         assert_eq!([false, true].map(|serial| give_back(ME, serial)), [GiveBack::Free; 2]);
         assert_eq!(give_back(ME | WAITERS, false), GiveBack::Wake);
         assert_eq!(give_back(ME | WAITERS, true), GiveBack::Hand(HANDED));
-        assert_eq!(owner(HANDED), 0, "it has no owner to lend a priority to, or to find dead");
+        assert_eq!(owner(HANDED), 0, "a handed mutex has no owner that could inherit a priority or be found dead");
     }
 }

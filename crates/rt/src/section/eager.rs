@@ -4,7 +4,7 @@
 //!   depth   raised   meaning                            enter               leave
 //!   0       no       outside                            rise, depth 1       -
 //!   n       yes      inside, n deep                     depth n + 1         depth n - 1; at 0 fall back
-//!   n       no       inside, at the level by itself     depth n + 1         depth n - 1
+//!   n       no       inside, at the thread's own level  depth n + 1         depth n - 1
 //!   0       yes      the kernel refused the fall        depth 1             -
 //! ```
 
@@ -23,18 +23,19 @@ thread_local! {
 /// Highest level of SCHED_FIFO.
 const LEVEL_MAX: u8 = 99;
 
-/// The right of the calling thread to enter eager sections. Make it at set-up, use it in jobs.
+/// A handle with which the calling thread enters eager sections. Make it at set-up and use it in jobs.
 ///
-/// Inside, the thread is under SCHED_FIFO (or SCHED_RR, if it was) at level 98: above the 97 levels tasks have, below a watchdog at 99.
-/// No thread of a lower level preempts it, whether it knows of sections or not. Threads of level 98 do not preempt each other;
-/// a thread that has that level or a higher one by itself stays where it is, and entering costs it nothing.
+/// Inside a section, the thread is under SCHED_FIFO (or SCHED_RR, if it was before) at level 98. That is above the 97
+/// levels of tasks and below a watchdog at 99. No thread of a lower level preempts it, whether that thread uses
+/// sections or not. Threads of level 98 do not preempt each other. A thread whose own level is 98 or higher keeps its
+/// level, and entering costs it nothing.
 ///
-/// The thread falls back to the policy and level it had when the handle was made. Make a new handle after you change those.
-/// A thread that somebody else puts under the ordinary policy meanwhile stays there. A child of `fork` may use the handle it has a
-/// copy of; forked inside a section, it begins inside.
+/// The thread falls back to the policy and level that it had when the handle was made. Make a new handle after you
+/// change those. A thread that was put under the ordinary policy meanwhile stays there. A child of `fork` may use its
+/// copy of the handle; if it was forked inside a section, it begins inside.
 ///
 /// # Bound
-/// Whoever is more urgent than the thread waits for at most one section of those less urgent: the one it finds.
+/// A more urgent thread waits for at most one section of less urgent ones: the one in progress at its release.
 ///
 /// # Examples
 /// ```
@@ -43,7 +44,7 @@ const LEVEL_MAX: u8 = 99;
 /// match Eager::new() {
 ///     Ok(thread) => {
 ///         let _section = thread.enter()?;
-///         // Nobody below level 98 comes between.
+///         // No thread below level 98 preempts this one here.
 ///     }
 ///     Err(error) => eprintln!("{error}"),
 /// }
@@ -51,30 +52,32 @@ const LEVEL_MAX: u8 = 99;
 /// ```
 #[derive(Debug)]
 pub struct Eager {
-    /// Outside sections.
+    /// The scheduling outside sections.
     pub(super) base: Scheduling,
-    /// Inside sections.
+    /// The level inside sections.
     level: u8,
     pub(super) depth: Cell<u64>,
     is_raised: Cell<bool>,
-    /// Neither `Send` nor `Sync`: it is about this thread.
+    /// Makes the handle neither `Send` nor `Sync`: it belongs to this thread.
     here: PhantomData<*mut ()>,
 }
 
 impl Eager {
-    /// For the calling thread, at the level above all tasks. Rises and falls back once, to see whether it may.
+    /// Creates a handle for the calling thread, with sections above all tasks. Rises and falls back once, to check the
+    /// permission.
     ///
     /// # Errors
-    /// [`SectionError::NoPermission`] says what to grant; [`SectionError::Deadline`] and [`SectionError::SecondHandle`]
-    /// where the thread cannot have one; [`SectionError::Sys`] where the kernel refuses otherwise.
+    /// [`SectionError::NoPermission`] describes the permission to grant; [`SectionError::Deadline`] and
+    /// [`SectionError::SecondHandle`] if the thread cannot have a handle; [`SectionError::Sys`] if the kernel refuses
+    /// for another reason.
     pub fn new() -> Result<Self, SectionError> {
         Self::at(SECTION_LEVEL)
     }
 
-    /// As [`Eager::new`], with sections at another level. Threads above it preempt them.
+    /// Creates a handle like [`Eager::new`], with sections at another level. Threads above that level preempt them.
     ///
     /// # Errors
-    /// Those of [`Eager::new`], and [`SectionError::BadLevel`] for a level that is not among 1 to 99.
+    /// Those of [`Eager::new`], and [`SectionError::BadLevel`] for a level outside 1 to 99.
     pub fn at(level: u8) -> Result<Self, SectionError> {
         if !(1..=LEVEL_MAX).contains(&level) {
             return Err(SectionError::BadLevel { level });
@@ -86,17 +89,18 @@ impl Eager {
         if HAS_HANDLE.replace(true) {
             return Err(SectionError::SecondHandle);
         }
-        // From here on its drop gives the place back.
+        // From here on, dropping the handle clears `HAS_HANDLE`.
         let handle = Self { base, level, depth: Cell::new(0), is_raised: Cell::new(false), here: PhantomData };
         handle.enter()?.leave()?;
         Ok(handle)
     }
 
-    /// Rises, unless the thread is inside a section already: then it costs nothing, and the section lasts until all are left.
+    /// Enters a section: raises the thread, unless it is already inside one. Then entering costs nothing, and the
+    /// section lasts until all are left.
     ///
     /// # Errors
-    /// [`SectionError::NoPermission`] where the permission was taken away since the handle was made; [`SectionError::Sys`] where
-    /// the thread was put under another policy since. The thread is as it was then.
+    /// [`SectionError::NoPermission`] if the permission was withdrawn since the handle was made; [`SectionError::Sys`]
+    /// if the thread was put under another policy since. After an error the thread is unchanged.
     #[inline]
     pub fn enter(&self) -> Result<EagerSection<'_>, SectionError> {
         if self.depth.get() == 0 {
@@ -111,7 +115,7 @@ impl Eager {
             return Ok(());
         }
         let risen = if self.base.has_level() {
-            // Fails where the thread was put under the ordinary policy meanwhile: nobody climbs back by it.
+            // Fails if the thread was put under the ordinary policy meanwhile, so a section does not undo that.
             sched::set_level(ME, self.level)
         } else {
             sched::set_scheduling(ME, self.base.fifo(self.level))
@@ -124,7 +128,7 @@ impl Eager {
         Ok(())
     }
 
-    /// Falls back, if it rose.
+    /// Lowers the thread again, if it was raised.
     fn fall(&self) -> Result<(), SectionError> {
         if !self.is_raised.get() {
             return Ok(());
@@ -135,7 +139,7 @@ impl Eager {
             sched::set_scheduling(ME, self.base)
         };
         match fallen {
-            // Under another policy meanwhile: it is not where it rose to.
+            // The thread was put under another policy meanwhile, so it is not raised any more.
             Err(SysError { errno: libc::EINVAL, .. }) if self.is_demoted() => {}
             fallen => fallen.map_err(SectionError::Sys)?,
         }
@@ -154,28 +158,28 @@ impl Eager {
 }
 
 impl Drop for Eager {
-    /// Falls back if a section was forgotten, or its end refused.
+    /// Lowers the thread if a section was forgotten, or if its end was refused.
     fn drop(&mut self) {
-        // The last of three places that try; who wants to know asks `EagerSection::leave`.
+        // The last of three attempts; `EagerSection::leave` reports errors.
         let _ = self.fall();
         HAS_HANDLE.set(false);
     }
 }
 
-/// Inside an eager section, until dropped; in a panic too.
+/// An eager section, which ends when this value is dropped, also during a panic.
 ///
-/// The kernel has no reason to refuse that a thread falls back. If it does, [`EagerSection::leave`] says so, and the thread stays
-/// raised until the end of its next section, or of its handle, succeeds. A section that is forgotten (`std::mem::forget`) ends with the handle;
-/// where the handle is forgotten too, the thread stays raised.
+/// The kernel has no reason to refuse to lower a thread. If it does, [`EagerSection::leave`] returns the error, and the
+/// thread stays raised until the end of its next section or of its handle succeeds. A section that is forgotten
+/// (`std::mem::forget`) ends with the handle. If the handle is forgotten as well, the thread stays raised.
 #[derive(Debug)]
 #[must_use = "the section ends when this is dropped"]
 pub struct EagerSection<'a>(&'a Eager);
 
 impl EagerSection<'_> {
-    /// As dropping it, and says whether it succeeded.
+    /// Leaves the section like dropping it does, and returns the error if that fails.
     ///
     /// # Errors
-    /// [`SectionError::Sys`] where the kernel refused; the thread is still raised then.
+    /// [`SectionError::Sys`] if the kernel refused; the thread is then still raised.
     pub fn leave(self) -> Result<(), SectionError> {
         let handle = self.0;
         std::mem::forget(self);
@@ -185,7 +189,7 @@ impl EagerSection<'_> {
 
 impl Drop for EagerSection<'_> {
     fn drop(&mut self) {
-        // Tried again later: see above.
+        // A failure is retried later: see above.
         let _ = self.0.leave();
     }
 }

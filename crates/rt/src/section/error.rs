@@ -1,9 +1,9 @@
-//! Why a section fails.
+//! The errors of sections.
 
 use lockwright_sys::SysError;
 use std::fmt;
 
-/// Why a section could not be entered, left, or made possible.
+/// Why a section could not be entered or left, or why a handle could not be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SectionError {
@@ -11,30 +11,31 @@ pub enum SectionError {
     NoPermission {
         /// The level.
         level: u8,
-        /// The kernel's answer.
+        /// The kernel's error.
         error: SysError,
     },
-    /// Not a level of SCHED_FIFO.
+    /// The level is not one of SCHED_FIFO.
     BadLevel {
-        /// What was asked for.
+        /// The requested level.
         level: u8,
     },
     /// The thread is under SCHED_DEADLINE, which is above all levels.
     Deadline,
     /// The thread cannot be bound to the processor.
     NoCpu {
-        /// Its Linux number.
+        /// The processor's Linux number.
         cpu: usize,
-        /// The kernel's answer.
+        /// The kernel's error.
         error: SysError,
     },
-    /// The thread has a handle of this kind already.
+    /// The thread already has a handle of this kind.
     SecondHandle,
     /// The thread would suspend inside its own section.
     Inside,
-    /// The thread inside waits, by other locks, for the caller.
+    /// The thread inside the section waits for the caller through other locks.
     Deadlock,
-    /// A thread ended inside without warning, and the waiter the kernel gave its section to was kept from executing.
+    /// A thread ended inside its section without leaving it, and the waiter to which the kernel gave the section could
+    /// not execute.
     OwnerDied,
     /// A system call failed.
     Sys(SysError),
@@ -47,14 +48,14 @@ impl fmt::Display for SectionError {
                 f,
                 "no permission to rise to level {level} for a section ({error}); grant CAP_SYS_NICE (run with sudo, or \
                  `setcap cap_sys_nice+ep` on the binary), or an rtprio limit of {level} (a line `<user> - rtprio {level}` \
-                 in /etc/security/limits.d), or give sections a lower level by Eager::at, above all threads they meet"
+                 in /etc/security/limits.d), or use Eager::at with a lower level that is above all its users"
             ),
             Self::BadLevel { level } => {
                 write!(f, "sections cannot have level {level}; SCHED_FIFO has levels 1 to 99")
             }
             Self::Deadline => f.write_str(
-                "a thread under SCHED_DEADLINE cannot rise for a section: it is above all levels already, and nothing \
-                 but its own budget takes the processor from it; leave the section out, or put the thread under SCHED_FIFO",
+                "a thread under SCHED_DEADLINE cannot rise for a section: it is above all levels already, and only its \
+                 own budget takes the processor from it; leave the section out, or put the thread under SCHED_FIFO",
             ),
             Self::NoCpu { cpu, error } => write!(
                 f,
@@ -62,19 +63,19 @@ impl fmt::Display for SectionError {
                  shows them), or widen its set (taskset, cpuset cgroup)"
             ),
             Self::SecondHandle => f.write_str(
-                "this thread has a handle for sections already, and two would not know of each other's sections; lend \
-                 the first one, or drop it before",
+                "this thread already has a handle for sections, and two handles would not track each other's sections; \
+                 lend the first one, or drop it first",
             ),
             Self::Inside => f.write_str(
-                "the thread would sleep inside its own section, while others may spin for it; leave the section before",
+                "the thread would sleep inside its own section while others may spin for it; leave the section first",
             ),
             Self::Deadlock => f.write_str(
                 "the thread inside the section waits for a lock that the caller holds; a section must not wait for \
                  locks that suspend",
             ),
             Self::OwnerDied => f.write_str(
-                "a thread ended inside a section, and the one that waited for it was kept from executing for several \
-                 milliseconds since; ask again later",
+                "a thread ended inside a section, and the waiter that inherited the section could not execute for \
+                 several milliseconds; try again later",
             ),
             Self::Sys(error) => write!(f, "a section failed: {error}"),
         }

@@ -1,25 +1,27 @@
-//! Lazy sections: those who come ask whether somebody is inside.
+//! Lazy sections: a thread whose job is released checks whether another thread is inside one.
 //!
-//! Each processor has a word with an owner (see [`PiWord`] for its states): the id of the managed thread that is inside a section there.
-//! To enter and to leave is one compare-and-swap each. A managed thread looks at the word when its job is released, and if
-//! another thread is inside it locks the word by the kernel, which lends that thread its priority:
+//! Each processor has a word with an owner (see [`PiWord`] for its states): the id of the managed thread that is inside
+//! a section there. Entering and leaving are one compare-and-swap each. A managed thread checks the word when its job
+//! is released. If another thread is inside, it locks the word through the kernel, which lends that thread its
+//! priority:
 //!
 //! ```text
 //!   L, less urgent                     H, released meanwhile
 //!   enter: 0 -> L
-//!   ...            preempted by        wakes up, looks: L is inside
+//!   ...            preempted by        wakes up, checks: L is inside
 //!                                      locks the word: suspended, L inherits
 //!   ...            at H's priority
 //!   leave: L -> H, by the kernel
 //!                                      H -> 0, begins its job
 //! ```
 //!
-//! It is the non-preemptive section of LITMUS^RT on a stock kernel: there too a flag says that a thread is inside, and the
-//! scheduler, which here are the threads themselves, looks at it at releases.
+//! This is the non-preemptive section of LITMUS^RT on a stock kernel. There, too, a flag marks a thread as inside. The
+//! scheduler checks the flag at releases; here the threads themselves do.
 //!
-//! The compare-and-swaps are those of std, which also hold where threads of one word execute on two processors: after
-//! somebody bound a managed thread elsewhere, or took the processor offline. (On x86-64 a `cmpxchg` without its LOCK prefix would do as long
-//! as nobody does that, and could lose a waiter for ever if somebody did. It was measured to be no faster.)
+//! The compare-and-swaps are those of std, which also work if threads of one word execute on two processors: after a
+//! managed thread was bound elsewhere, or the processor was taken offline. (On x86-64 a `cmpxchg` without its LOCK
+//! prefix would work as long as nobody does that, and could otherwise lose a waiter for ever. It was measured to be no
+//! faster.)
 
 use super::error::SectionError;
 use lockwright_sys::pi_word::{Locked, PiError, PiWord};
@@ -30,31 +32,31 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Most processors that have a word.
+/// The number of processors that have a word.
 const CPUS_MAX: usize = libc::CPU_SETSIZE as usize;
-/// Most ceilings of a processor that have a word; others rise the eager way.
+/// The number of ceilings of a processor that have a word. A thread rises to further ceilings by a change of its level.
 pub(crate) const CEILINGS_MAX: usize = 8;
 
-/// One for each processor, by its Linux number. Two libraries of one process meet here without knowing of each other, if they are linked
-/// with one copy of this crate.
+/// The words of each processor, by its Linux number. Two libraries of one process share them if they are linked with
+/// one copy of this crate.
 static CPUS: [Cpu; CPUS_MAX] = [const { Cpu::new() }; CPUS_MAX];
 
-/// Aligned so that processors do not meet.
+/// The words of one processor, aligned so that those of two processors share no cache line.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Cpu {
-    /// Who is inside.
+    /// The thread that is inside a section.
     pub(super) word: PiWord,
-    /// Sections that were never left.
+    /// The number of sections that were never left.
     abandoned: AtomicU64,
-    /// Who holds a mutex of which ceiling; the first ones are in use.
+    /// The holder of each ceiling. The words in use come first.
     ceilings: [CeilingWord; CEILINGS_MAX],
 }
 
-/// As the word of a processor, for one ceiling: threads above it need not look.
+/// Like the word of a processor, for one ceiling: threads above the ceiling need not check it.
 #[derive(Debug)]
 struct CeilingWord {
-    /// 0 while nobody has used it.
+    /// The ceiling, or 0 while the word is unused.
     level: AtomicU8,
     word: PiWord,
 }
@@ -69,7 +71,7 @@ impl Cpu {
         CPUS.get(cpu)
     }
 
-    /// Takes the word. Says whether another had it.
+    /// Locks the word. Returns whether another thread owned it.
     #[inline]
     fn lock(&self, me: Tid) -> Result<bool, PiError> {
         let locked = self.word.lock_or_inherit(me)?;
@@ -79,12 +81,12 @@ impl Cpu {
         Ok(locked != Locked::Free)
     }
 
-    /// The word for a ceiling; `None` where the processor has as many others already.
+    /// Returns the word for a ceiling, or `None` if all words of the processor are used for other ceilings.
     ///
     /// BOUND: CEILINGS_MAX.
     fn ceiling(&self, level: u8) -> Option<&CeilingWord> {
         let is_for = |ceiling: &&CeilingWord| match ceiling.level.load(Ordering::Relaxed) {
-            // ORDERING: Relaxed, here and in `above`: the level alone is meant, and never changes again.
+            // ORDERING: Relaxed, here and in `above`: the level alone matters, and never changes again.
             0 => match ceiling.level.compare_exchange(0, level, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => true,
                 Err(other) => other == level,
@@ -94,7 +96,7 @@ impl Cpu {
         self.ceilings.iter().find(is_for)
     }
 
-    /// The words of ceilings that a thread of this level must not come between.
+    /// Returns the words of the ceilings that hold off a thread of this level.
     pub(super) fn above(&self, level: u8) -> impl Iterator<Item = &PiWord> {
         let used = self.ceilings.iter().map(|ceiling| (ceiling.level.load(Ordering::Relaxed), &ceiling.word));
         used.take_while(|&(ceiling, _)| ceiling != 0)
@@ -106,18 +108,18 @@ impl Cpu {
     fn mend(&self, me: Tid) {
         if self.word.is_owned_by(me) {
             self.note_abandoned();
-            // Who finds the word in the name of a thread that ended inherits it.
+            // A thread that finds an ended owner in the word takes the word over.
             let _ = self.word.unlock(me);
         }
     }
 
     fn note_abandoned(&self) {
-        // ORDERING: Relaxed: a count, for people.
+        // ORDERING: Relaxed: a statistic.
         self.abandoned.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Ends the thread's section with the thread, where both guard and handle were forgotten.
+/// Ends the thread's section with the thread, if both guard and handle were forgotten.
 struct AtEnd;
 
 impl Drop for AtEnd {
@@ -128,7 +130,7 @@ impl Drop for AtEnd {
     }
 }
 
-/// In a child process: its one thread is in no section, and those of the parent's threads are not its.
+/// Frees all words in a child process: its only thread is in no section, and the parent's threads do not exist there.
 extern "C" fn forget_sections() {
     for cpu in &CPUS {
         cpu.word.reset();
@@ -137,46 +139,52 @@ extern "C" fn forget_sections() {
 }
 
 thread_local! {
-    /// Where the thread is managed, and its level. Read by locks, so it has no end of its own: the C library allocates for those.
+    /// The processor on which the thread is managed, and its level. Locks read this, so it has no destructor: the C
+    /// library allocates to register one.
     static PLACE: Cell<Option<(&'static Cpu, u8)>> = const { Cell::new(None) };
     static AT_END: AtEnd = const { AtEnd };
 }
 
-/// The calling thread as a managed one: it may enter lazy sections of its processor, and looks before it begins a job.
+/// A handle that makes the calling thread a managed one: it may enter lazy sections of its processor, and checks for
+/// other sections before it begins a job.
 ///
-/// While a managed thread is inside, every other managed thread of its processor that looks waits, whatever its priority, and
-/// lends the one inside its own. No two managed threads of a processor are inside at once.
+/// While a managed thread is inside, every other managed thread of its processor that checks waits, whatever its
+/// priority, and lends its priority to the thread inside. No two managed threads of a processor are inside at once.
 ///
 /// # What a managed thread does
 ///
-/// - It looks whenever it goes on after it was suspended: at the release of each job ([`Lazy::sleep_until`] does that), and when
-///   it resumes in mid-job, after I/O or a lock that suspends ([`Lazy::look`]). A thread that does not preempts the section it comes
-///   upon, as an unmanaged thread does. It cannot enter one of its own beside it: [`Lazy::enter`] waits for that.
-/// - It is under SCHED_FIFO. Under SCHED_RR, or the ordinary policy, threads of one level preempt each other without a release: of such
-///   threads a processor may have one managed.
-/// - It stays on its processor. Bound elsewhere, by itself, a cpuset, or the end of the processor, it still looks at the word of the old one.
-/// - It does not suspend inside a section, nor with a mutex that protects.
-/// - It keeps the level it had when the handle was made. Make a new handle after you change it.
+/// - It checks whenever it continues after a suspension: at the release of each job ([`Lazy::sleep_until`] does that),
+///   and when it resumes in mid-job, after I/O or a suspending lock ([`Lazy::look`]). A thread that does not check
+///   preempts a section in progress, like an unmanaged thread. It still cannot enter a section of its own meanwhile:
+///   [`Lazy::enter`] waits for the other one.
+/// - It is under SCHED_FIFO. Under SCHED_RR or the ordinary policy, threads of one level preempt each other without a
+///   release. A processor may have at most one managed thread under those.
+/// - It stays on its processor. If it is bound elsewhere, by itself, by a cpuset, or because the processor goes
+///   offline, it still checks the word of the old one.
+/// - It does not suspend inside a section, nor while it holds a mutex with a ceiling.
+/// - It keeps the level that it had when the handle was made. Make a new handle after you change it.
 ///
 /// # What it costs
 ///
-/// Two atomic operations a section, a load a look. Each managed thread released meanwhile delays the section by two switches (it wakes
-/// up, looks, and suspends), and so whoever spins for a lock that is held inside.
+/// Two atomic operations for each section, and a load for each check. Each managed thread that is released meanwhile
+/// delays the section by two switches (it wakes up, checks, and suspends). That also delays any thread that spins for a
+/// lock held inside.
 ///
 /// # What it cannot exclude
 ///
-/// Threads that are not managed, and all that [no section can exclude](super#what-neither-kind-can-exclude).
+/// Threads that are not managed, and everything that [no section can exclude](super#what-neither-kind-can-exclude).
 ///
 /// # A thread that ends inside
 ///
-/// Its section ends with the handle, or with the thread where that was forgotten. After an end without warning, by the system
-/// call itself, the next managed thread that looks or enters takes the word over. [`Lazy::abandoned`] counts all these. (If after such an
-/// end the same thread id was given to a new thread before anybody looked, they wait until that one ends.)
+/// Its section ends with the handle, or with the thread if the handle was forgotten. If the thread ended by the raw
+/// system call, the next managed thread that checks or enters takes the word over. [`Lazy::abandoned`] counts all
+/// these. (If a new thread was given the same id after such an end, before any thread checked, the others wait until
+/// that thread ends.)
 ///
 /// # A child of `fork`
 ///
-/// It may use the handle it has a copy of, and meets nobody but threads of its own process. Do not fork inside a section: the child's
-/// copy of it is left with an error, and nothing else.
+/// It may use its copy of the handle, and shares the words only with threads of its own process. Do not fork inside a
+/// section: leaving the child's copy of the section returns an error and does nothing else.
 ///
 /// # Examples
 /// ```
@@ -200,20 +208,20 @@ thread_local! {
 #[derive(Debug)]
 pub struct Lazy {
     cpu: &'static Cpu,
-    /// The thread's own.
+    /// The thread's own level.
     level: u8,
     depth: Cell<u64>,
-    /// Neither `Send` nor `Sync`: the word holds the id of this thread.
+    /// Makes the handle neither `Send` nor `Sync`: the word holds the id of this thread.
     here: PhantomData<*mut ()>,
 }
 
 impl Lazy {
-    /// Binds the calling thread to a processor, by its Linux number, and looks. The thread stays bound when the handle is gone.
+    /// Binds the calling thread to a processor, by its Linux number, and waits for a section in progress there. The
+    /// thread stays bound after the handle is dropped.
     ///
     /// # Errors
-    /// [`SectionError::Deadline`] for a thread under SCHED_DEADLINE, [`SectionError::NoCpu`] where the thread cannot be bound,
-    /// [`SectionError::SecondHandle`] where it is managed already, and
-    /// those of [`Lazy::look`].
+    /// [`SectionError::Deadline`] for a thread under SCHED_DEADLINE, [`SectionError::NoCpu`] if the thread cannot be
+    /// bound, [`SectionError::SecondHandle`] if it is managed already, and those of [`Lazy::look`].
     pub fn manage(cpu: usize) -> Result<Self, SectionError> {
         let scheduling = sched::scheduling(ME).map_err(SectionError::Sys)?;
         if scheduling.is_deadline() {
@@ -229,24 +237,25 @@ impl Lazy {
             return Err(SectionError::SecondHandle);
         }
         PLACE.set(Some((word, level)));
-        // From here on its drop gives the place back.
+        // From here on, dropping the handle clears `PLACE`.
         let handle = Self { cpu: word, level, depth: Cell::new(0), here: PhantomData };
         sched::set_affinity(ME, &[cpu]).map_err(no_cpu)?;
         handle.look()?;
         Ok(handle)
     }
 
-    /// Enters a section, unless the thread is inside already: then that one lasts until all are left.
+    /// Enters a section. If the thread is already inside one, that section lasts until all are left.
     ///
     /// # Errors
-    /// [`SectionError::Deadlock`] where the thread inside waits for a lock the caller holds; [`SectionError::OwnerDied`] where a thread ended
-    /// inside and its heir is kept from executing; [`SectionError::Sys`] where the kernel refuses futexes with priority
-    /// inheritance, or is short of memory. The thread is not inside then.
+    /// [`SectionError::Deadlock`] if the thread inside waits for a lock that the caller holds;
+    /// [`SectionError::OwnerDied`] if a thread ended inside and its heir could not execute; [`SectionError::Sys`] if
+    /// the kernel refuses futexes with priority inheritance, or is short of memory. After an error the thread is not
+    /// inside.
     ///
     /// # Bound
-    /// A thread that looked when it was last suspended finds nobody inside. One that did not waits for the rest of one section, which
-    /// executes at its priority. Where less urgent threads were kept from their jobs by an earlier section and have not executed
-    /// since, the word passes through their hands: two switches for each of them, once.
+    /// A thread that checked after its last suspension finds no other thread inside. One that did not waits for the
+    /// rest of one section, which executes at its priority. If less urgent threads were held off by an earlier section
+    /// and have not executed since, each of them owns the word once in turn, at the cost of two switches.
     #[inline]
     pub fn enter(&self) -> Result<LazySection<'_>, SectionError> {
         if self.depth.get() == 0 {
@@ -256,17 +265,18 @@ impl Lazy {
         Ok(LazySection(self))
     }
 
-    /// Waits while another managed thread of the processor is inside a section, or holds a mutex of a
-    /// [ceiling](crate::mutex::Protocol::Protect) that is not below the caller's level, and lends it the caller's priority. Says whether it had to.
+    /// Waits while another managed thread of the processor is inside a section, or holds a mutex whose
+    /// [ceiling](crate::mutex::Protocol::Protect) is not below the caller's level, and lends it the caller's priority.
+    /// Returns whether the caller had to wait.
     ///
-    /// Inside a section of its own there is nothing to wait for.
+    /// Returns at once inside a section of the caller's own.
     ///
     /// # Errors
     /// Those of [`Lazy::enter`].
     ///
     /// # Bound
-    /// The rest of one section: more urgent threads do not begin theirs meanwhile but in jobs that delay the caller anyway, and less
-    /// urgent ones do not execute.
+    /// The rest of one section. More urgent threads begin further sections only in jobs that delay the caller anyway,
+    /// and less urgent ones do not execute.
     #[inline]
     pub fn look(&self) -> Result<bool, SectionError> {
         let is_clear = self.cpu.word.is_free() && self.cpu.above(self.level).all(PiWord::is_free);
@@ -288,18 +298,19 @@ impl Lazy {
         Ok(waited)
     }
 
-    /// Sleeps until the release of the next job, and looks. Says whether it had to wait after the release.
+    /// Sleeps until the release of the next job, and then calls [`Lazy::look`]. Returns whether the caller had to wait
+    /// after the release.
     ///
     /// # Errors
     /// [`SectionError::Inside`] inside a section, where a thread must not suspend; and those of [`Lazy::look`].
     ///
     /// # Bound
-    /// The release, then that of [`Lazy::look`].
+    /// Until the release, and then the bound of [`Lazy::look`].
     pub fn sleep_until(&self, release: Instant) -> Result<bool, SectionError> {
         if self.depth.get() > 0 {
             return Err(SectionError::Inside);
         }
-        // BOUND: a round more for each time the thread was preempted between its two looks at the clock.
+        // BOUND: one more round for each time the thread was preempted between its two readings of the clock.
         loop {
             // In this order the sleep ends early, not late, if the thread is preempted in between.
             let now_ns = clock::now_ns();
@@ -312,7 +323,8 @@ impl Lazy {
         }
     }
 
-    /// How many sections of a processor were never left, because their thread ended or forgot them, since the process began.
+    /// Returns how many sections of a processor were never left since the process began, because their thread ended or
+    /// forgot them.
     #[must_use]
     pub fn abandoned(cpu: usize) -> u64 {
         // ORDERING: Relaxed: see `note_abandoned`.
@@ -334,19 +346,20 @@ impl Drop for Lazy {
     }
 }
 
-/// Inside a lazy section, until dropped; in a panic too.
+/// A lazy section, which ends when this value is dropped, also during a panic.
 ///
-/// The kernel has no reason to refuse the end of a section. If it does, [`LazySection::leave`] says so, others wait, and the thread's next
-/// look, section, or end mends it. A section that is forgotten (`std::mem::forget`) ends with the handle.
+/// The kernel has no reason to refuse the end of a section. If it does, [`LazySection::leave`] returns the error and
+/// other threads keep waiting. The next check, section, or end of this thread then repairs it. A section that is
+/// forgotten (`std::mem::forget`) ends with the handle.
 #[derive(Debug)]
 #[must_use = "the section ends when this is dropped"]
 pub struct LazySection<'a>(&'a Lazy);
 
 impl LazySection<'_> {
-    /// As dropping it, and says whether it succeeded.
+    /// Leaves the section like dropping it does, and returns the error if that fails.
     ///
     /// # Errors
-    /// [`SectionError::Sys`] where the kernel refused; others still wait then.
+    /// [`SectionError::Sys`] if the kernel refused; other threads then still wait.
     #[inline]
     pub fn leave(self) -> Result<(), SectionError> {
         let handle = self.0;
@@ -358,17 +371,18 @@ impl LazySection<'_> {
 impl Drop for LazySection<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Mended later: see above.
+        // A failure is repaired later: see above.
         let _ = self.0.leave();
     }
 }
 
-/// What a ceiling is, to a managed thread: a word of its processor.
+/// A ceiling as a managed thread uses it: a word of its processor.
 #[derive(Clone, Copy)]
 pub(crate) struct LazyCeiling(&'static CeilingWord);
 
 impl LazyCeiling {
-    /// Of the calling thread, with its own level; `None` where it is not managed, or the processor has no word left.
+    /// Returns the word for a ceiling on the calling thread's processor, and the thread's own level. Returns `None` if
+    /// the thread is not managed, or the processor has no word left.
     #[inline]
     pub(crate) fn of_caller(ceiling: u8) -> Option<(Self, u8)> {
         let (cpu, level) = PLACE.get()?;
@@ -380,13 +394,13 @@ impl LazyCeiling {
         self.0.level.load(Ordering::Relaxed)
     }
 
-    /// From now on threads that are not above the ceiling wait when they look.
+    /// Marks the ceiling as held: from now on, threads that are not above it wait when they check.
     #[inline]
     pub(crate) fn rise(self) -> Result<(), PiError> {
         self.0.word.lock_or_inherit(gettid()).map(|_| ())
     }
 
-    /// No more.
+    /// Marks the ceiling as free.
     #[inline]
     pub(crate) fn fall(self) -> Result<(), PiError> {
         self.0.word.unlock(gettid())

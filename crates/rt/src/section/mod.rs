@@ -1,25 +1,26 @@
-//! Sections that other threads of the same processor do not preempt: for users of spinlocks.
+//! Sections that other threads of the same processor do not preempt, for users of spinlocks.
 //!
-//! A spinlock that serves in order of arrival lets a user wait for at most m − 1 sections on m processors, *if* neither
-//! its holder nor those who wait for it are preempted. Otherwise the bound has every job in it that can preempt one of them; and a
-//! thread that spins for a less urgent holder on its own processor spins for ever. A kernel forbids preemption around its
-//! spinlocks. A process can come near to that in two ways:
+//! A spinlock that serves in order of arrival lets a thread wait for at most m − 1 sections on m processors, *if*
+//! neither its holder nor its waiters are preempted. Otherwise the bound also contains every job that can preempt one
+//! of them. A thread that spins for a less urgent holder on its own processor even spins for ever. A kernel forbids
+//! preemption around its spinlocks. A process can approximate that in two ways:
 //!
 //! | | [`Eager`] | [`Lazy`] |
 //! |---|---|---|
-//! | how | rises above all tasks, and back | puts its id into a word of its processor, which others look at when their jobs are released |
+//! | how | rises above all tasks, and back | puts its thread id into a word of its processor, which other threads check when their jobs are released |
 //! | cost of a section | two system calls, about 2 µs | two atomic operations, about 5 ns |
-//! | cost of a job released meanwhile | none | two switches, about 5 µs, in the section; about as much after it |
-//! | binds | all threads below level 98 | managed threads of the processor: those that look |
-//! | needs | permission for level 98 | threads under SCHED_FIFO that stay on their processor |
-//! | keeps threads apart, too | no | yes, those of one processor |
+//! | cost of a job released meanwhile | none | two switches, about 5 µs, inside the section; about as much after it |
+//! | which threads it holds off | all threads below level 98 | managed threads of the processor, which check the word |
+//! | requirements | permission for level 98 | threads under SCHED_FIFO that stay on their processor |
+//! | also excludes other sections | no | yes, those of the same processor |
 //!
-//! Costs are orders of magnitude; `cargo test --release -p lockwright costs -- --ignored --nocapture` measures them.
+//! The costs are orders of magnitude; `cargo test --release -p lockwright costs -- --ignored --nocapture` measures
+//! them.
 //!
 //! # With a spinlock
 //!
-//! Enter the section before you ask for the lock: who waits must not be preempted either, so that the section lasts for the wait,
-//! too. Locals are dropped in reverse, so the lock is given back first:
+//! Enter the section before you lock the spinlock: a waiter must not be preempted either, so the section has to cover
+//! the wait. Locals are dropped in reverse order, so the lock is unlocked first:
 //!
 //! ```
 //! # use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,13 +56,15 @@
 //!
 //! # What a section must not do
 //!
-//! Suspend: sleep, read a file, take a lock that suspends. Its processor would go to others, and whoever spins for the lock
-//! would spin for the time of the suspension. Nor start threads: they inherit the raised priority.
+//! It must not suspend: not sleep, read a file, or lock a suspending lock. Otherwise other threads get its processor,
+//! and a thread that spins for the lock spins for the time of the suspension. It must not start threads either, because
+//! they inherit the raised priority.
 //!
 //! # What neither kind can exclude
 //!
-//! Interrupts, the kernel's own threads above the section's level, SCHED_DEADLINE, the kernel's stop class, the throttling of
-//! real-time threads (`sched_rt_runtime_us`), page faults, and a host that takes the processor from a virtual machine.
+//! Interrupts, the kernel's own threads above the section's level, SCHED_DEADLINE, the kernel's stop class, the
+//! throttling of real-time threads (`sched_rt_runtime_us`), page faults, and a host that takes the processor from a
+//! virtual machine.
 
 mod eager;
 mod error;

@@ -1,4 +1,4 @@
-//! Why a task set cannot be made, and why a thread of it cannot do what it wants.
+//! The errors of task sets and of their threads.
 
 use crate::levels::TASK_LEVELS_MAX;
 use crate::tasks::lock::ResourceError;
@@ -6,7 +6,7 @@ use lockwright_model::{Invalid, MAX_EXECUTED_TASKS, Protocol, ResourceId, Schedu
 use lockwright_sys::SysError;
 use std::fmt;
 
-/// Why this machine cannot execute a system, or no machine can. Tasks are named by id; the system knows their names.
+/// Why this machine, or any machine, cannot execute a system. Tasks are named by id; the system has their names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MachineError {
@@ -14,43 +14,44 @@ pub enum MachineError {
     NoPermission(SysError),
     /// The system has more CPUs than the process may use.
     TooFewCpus {
-        /// CPUs of the system.
+        /// The number of CPUs of the system.
         needed: usize,
-        /// CPUs of the process.
+        /// The number of CPUs of the process.
         have: usize,
     },
     /// More priorities can occur in the run than there are levels for them.
     TooManyPriorities {
-        /// How many can occur: base priorities, ceilings, scripted ones.
+        /// The number of priorities that can occur: base priorities, ceilings, and scripted ones.
         needed: usize,
     },
     /// The system has more tasks than protocol machines have room for: [`MAX_EXECUTED_TASKS`].
     TooManyTasks {
-        /// Tasks of the system.
+        /// The number of tasks of the system.
         tasks: usize,
     },
     /// A system call failed.
     Sys(SysError),
-    /// Another scheduler than fixed priorities on CPUs or clusters of them (`p-fp`, `c-fp`): nothing executes that.
+    /// The system has another scheduler than fixed priorities on CPUs or clusters of them (`p-fp`, `c-fp`), which
+    /// cannot be executed.
     Scheduler(Scheduler),
-    /// A task holds two resources at a time, whose protocols have no nested requests.
+    /// A task holds two resources at a time whose protocols have no nested requests.
     Nested {
-        /// Whose.
+        /// The task.
         task: TaskId,
-        /// What it holds.
+        /// The resource that it holds.
         outer: ResourceId,
-        /// What it requests meanwhile.
+        /// The resource that it requests meanwhile.
         inner: ResourceId,
     },
-    /// The resource is used in a cluster of several CPUs, which its protocol does not know.
+    /// The resource is used in a cluster of several CPUs, which its protocol does not support.
     Clusters {
-        /// Which.
+        /// The resource.
         resource: ResourceId,
     },
-    /// The sections on a resource begin again instead of being waited for (`ics`, `ics_lock`): a run of `lockwright-engine` executes these, but a task set for a program's own
-    /// threads cannot undo what their sections have written.
+    /// The sections on a resource restart instead of waiting (`ics`, `ics_lock`). A run of `lockwright-engine` executes
+    /// these, but a task set for a program's own threads cannot undo what their sections have written.
     Interruptible {
-        /// Which.
+        /// The resource.
         resource: ResourceId,
     },
 }
@@ -72,7 +73,7 @@ impl fmt::Display for MachineError {
             Self::TooManyPriorities { needed } => write!(
                 f,
                 "{needed} different priorities can occur (base priorities, ceilings and scripted changes), but Linux \
-                 has {TASK_LEVELS_MAX} real-time levels to give; let tasks share priorities"
+                 offers {TASK_LEVELS_MAX} real-time levels to tasks; let tasks share priorities"
             ),
             Self::TooManyTasks { tasks } => {
                 write!(f, "the system has {tasks} tasks; at most {MAX_EXECUTED_TASKS} are executed")
@@ -80,7 +81,7 @@ impl fmt::Display for MachineError {
             Self::Sys(error) => error.fmt(f),
             Self::Scheduler(scheduler) => write!(
                 f,
-                "threads are scheduled by fixed priorities, on CPUs or clusters of them, and the system asks for `{scheduler}`; make it \
+                "only fixed priorities on CPUs or clusters of them can be executed, and the system uses `{scheduler}`; change it to \
                  `p-fp` or `c-fp`"
             ),
             Self::Nested { task, outer, inner } => write!(
@@ -90,11 +91,11 @@ impl fmt::Display for MachineError {
                 task.0, inner.0, outer.0
             ),
             Self::Clusters { resource } => {
-                write!(f, "resource {} is used in a cluster of several CPUs; `omlp` alone knows clusters", resource.0)
+                write!(f, "resource {} is used in a cluster of several CPUs; only `omlp` supports clusters", resource.0)
             }
             Self::Interruptible { resource } => write!(
                 f,
-                "resource {} is under ics or ics_lock, whose sections are no locks: what they wrote in vain must be undone; use interruptible \
+                "resource {} is under ics or ics_lock, whose sections are not locks: a section that restarts must undo its writes; use interruptible \
                  sections themselves (`lockwright::ics` in Rust, `lw_ics_*` in C), or another protocol",
                 resource.0
             ),
@@ -110,10 +111,11 @@ impl From<SysError> for MachineError {
     }
 }
 
-/// Whether the system is one that is executed at all, whatever the machine.
+/// Checks that the system can be executed at all, whatever the machine.
 ///
 /// # Errors
-/// Why not.
+/// [`MachineError::Scheduler`], [`MachineError::TooManyTasks`], [`MachineError::Nested`], and
+/// [`MachineError::Clusters`].
 pub fn check_system(system: &System, protocol: Protocol) -> Result<(), MachineError> {
     if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
         return Err(MachineError::Scheduler(system.scheduler()));
@@ -130,23 +132,24 @@ pub fn check_system(system: &System, protocol: Protocol) -> Result<(), MachineEr
     }
 }
 
-/// Why a task set cannot be, or a thread cannot do what it wants.
+/// Why a task set could not be made, or an operation of one of its threads failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// The tasks and resources break a rule.
+    /// The tasks and resources break a rule of the model.
     Invalid(Invalid),
-    /// The machine cannot have them: too few CPUs or levels, no permission; or a system call failed.
+    /// The machine cannot execute the task set: it has too few CPUs or levels, or permission is missing; or a system
+    /// call failed.
     Machine(MachineError),
     /// The task does not exist.
     NoTask,
-    /// Another thread is that task, or this thread is another.
+    /// The task already has another thread, or this thread is already a task.
     Taken,
-    /// A job of the task has begun already.
+    /// A job of the task has already begun.
     Begun,
     /// No job of the task has begun.
     NotBegun,
-    /// The task was not said to use the resource, or there is none such.
+    /// The task did not declare the resource, or the resource does not exist.
     NotAUser,
     /// A lock failed.
     Lock(ResourceError),
@@ -158,11 +161,11 @@ impl fmt::Display for TaskError {
             Self::Invalid(invalid) => invalid.fmt(f),
             Self::Machine(error) => error.fmt(f),
             Self::NoTask => f.write_str("there is no such task"),
-            Self::Taken => f.write_str("another thread is that task already, or this thread is another one"),
-            Self::Begun => f.write_str("a job of the task has begun already; end it before"),
-            Self::NotBegun => f.write_str("no job of the task has begun; begin one before"),
+            Self::Taken => f.write_str("the task already has another thread, or this thread is already a task"),
+            Self::Begun => f.write_str("a job of the task has already begun; end it first"),
+            Self::NotBegun => f.write_str("no job of the task has begun; begin one first"),
             Self::NotAUser => {
-                f.write_str("the task was not said to use that resource; say so where the task set is made, for ceilings follow from it")
+                f.write_str("the task is not declared to use that resource; declare it in the task set, because ceilings follow from it")
             }
             Self::Lock(error) => error.fmt(f),
         }

@@ -1,36 +1,36 @@
-//! Carries out what the machines decide: wakes, waits, moves, and changes priorities, on real threads.
+//! Carries out the decisions of the machines on real threads: wakes them, makes them wait, moves them, and changes
+//! their priorities.
 //!
-//! Decisions are made under a machine's guard and carried out after it, in the machine's order: others first,
-//! the caller last, so that the next owner is awake before the caller lowers itself.
+//! Decisions are made under a machine's guard and carried out after it, in the machine's order: actions on other tasks
+//! first, those on the caller last, so that the next owner is awake before the caller lowers itself.
 //!
 //! | action | under the guard | after it |
 //! |---|---|---|
-//! | Grant to another | its flag says so (Release) | - |
-//! | Wake | its flag says so, if nothing else | futex wake on its flag |
+//! | Grant to another | sets its flag (Release) | - |
+//! | Wake | sets its flag, unless it is set already | futex wake on its flag |
 //! | SetPriority, Migrate | - | see [`Claims`] |
-//! | SetPriority of another, where priorities are an order ([`Machine::settles_others_at_once`]) | the kernel is told | - |
+//! | SetPriority of another, if priorities express an order ([`Machine::settles_others_at_once`]) | sets the level in the kernel | - |
 //! | Block, Hold | - | the caller waits on its own flag (Acquire) |
-//! | Spin | - | the caller reads its own flag, again and again |
-//! | Restart | - | the caller is told, and executes its section again |
+//! | Spin | - | the caller polls its own flag |
+//! | Restart | - | the caller learns of it, and executes its section again |
 //!
-//! A task rises *before* it asks ([`Executor::rise`]): were it to ask first, it could be preempted
-//! between the machine's grant and its rise, and would hold the resource at its base priority for as long as others
-//! run. Before it waits, only what the machine said counts.
+//! A task rises *before* it requests ([`Executor::rise`]). If it requested first, it could be preempted between the
+//! machine's grant and its rise, and would hold the resource at its base priority while others execute. Before the task
+//! waits, its priority becomes the one that the machine decided.
 //!
-//! A move and the priority that goes with it are two system calls: between them a task has the priority of one
-//! processor on the other, for about as long as a system call takes.
+//! A move and the priority that belongs to it are two system calls. Between them a task has the priority of one
+//! processor on the other, for about the duration of a system call.
 //!
-//! What a task claims is kept under its seat's guard. Which calls to the kernel are made under it, too:
+//! The claims of a task are kept under its seat's guard. Some system calls are made under that guard as well:
 //!
 //! | call | under the seat's guard | why |
 //! |---|---|---|
-//! | the task sets its own level | yes | it may fall by that, and be preempted before the call returns: whoever has something newer to tell then waits for the guard, and lends it its priority |
-//! | another sets it | no | the task may rise by that, and execute at once: it would find its own seat taken. The caller is not preempted meanwhile |
-//! | anyone sets its place | no | the call suspends the caller, and returns to a task that goes elsewhere when that executes there |
+//! | the task sets its own level | yes | the call may lower the task, which may then be preempted before the call returns; a thread with a newer level waits for the guard and lends the task its priority |
+//! | another thread sets it | no | the call may raise the task, which may then execute at once and would find its own seat locked; the caller is not preempted meanwhile |
+//! | any thread sets its place | no | the call suspends the caller; if it moves the caller itself, it returns on the new processor |
 //!
-//! A call that is made without the guard may be late: the kernel hears of something newer first. The caller notices
-//! that under the guard, afterwards, and tells the kernel what counts now. So the last change is also the last the
-//! kernel hears of, as soon as no call is under way.
+//! A call made without the guard may be late, after the kernel got a newer level. The caller notices that afterwards,
+//! under the guard, and sets the present level. So as soon as no call is in progress, the kernel has the last level.
 
 use crate::tasks::priorities::Levels;
 use lockwright_model::{CpuId, Priority, TaskId};
@@ -42,35 +42,35 @@ use std::cell::Cell;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Which machine: its place among those of the run.
+/// The index of a machine among those of the run.
 pub(crate) type Source = usize;
 
-/// Everything that has a say in the priority and the place of one task. On the task's own processor the highest
-/// priority counts; elsewhere that of the machine which sent it there, for the others know nothing of that processor's
-/// tasks.
+/// Everything that determines the priority and the place of one task. On the task's own processor the highest priority
+/// counts. Elsewhere the priority of the machine that sent it there counts, because the others do not consider that
+/// processor's tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct Claims {
     base: Priority,
-    /// By source.
+    /// The claims of each machine, by source.
     machines: Box<[Said]>,
-    /// The ceiling of what the task is about to ask for.
+    /// The ceiling of the resource that the task is about to request.
     asking: Option<Priority>,
-    /// How many reasons there are that no task may preempt it.
+    /// The number of reasons for which no task may preempt it.
     exclusive: u8,
     /// The machine that sent it to another processor.
     sent_by: Option<Source>,
-    /// Where it was sent last, by which machine; and how often it was sent (wraps).
+    /// The processor to which it was sent last, and by which machine; then the number of moves (wraps).
     sent: (CpuId, Source),
     moves: u32,
-    /// What the kernel was told last, where no call is under way.
+    /// The level that the kernel has, if no call is in progress.
     level: u8,
-    /// How often the kernel was told a level (wraps).
+    /// The number of calls that set a level (wraps).
     calls: u32,
-    /// The calls of others that are under way.
+    /// The number of calls of other threads that are in progress.
     calls_under_way: u16,
 }
 
-/// What a machine said last, and when.
+/// The last claim of a machine, with the epochs of its values.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     priority: Priority,
@@ -78,12 +78,13 @@ struct Said {
     place_epoch: u32,
 }
 
-/// Whether an epoch is later: they wrap, and the later one is less than half the circle ahead.
+/// Whether an epoch is later than another. Epochs wrap, and the later one is less than half the circle ahead.
 fn is_later(epoch: u32, than: u32) -> bool {
     epoch.wrapping_sub(than) as i32 > 0
 }
 
-/// Priorities and places are counted together: what has not changed for long must not seem to lie ahead.
+/// Advances an epoch that is far behind. Priorities and places are counted together, and a value that has not changed
+/// for long must not appear to be ahead.
 fn not_far_behind(epoch: u32, latest: u32) -> u32 {
     const FAR: u32 = 1 << 30;
     if latest.wrapping_sub(epoch) > FAR && is_later(latest, epoch) { latest.wrapping_sub(FAR) } else { epoch }
@@ -91,7 +92,7 @@ fn not_far_behind(epoch: u32, latest: u32) -> u32 {
 
 impl Claims {
     fn new(base: Priority, own_cpu: CpuId, level: u8, machines: usize) -> Self {
-        // A machine says nothing before its first change.
+        // A machine claims nothing before its first change.
         let silent = Said { priority: Priority::MIN, priority_epoch: 0, place_epoch: 0 };
         Self {
             base,
@@ -107,7 +108,7 @@ impl Claims {
         }
     }
 
-    /// Takes a machine's value, unless a later one was taken already.
+    /// Records a machine's value, unless a later one is recorded already.
     fn set(&mut self, source: Source, priority: Priority, epoch: u32) {
         let last = &mut self.machines[source];
         if is_later(epoch, last.priority_epoch) {
@@ -116,7 +117,7 @@ impl Claims {
         }
     }
 
-    /// Whether a machine's move is later than all before it.
+    /// Whether a machine's move is later than all its moves before. Records it if so.
     fn moves(&mut self, source: Source, epoch: u32) -> bool {
         let last = &mut self.machines[source];
         let moves = is_later(epoch, last.place_epoch);
@@ -138,7 +139,7 @@ impl Claims {
         said.max(self.asking.unwrap_or(Priority::MIN))
     }
 
-    /// A call that tells the kernel a level begins, unless the kernel has that level for sure. Says which call it is.
+    /// Begins a call that sets a level, unless the kernel certainly has that level. Returns the number of the call.
     fn begin_call(&mut self, level: u8) -> Option<u32> {
         if level == self.level && self.calls_under_way == 0 {
             return None;
@@ -147,39 +148,40 @@ impl Claims {
         Some(self.calls)
     }
 
-    /// As [`Claims::begin_call`], where the call is made without the guard.
+    /// Like [`Claims::begin_call`], for a call that is made without the guard.
     fn begin_call_unguarded(&mut self, level: u8) -> Option<u32> {
         let call = self.begin_call(level)?;
         self.calls_under_way += 1;
         Some(call)
     }
 
-    /// A call without the guard is over. Says whether no other began since; if one did, it is not known which of them
-    /// the kernel heard of last.
+    /// Ends a call that was made without the guard. Returns whether no other call began since. If one did, it is
+    /// unknown which of them reached the kernel last.
     fn end_call(&mut self, call: u32) -> bool {
         self.calls_under_way -= 1;
         self.calls == call
     }
 }
 
-/// Nothing has happened to a task that waits.
+/// Nothing has happened to a waiting task.
 const NOTHING: u32 = 0;
-/// What it waits for is its own.
+/// The task owns the resource for which it waits.
 const GRANTED: u32 = 1;
-/// It was woken, and tries again, or starts.
+/// The task was woken, and requests again or starts its job.
 const WOKEN: u32 = 2;
 
-/// After so much spinning a task sleeps in between: its owner has met something that no protocol knows of.
+/// Nanoseconds of spinning after which a task sleeps in between, because the owner was delayed by something outside the
+/// protocol.
 const SPIN_NS: u64 = 20_000_000;
-/// For so long.
+/// Nanoseconds of each such sleep.
 const NAP_NS: u64 = 1_000_000;
-/// Between two looks at the clock.
+/// The number of spins between two readings of the clock.
 const SPINS: u32 = 1 << 12;
 
-/// Spins until `look` finds something. After [`SPIN_NS`] it lets `nap` sleep until a time in between, that lower
-/// threads of this processor execute, too.
+/// Spins until `look` returns a value. After [`SPIN_NS`], `nap` is called in between to sleep until the given time, so
+/// that lower threads of this processor execute as well.
 ///
-/// BOUND: the caller's, for what it looks for.
+/// BOUND: the caller's, for the value it waits for.
 pub(crate) fn spin_until<T>(look: impl Fn() -> Option<T>, nap: impl Fn(u64)) -> T {
     let mut start = None;
     loop {
@@ -196,75 +198,75 @@ pub(crate) fn spin_until<T>(look: impl Fn() -> Option<T>, nap: impl Fn(u64)) -> 
     }
 }
 
-/// What the runtime keeps for the thread of one task. One cache line and more each, so that neighbours do not meet.
+/// The runtime state of one task's thread. It occupies its own cache lines, so that neighbours share none.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Seat {
-    /// The thread; 0 before it exists.
+    /// The thread's id, or 0 before the thread exists.
     tid: AtomicU32,
-    /// What the task was told while it waits.
+    /// What happened to the task while it waits.
     flag: AtomicU32,
-    /// The processor of the system where it was sent last.
+    /// The processor of the system to which the task was sent last.
     place: AtomicU32,
-    /// The thread is under the ordinary policy for good: levels mean nothing to it any more.
+    /// The thread is permanently under the ordinary policy, where levels have no effect.
     is_ordinary: AtomicBool,
     own_cpu: CpuId,
     claims: Guarded<Claims>,
 }
 
 impl Seat {
-    /// The thread that is this task.
+    /// Returns the id of the task's thread.
     pub fn tid(&self) -> sched::Tid {
         // ORDERING: Acquire pairs with the Release in `sit`.
         sched::Tid(self.tid.load(Ordering::Acquire))
     }
 
-    /// The calling thread takes the seat.
+    /// Makes the calling thread the thread of this task.
     pub fn sit(&self) {
         // ORDERING: Release pairs with the Acquire in `tid`.
         self.tid.store(sched::gettid().0, Ordering::Release);
     }
 
-    /// The processor of the system where the task was sent last.
+    /// Returns the processor of the system to which the task was sent last.
     pub fn places(&self) -> &AtomicU32 {
         &self.place
     }
 
-    /// Puts the thread under the ordinary policy, for good.
+    /// Puts the thread under the ordinary policy, permanently.
     pub fn demote(&self) -> Result<(), SysError> {
-        // ORDERING: Release pairs with the Acquire in `Executor::change`: who meets the ordinary policy knows why.
+        // ORDERING: Release pairs with the Acquire in `Executor::set_level`, which then ignores the kernel's refusal.
         self.is_ordinary.store(true, Ordering::Release);
         sched::set_other(self.tid())
     }
 }
 
 thread_local! {
-    /// Where the caller's decisions are noted; its memory is there before the first.
+    /// The list for the actions of the caller's decisions; its memory is reserved before the first.
     static NOTES: Cell<Vec<Action>> = const { Cell::new(Vec::new()) };
 }
 
-/// At the end of a thread, when its thread-locals are gone, there is other memory.
+/// Returns the thread's list, or a new one if the thread ends and its thread-locals are gone.
 fn take_notes() -> Vec<Action> {
     NOTES.try_with(Cell::take).unwrap_or_default()
 }
 
 fn put_notes(notes: Vec<Action>) {
-    // Where it is gone, so is the need.
+    // A thread whose thread-locals are gone does not need the list any more.
     let _ = NOTES.try_with(|place| place.set(notes));
 }
 
-/// A decision that waits to be carried out.
+/// A decision that is to be carried out.
 pub(crate) struct Decision {
     list: Vec<Action>,
-    /// The caller owns what it asked for.
+    /// The caller owns the resource that it requested.
     is_granted: bool,
-    /// The section of the caller was in vain; it is inside still.
+    /// The section of the caller was invalidated, and the caller is still inside.
     restarts: bool,
-    /// How telling those went that were told under the guard.
+    /// The result of setting the levels of other tasks under the guard.
     told: Result<(), SysError>,
 }
 
-/// Whom an action is about.
+/// Returns the task that an action concerns.
 fn subject(action: &Action) -> TaskId {
     match *action {
         Action::Grant { task, .. }
@@ -279,7 +281,7 @@ fn subject(action: &Action) -> TaskId {
 }
 
 impl Decision {
-    /// Whether another task is told its priority or its place, or several are woken.
+    /// Whether another task gets a new priority or place, or several others are woken.
     fn is_about_others(&self, me: TaskId) -> bool {
         let mut others = self.list.iter().filter(|action| subject(action) != me);
         let Some(first) = others.next() else { return false };
@@ -288,13 +290,13 @@ impl Decision {
     }
 }
 
-/// What has become of the caller's request when its decision was carried out.
+/// The result of the caller's request after its decision was carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Outcome {
-    /// It owns what it asked for; else it tries again, or starts.
+    /// The caller owns the resource; otherwise it requests again, or starts its job.
     pub(crate) is_granted: bool,
     pub(crate) waited: bool,
-    /// It has given nothing back: its section is executed again.
+    /// The caller has released nothing: its section is executed again.
     pub(crate) restarts: bool,
 }
 
@@ -303,13 +305,13 @@ pub(crate) struct Outcome {
 pub struct Executor {
     seats: Box<[Seat]>,
     levels: Levels,
-    /// By processor of the system: its Linux number.
+    /// The Linux number of each processor of the system.
     cpus: Box<[usize]>,
 }
 
 impl Executor {
-    /// `tasks[t]` is the base priority and the processor of task `t`, `cpus` the Linux numbers of processors; with so
-    /// many machines.
+    /// Creates the executor. `tasks` holds the base priority and the processor of each task, `cpus` the Linux numbers
+    /// of processors, and `machines` is the number of machines.
     pub(crate) fn new(
         tasks: impl Iterator<Item = (Priority, CpuId)>,
         levels: Levels,
@@ -327,66 +329,68 @@ impl Executor {
         Self { seats: tasks.map(seat).collect(), levels, cpus: cpus.into() }
     }
 
-    /// Memory for the decisions of the calling thread, as much as any takes.
+    /// Reserves the memory for the decisions of the calling thread, enough for any decision.
     pub fn prepare(&self) {
         let mut notes = take_notes();
-        // Each task is granted something, told a priority and a place and woken, at most twice.
+        // A decision grants to, changes, moves and wakes each task at most twice.
         notes.reserve(8 + 8 * self.seats.len());
         put_notes(notes);
     }
 
-    /// By processor of the system: its Linux number.
+    /// Returns the Linux number of each processor of the system.
     pub fn cpus(&self) -> &[usize] {
         &self.cpus
     }
 
-    /// What the executor keeps of a task.
+    /// Returns the runtime state of a task.
     pub fn seat(&self, task: TaskId) -> &Seat {
         &self.seats[task.index()]
     }
 
-    /// The level a task has when it claims nothing.
+    /// Returns the level of a priority.
     pub fn level(&self, priority: Priority) -> u8 {
         self.levels.get(priority)
     }
 
-    /// `task`, the caller, rises to `ceiling` before it asks. Ends with [`Executor::asked`], after an error too.
+    /// Raises `task`, the caller, to `ceiling` before it requests. [`Executor::asked`] must follow, even after an
+    /// error.
     pub(crate) fn rise(&self, task: TaskId, ceiling: Priority) -> Result<(), SysError> {
         self.change_own(task, |claims| claims.asking = Some(ceiling))
     }
 
-    /// The answer is there: from here on only the machines' values count.
+    /// Ends [`Executor::rise`]: from here on only the machines' values count.
     pub(crate) fn asked(&self, task: TaskId) -> Result<(), SysError> {
         self.change_own(task, |claims| claims.asking = None)
     }
 
-    /// From now on no task preempts `task`, the caller, until [`Executor::include`]; after an error, too.
+    /// Prevents all tasks from preempting `task`, the caller, until [`Executor::include`], which must follow even after
+    /// an error.
     pub(crate) fn exclude(&self, task: TaskId) -> Result<(), SysError> {
         self.change_own(task, |claims| claims.exclusive = claims.exclusive.saturating_add(1))
     }
 
-    /// As often as [`Executor::exclude`].
+    /// Ends one [`Executor::exclude`].
     pub(crate) fn include(&self, task: TaskId) -> Result<(), SysError> {
         self.change_own(task, |claims| claims.exclusive = claims.exclusive.saturating_sub(1))
     }
 
-    /// The base priority of a task changes. The machines are told apart.
+    /// Changes the base priority of a task. The machines have to be informed separately.
     pub(crate) fn set_base(&self, task: TaskId, base: Priority) -> Result<(), SysError> {
         self.change_others(task, |claims| claims.base = base)
     }
 
-    /// The base priority of a task now.
+    /// Returns the present base priority of a task.
     pub(crate) fn base(&self, task: TaskId) -> Priority {
         self.seat(task).claims.lock().base
     }
 
-    /// What counts for a task now.
+    /// Returns the present effective priority of a task.
     pub fn effective(&self, task: TaskId) -> Priority {
         self.seat(task).claims.lock().effective()
     }
 
-    /// Lets a machine decide on an event of `me`, the caller; `None` where the event is of another. A grant to another,
-    /// and that it may go on, take effect here, under the guard.
+    /// Lets a machine decide on an event of `me`, the caller, or of another task if `me` is `None`. Grants and wake-ups
+    /// of other tasks take effect in their flags here, under the guard.
     pub(crate) fn decide(
         &self,
         source: Source,
@@ -416,9 +420,9 @@ impl Executor {
     fn note(&self, me: Option<TaskId>, decision: &mut Decision, action: Action) {
         match action {
             Action::Grant { task, .. } if Some(task) == me => decision.is_granted = true,
-            // Machines tell nobody else.
+            // A machine restarts only the caller.
             Action::Restart { .. } => decision.restarts = true,
-            // It is awake.
+            // The caller is awake.
             Action::Wake { task } if Some(task) == me => {}
             Action::Grant { task, .. } => {
                 // ORDERING: Release pairs with the Acquire in `told`: the new owner sees the section before.
@@ -426,7 +430,7 @@ impl Executor {
                 decision.list.push(action);
             }
             Action::Wake { task } => {
-                // The new owner may have taken the grant by now: a word more would stay for its next wait, and wake it
+                // The new owner may have consumed the grant by now. A further wake-up would then end its next wait
                 // without a grant.
                 let is_granted = |noted: &Action| matches!(*noted, Action::Grant { task: owner, .. } if owner == task);
                 if !decision.list.iter().any(is_granted) {
@@ -440,8 +444,8 @@ impl Executor {
         }
     }
 
-    /// Tells the kernel the priorities of others, in the order given, and takes them off the list: nobody decides
-    /// before all are told. An error does not keep the others from being told.
+    /// Sets the levels of other tasks in the kernel, in the order given, and removes these actions from the list. No
+    /// other decision is made before all are set. An error does not keep the others from being set.
     ///
     /// BOUND: two system calls for each task, and two more.
     fn settle_others(&self, source: Source, me: Option<TaskId>, list: &mut Vec<Action>) -> Result<(), SysError> {
@@ -464,9 +468,10 @@ impl Executor {
     ///
     /// BOUND: the waits of the protocol.
     ///
-    /// Where others are told something, none of them preempts the caller meanwhile: of two that it wakes the first
-    /// would keep it from waking the second, however urgent that is; and a call that came late must be made good at
-    /// once, see [`Executor::change_others`]. `is_excluded`: it is not preempted already.
+    /// If the decision concerns other tasks, none of them preempts the caller meanwhile. Otherwise the first of two
+    /// woken tasks could keep the caller from waking the second, however urgent that is; and a late call must be
+    /// corrected at once, see [`Executor::change_others`]. `is_excluded` means that the caller is already protected
+    /// from preemption.
     pub(crate) fn carry_out(
         &self,
         source: Source,
@@ -477,13 +482,13 @@ impl Executor {
         let (is_granted, restarts) = (decision.is_granted, decision.restarts);
         let mut outcome = Outcome { is_granted, waited: false, restarts };
         let mut result = decision.told;
-        // Who is not a task is above all tasks.
+        // A caller that is not a task is above all tasks.
         let mut exclusive = me.filter(|&me| is_excluded || decision.is_about_others(me));
         if let Some(me) = exclusive.filter(|_| !is_excluded) {
             result = result.and(self.exclude(me));
         }
         for action in &decision.list {
-            // The caller's own come last.
+            // The actions on the caller come last.
             if let Some(me) = exclusive.take_if(|me| subject(action) == *me) {
                 result = result.and(self.include(me));
             }
@@ -496,8 +501,8 @@ impl Executor {
                     result = result.and(self.change(me, task, |claims| claims.set(source, priority, epoch)));
                 }
                 Action::Migrate { task, cpu, epoch } => result = result.and(self.migrate(source, me, task, cpu, epoch)),
-                // Machines tell nobody but the caller to wait. What it asked with counts no more: the machine has said
-                // what it waits with.
+                // A machine makes only the caller wait. The priority of the request ends here, because the machine has
+                // decided the priority of the wait.
                 Action::Block { task, .. } | Action::Hold { task } => {
                     result = result.and(self.asked(task));
                     (outcome.is_granted, outcome.waited) = (self.wait(task) == GRANTED, true);
@@ -515,20 +520,22 @@ impl Executor {
         (outcome, result)
     }
 
-    /// What the task was told, once.
+    /// Returns what happened to the task, once.
     fn told(flag: &AtomicU32) -> Option<u32> {
         // ORDERING: Acquire pairs with the Release in `note`.
         let told = flag.load(Ordering::Acquire);
         if told == NOTHING {
             return None;
         }
-        // ORDERING: as above: a grant may have come since the wake, and what comes after this comes after the task's
-        // next event, under the same guard.
+        // ORDERING: as above. A grant may have come since the wake-up. Anything later belongs to the task's next event,
+        // under the same guard.
         let told = flag.swap(NOTHING, Ordering::Acquire);
         Some(told)
     }
 
-    /// BOUND: the sections of those who come before; every holder gives back when the run ends.
+    /// Waits until the flag is set, and returns it.
+    ///
+    /// BOUND: the sections of the tasks before this one; every holder unlocks when the run ends.
     fn wait(&self, task: TaskId) -> u32 {
         let flag = &self.seat(task).flag;
         loop {
@@ -539,8 +546,10 @@ impl Executor {
         }
     }
 
-    /// BOUND: as in `wait`. It never spins for one that it keeps from executing: owners go before those that spin for
-    /// them; and after [`SPIN_NS`] it sleeps in between, for whatever comes that no protocol knows of.
+    /// Spins until the flag is set, and returns it.
+    ///
+    /// BOUND: as in `wait`. A task never spins for one that it keeps from executing, because owners are above the tasks
+    /// that spin for them. After [`SPIN_NS`] it sleeps in between, in case of a delay outside the protocol.
     fn spin(&self, task: TaskId) -> u32 {
         let flag = &self.seat(task).flag;
         let nap = |until| {
@@ -549,12 +558,12 @@ impl Executor {
         spin_until(|| Self::told(flag), nap)
     }
 
-    /// Changes a claim of `task` and tells the kernel, if the outcome is another level; `me` is the caller.
+    /// Changes a claim of `task`, and sets its level in the kernel if that changes. `me` is the caller.
     fn change(&self, me: Option<TaskId>, task: TaskId, change: impl FnOnce(&mut Claims)) -> Result<(), SysError> {
         if me == Some(task) { self.change_own(task, change) } else { self.change_others(task, change) }
     }
 
-    /// As [`Executor::change`], of the caller: all under the seat's guard.
+    /// Like [`Executor::change`], for the caller's own claims: everything happens under the seat's guard.
     fn change_own(&self, task: TaskId, change: impl FnOnce(&mut Claims)) -> Result<(), SysError> {
         let seat = self.seat(task);
         let mut claims = seat.claims.lock();
@@ -562,8 +571,8 @@ impl Executor {
         self.tell(seat, &mut claims)
     }
 
-    /// As [`Executor::change`], by another thread, which is not preempted: the call is made without the guard. If the
-    /// kernel was told another level in between, it is not known which it heard of last, and it is told once more, this
+    /// Like [`Executor::change`], by another thread, which is not preempted: the call is made without the guard. If
+    /// another call began in between, it is unknown which reached the kernel last, and the level is set once more, this
     /// time under the guard.
     ///
     /// BOUND: two system calls.
@@ -586,7 +595,7 @@ impl Executor {
         Self::set_level(seat, level).map(|level| claims.level = level.unwrap_or(claims.level))
     }
 
-    /// Tells the kernel what counts, unless it has that for sure; under the seat's guard.
+    /// Sets the effective level in the kernel, unless the kernel certainly has it. The caller holds the seat's guard.
     fn tell(&self, seat: &Seat, claims: &mut Claims) -> Result<(), SysError> {
         let level = self.levels.get(claims.effective());
         if claims.begin_call(level).is_none() {
@@ -595,7 +604,8 @@ impl Executor {
         Self::set_level(seat, level).map(|level| claims.level = level.unwrap_or(claims.level))
     }
 
-    /// Returns the level that the kernel has then; `None` where levels mean nothing to the thread any more.
+    /// Sets the level of a seat's thread. Returns the level that the kernel then has, or `None` if levels have no
+    /// effect on the thread any more.
     fn set_level(seat: &Seat, level: u8) -> Result<Option<u8>, SysError> {
         match sched::set_level(seat.tid(), level) {
             // ORDERING: Acquire pairs with the Release in `Seat::demote`.
@@ -604,10 +614,11 @@ impl Executor {
         }
     }
 
-    /// As [`Executor::change`], for the place; the guard is not held while the task moves. A task that comes back has
-    /// its base priority again, and one that leaves has not.
+    /// Moves a task. The guard is not held while the task moves. A task that comes back has its base priority again,
+    /// and one that leaves does not.
     ///
-    /// BOUND: a round for each later move of the task that is decided meanwhile; who decides one carries it out, too.
+    /// BOUND: one round for each later move of the task that is decided meanwhile. Each deciding thread carries its own
+    /// move out as well.
     fn migrate(
         &self,
         source: Source,
@@ -635,7 +646,7 @@ impl Executor {
             (cpu, moves) = (claims.sent.0, claims.moves);
         }
         self.change(me, task, |claims| {
-            // What was decided later is carried out by whom decided it.
+            // A later move is carried out by the thread that decided it.
             if claims.moves == moves {
                 let (cpu, source) = claims.sent;
                 // ORDERING: Relaxed: for the log.
@@ -672,18 +683,18 @@ mod tests {
         assert_eq!(claims.effective(), top);
     }
 
-    /// The priority it tells; the level and the call, when that has begun; how far it is.
+    /// The priority that a setter sets; the level and the call, once that has begun; its progress.
     type Other = (Priority, Option<(u8, u32)>, u8);
 
-    /// What the kernel has, and three that tell it: the task itself, twice, and two others. `repeats`: as it is done,
-    /// else a call that was late stays.
+    /// The kernel's level, and three setters of it: the task itself, twice, and two others. Without `repeats`, which
+    /// the implementation does, a late call stays in effect.
     #[derive(Clone)]
     struct Tellers {
         claims: Claims,
         kernel: u8,
         own: Vec<Option<Priority>>,
-        /// Of each other: the priority it tells; the level and the call, when that has begun; whether the kernel has
-        /// heard.
+        /// For each of the others: the priority that it sets; the level and the call, once that has begun; whether the
+        /// kernel has it.
         others: [Other; 2],
         repeats: bool,
     }
@@ -693,7 +704,7 @@ mod tests {
             self.claims.effective().level() as u8
         }
 
-        /// One step of a teller; `false` where it is done.
+        /// Executes one step of a setter. Returns `false` if the setter is done.
         fn step(&mut self, teller: usize) -> bool {
             let Some(other) = teller.checked_sub(1) else {
                 let Some(asking) = self.own.pop() else { return false };
@@ -729,7 +740,7 @@ mod tests {
             true
         }
 
-        /// Whether the kernel has what counts at last, whoever executes when; and whenever no call is under way.
+        /// Whether the kernel has the effective level whenever no call is in progress, in every interleaving.
         fn ends_well(&self) -> bool {
             let is_right = self.claims.calls_under_way > 0 || self.kernel == self.level();
             let goes_on = |teller| {
@@ -741,19 +752,19 @@ mod tests {
     }
 
     #[test]
-    fn the_last_change_is_the_last_the_kernel_hears_of() {
+    fn the_kernel_ends_with_the_last_change() {
         let base = Priority::base(1);
         for (low, high) in [(2, 3), (3, 2), (5, 6), (6, 5), (2, 6)] {
             let tellers = |repeats| Tellers {
                 claims: Claims::new(base, CpuId(0), 1, 2),
                 kernel: 1,
-                // It rises to 4, and falls again; twice.
+                // The task rises to 4 and falls again, twice.
                 own: vec![None, Some(Priority::base(4)), None, Some(Priority::base(4))],
                 others: [(Priority::base(low), None, 0), (Priority::base(high), None, 0)],
                 repeats,
             };
             assert!(tellers(true).ends_well());
-            assert!(!tellers(false).ends_well(), "a call that was late stays, and nobody notices");
+            assert!(!tellers(false).ends_well(), "without the repetition a late call stays in effect");
         }
     }
 
@@ -811,12 +822,12 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_changed_for_long_is_not_taken_for_stale() {
+    fn a_value_unchanged_for_long_is_not_taken_for_stale() {
         let mut claims = Claims::new(Priority::base(1), CpuId(0), 1, 1);
         for epoch in (0..u32::MAX).step_by(1 << 29).skip(1) {
             claims.set(0, Priority::base(5), epoch);
         }
-        assert!(claims.moves(0, u32::MAX), "the first move after four thousand million changes of priority");
+        assert!(claims.moves(0, u32::MAX), "the first move after four billion changes of priority");
         assert!(!claims.moves(0, u32::MAX - 1));
     }
 

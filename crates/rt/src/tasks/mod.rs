@@ -1,8 +1,9 @@
 //! The locks of a task set, for a program's own threads.
 //!
-//! Protocols such as `dpcp` or `mpcp` are no property of one mutex: what a lock does follows from who uses it, where, and how urgently. So the program says what tasks
-//! and resources there are, in a task-set file or by a [`TaskSetBuilder`]; each of its threads joins as one task, begins and ends its jobs, and locks in them.
-//! [`check`](https://docs.rs/lockwright-cli) bounds the same file.
+//! Protocols such as `dpcp` or `mpcp` are not a property of one mutex: the effect of a lock depends on which tasks use
+//! it, on which CPUs, and at which priorities. So the program declares its tasks and resources, in a task-set file or
+//! with a [`TaskSetBuilder`]. Each of its threads joins as one task, begins and ends its jobs, and locks in them.
+//! [`check`](https://docs.rs/lockwright-cli) computes bounds for the same file.
 //!
 //! ```no_run
 //! use lockwright::tasks::{Protocol, TaskSet};
@@ -32,12 +33,14 @@
 //! # Ok::<(), lockwright::tasks::TaskError>(())
 //! ```
 //!
-//! # What a program keeps to
+//! # Rules for a program
 //!
-//! - One thread a task; it is under SCHED_FIFO, bound to its CPU, from joining to leaving. Nothing else changes its policy, priority or CPUs meanwhile.
-//! - A task locks what it was said to use, and nothing else.
-//! - It begins a job when it goes on after a sleep, and ends it before the next.
-//! - Under protocols without nested requests it holds one resource at a time; a lock for several is one resource.
+//! - Each task has one thread. The thread is under SCHED_FIFO and bound to its CPU from joining to leaving. Nothing
+//!   else changes its policy, priority or CPUs meanwhile.
+//! - A task locks only the resources that it declared.
+//! - It begins a job when it continues after a sleep, and ends it before the next sleep.
+//! - Under protocols without nested requests it holds one resource at a time. A lock for several resources is declared
+//!   as one resource.
 
 pub(crate) mod error;
 pub(crate) mod executor;

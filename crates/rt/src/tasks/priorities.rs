@@ -1,6 +1,7 @@
-//! Priorities of the model as levels of SCHED_FIFO: every priority that can occur, in order, packed from 1 upwards.
+//! The assignment of the model's priorities to levels of SCHED_FIFO: every priority that can occur, in order, packed
+//! from 1 upwards.
 //!
-//! Packed at the lower end, tasks stay below the interrupt threads of a PREEMPT_RT kernel (50) as long as they can.
+//! Packed at the lower end, tasks stay below the interrupt threads of a PREEMPT_RT kernel (50) as long as possible.
 
 use crate::levels::{SECTION_LEVEL, TASK_LEVELS_MAX};
 use lockwright_model::{Priority, Protocol, System};
@@ -10,15 +11,16 @@ use lockwright_protocol::request_priorities;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Levels(Vec<Priority>);
 
-/// More priorities can occur than there are levels.
+/// More priorities can occur than there are levels. Contains their number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooMany(pub usize);
 
 impl Levels {
-    /// All priorities that can occur: base priorities, those tasks are changed to, and ceilings of the protocols in use.
+    /// Assigns levels to all priorities that can occur: base priorities, the priorities in `changed` that tasks are
+    /// changed to, and the ceilings of the protocols in use.
     ///
     /// # Errors
-    /// Where there are more of them than levels.
+    /// [`TooMany`] if there are more priorities than levels.
     pub fn of(system: &System, protocol: Protocol, changed: &[Priority]) -> Result<Self, TooMany> {
         let mut all: Vec<Priority> = system.tasks().iter().map(|task| task.priority).collect();
         all.extend(changed);
@@ -42,7 +44,7 @@ impl Levels {
                 }
                 Protocol::Mrsp => all.extend(users().flat_map(|user| [user.priority, user.priority.raised()])),
                 Protocol::Omlp => all.push(Priority::BASE_MAX.boosted()),
-                // Those of tasks.
+                // These protocols use only the priorities of tasks.
                 _ => {}
             }
         }
@@ -51,7 +53,7 @@ impl Levels {
         if all.len() > TASK_LEVELS_MAX { Err(TooMany(all.len())) } else { Ok(Self(all)) }
     }
 
-    /// The level of a priority. One that was not foreseen gets the level of the next lower one.
+    /// Returns the level of a priority. A priority that was not foreseen gets the level of the next lower one.
     #[must_use]
     pub fn get(&self, priority: Priority) -> u8 {
         if priority == Priority::NON_PREEMPTIVE {
@@ -88,7 +90,7 @@ mod tests {
         for (place, &priority) in order.iter().enumerate() {
             assert_eq!(usize::from(levels.get(priority)), place + 1);
         }
-        // On the home processor of the most urgent user the ceiling is the most urgent one elsewhere.
+        // On the home processor of the most urgent user, the ceiling is that of the most urgent user elsewhere.
         assert_eq!(levels.get(Priority::base(30).boosted()), 5);
         assert_eq!(levels.get(Priority::base(900).boosted()), 6);
     }

@@ -1,4 +1,4 @@
-//! A task set: who is which task, and what its jobs hold.
+//! Task sets: the thread of each task, and the resources that its jobs hold.
 
 use super::error::{MachineError, TaskError, check_system};
 use super::lock::{Locks, ResourceError};
@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Tasks and resources under one protocol. Cloning it makes another handle to the same.
+/// Tasks and resources under one protocol. A clone is another handle to the same task set.
 #[derive(Clone, Debug)]
 pub struct TaskSet(Arc<Shared>);
 
@@ -23,9 +23,9 @@ struct Shared {
     system: System,
     protocol: Protocol,
     locks: Locks,
-    /// By CPU of the system: its Linux number.
+    /// The Linux number of each CPU of the system.
     cpus: Vec<usize>,
-    /// By task: whether a thread is it.
+    /// Whether each task has a thread.
     taken: Box<[AtomicBool]>,
 }
 
@@ -34,13 +34,17 @@ thread_local! {
 }
 
 impl TaskSet {
-    /// The tasks and resources of `system`; `protocol` rules those that name none. Times mean nothing here. CPU k of the system is the k-th CPU of the
-    /// set the calling thread may use.
+    /// Creates the task set of `system`. `protocol` applies to resources that name none. The times in `system` are
+    /// ignored. CPU k of the system is the k-th CPU of the set that the calling thread may use.
     ///
     /// # Errors
-    /// [`TaskError::Machine`] where the machine has too few CPUs, or its 97 levels are too few, where the scheduler is another than `p-fp` and `c-fp`, where tasks hold two resources at a time whose protocol has no nested
-    /// requests, where tasks of a cluster of CPUs use a resource that is not under `omlp`, and where a resource is under `ics` or `ics_lock`, which are no locks:
-    /// [`ics`](crate::ics) has their sections.
+    /// [`TaskError::Machine`] if:
+    ///
+    /// - the machine has too few CPUs, or its 97 levels are too few;
+    /// - the scheduler is not `p-fp` or `c-fp`;
+    /// - a task holds two resources at a time whose protocol has no nested requests;
+    /// - tasks of a cluster of CPUs use a resource that is not under `omlp`;
+    /// - a resource is under `ics` or `ics_lock`, which are not locks: see [`ics`](crate::ics) for their sections.
     pub fn new(system: &System, protocol: Protocol) -> Result<Self, TaskError> {
         check_system(system, protocol)?;
         if let Some(resource) = system.interruptible(protocol) {
@@ -58,44 +62,45 @@ impl TaskSet {
         Ok(Self(Arc::new(Shared { system: system.clone(), protocol, locks, cpus, taken })))
     }
 
-    /// Tasks and resources to be said one by one.
+    /// Returns a builder to which tasks and resources are added one by one.
     #[must_use]
     pub fn builder(protocol: Protocol) -> TaskSetBuilder {
         TaskSetBuilder { protocol, resources: Vec::new(), tasks: Vec::new(), clusters: Vec::new(), beyond: None }
     }
 
-    /// The tasks and resources.
+    /// Returns the tasks and resources.
     #[must_use]
     pub fn system(&self) -> &System {
         &self.0.system
     }
 
-    /// The task of that name.
+    /// Returns the task with this name.
     #[must_use]
     pub fn task(&self, name: &str) -> Option<TaskId> {
         self.0.system.task_ids().find(|&id| self.0.system.task(id).name == name)
     }
 
-    /// The resource of that name.
+    /// Returns the resource with this name.
     #[must_use]
     pub fn resource(&self, name: &str) -> Option<ResourceId> {
         self.0.system.resource_ids().find(|&id| self.0.system.resource(id).name == name)
     }
 
-    /// The calling thread becomes a task, until it drops what it gets: under SCHED_FIFO, on the task's CPU. Then it has its policy and CPUs again.
+    /// Makes the calling thread a task until the returned value is dropped: under SCHED_FIFO, on the task's CPU.
+    /// Afterwards it gets its previous policy and CPUs back.
     ///
     /// # Errors
-    /// [`TaskError::NoTask`], [`TaskError::Taken`]; [`TaskError::Machine`] where the kernel refuses.
+    /// [`TaskError::NoTask`], [`TaskError::Taken`]; [`TaskError::Machine`] if the kernel refuses.
     pub fn join(&self, task: TaskId) -> Result<Member, TaskError> {
         let shared = &self.0;
         let taken = shared.taken.get(task.index()).ok_or(TaskError::NoTask)?;
         let before = (sched::scheduling(ME)?, sched::affinity()?);
-        // ORDERING: Acquire and Release: who takes the seat next sees what the last one left there.
+        // ORDERING: Acquire and Release: the next thread in the seat sees what the last one left there.
         if IS_MEMBER.get() || taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return Err(TaskError::Taken);
         }
         IS_MEMBER.set(true);
-        // From here on its drop gives all back.
+        // From here on, dropping the member undoes everything.
         let held = RefCell::new(Vec::with_capacity(MAX_NESTING));
         let member =
             Member { shared: Arc::clone(shared), task, before, held, begun: Cell::new(false), here: PhantomData };
@@ -110,42 +115,43 @@ impl TaskSet {
     }
 }
 
-/// A thread that is a task.
+/// A thread that has joined a task set as a task.
 #[derive(Debug)]
 pub struct Member {
     shared: Arc<Shared>,
     task: TaskId,
     before: (Scheduling, Vec<usize>),
-    /// What the job holds, the last one last.
+    /// The resources that the job holds, in the order of locking.
     held: RefCell<Vec<ResourceId>>,
     begun: Cell<bool>,
-    /// Neither `Send` nor `Sync`: it is this thread.
+    /// Makes the member neither `Send` nor `Sync`: it belongs to this thread.
     here: PhantomData<*mut ()>,
 }
 
 impl Member {
-    /// Which task.
+    /// Returns the id of the task.
     #[must_use]
     pub fn task(&self) -> TaskId {
         self.task
     }
 
-    /// A job begins; under `srp`, and `omlp` in a cluster, when it may start.
+    /// Begins a job. Under `srp`, and under `omlp` in a cluster, returns when the job may start.
     ///
     /// # Errors
-    /// [`TaskError::Begun`] while another job of the task has not ended; [`TaskError::Lock`].
+    /// [`TaskError::Begun`] if another job of the task has not ended; [`TaskError::Lock`].
     ///
     /// # Bound
-    /// Under `srp` one section of a less urgent task; under `omlp` in a cluster one request of such, from asking to giving back; under the others a decision.
+    /// Under `srp`, one section of a less urgent task. Under `omlp` in a cluster, one request of a less urgent task,
+    /// from its issue to its release. Under the others, one decision.
     pub fn begin(&self) -> Result<Job<'_>, TaskError> {
         self.begin_job()?;
         Ok(Job { member: self })
     }
 
-    /// Sections that were forgotten end, the last one first; then the job.
+    /// Ends sections that were forgotten, in reverse order, and then the job.
     fn end(&self) -> Result<(), ResourceError> {
         let mut result = Ok(());
-        // BOUND: what is held, at most MAX_NESTING.
+        // BOUND: the number of resources held, at most MAX_NESTING.
         loop {
             let Some(resource) = self.held.borrow().last().copied() else { break };
             result = result.and(self.give_back(resource));
@@ -161,14 +167,15 @@ impl Member {
         self.shared.locks.unlock(self.task, resource)
     }
 
-    /// What the protocols of one resource do not look at, or cannot: one of its own held twice, two at a time where there are no nested requests, too many.
+    /// Checks what the protocol of one resource does not check or cannot: a resource that the job already holds, two at
+    /// a time without nested requests, and too many at a time.
     fn admit(&self, resource: ResourceId) -> Result<(), Refusal> {
         let held = self.held.borrow();
         if held.contains(&resource) {
             return Err(Refusal::AlreadyHeld);
         }
         let ruling = |resource| self.shared.system.protocol_of(resource, self.shared.protocol);
-        // As `System::refused_nesting` has it.
+        // The same condition as in `System::refused_nesting`.
         if held.iter().any(|&outer| !(ruling(outer).has_nesting() && ruling(resource).has_nesting())) {
             return Err(Refusal::Nested);
         }
@@ -176,38 +183,44 @@ impl Member {
     }
 }
 
-/// What [`Job`] and [`Section`] are made of, for languages without guards; their documentation has the rest.
+/// The parts of [`Job`] and [`Section`], for languages without guards. See those types for the rest of the
+/// documentation.
 #[doc(hidden)]
 impl Member {
-    /// Whether the caller is the thread that joined. A child process has a copy of that thread's memory, but is another.
+    /// Whether the caller is the thread that joined. A child process has a copy of that thread's memory, but is another
+    /// thread.
     #[must_use]
     pub fn is_here(&self) -> bool {
         self.shared.locks.executor.seat(self.task).tid() == sched::gettid()
     }
 
+    /// Begins a job.
+    ///
     /// # Errors
-    /// As [`Member::begin`].
+    /// Those of [`Member::begin`].
     pub fn begin_job(&self) -> Result<(), TaskError> {
         if self.begun.get() {
             return Err(TaskError::Begun);
         }
-        // Some of its protocols may know of the job when another fails.
+        // If a protocol fails, others may already have counted the job.
         self.begun.set(true);
         let arrived = self.shared.locks.arrive(self.task);
         arrived.or_else(|error| self.end().and(Err(error)))?;
         Ok(())
     }
 
+    /// Ends the job.
+    ///
     /// # Errors
-    /// [`TaskError::NotBegun`]; as [`Job::end`].
+    /// [`TaskError::NotBegun`], and those of [`Job::end`].
     pub fn end_job(&self) -> Result<(), TaskError> {
         if self.begun.get() { Ok(self.end()?) } else { Err(TaskError::NotBegun) }
     }
 
-    /// Says whether the resource was found taken.
+    /// Locks a resource. Returns whether it was held.
     ///
     /// # Errors
-    /// [`TaskError::NotBegun`]; as [`Job::lock`].
+    /// [`TaskError::NotBegun`], and those of [`Job::lock`].
     pub fn lock(&self, resource: ResourceId) -> Result<bool, TaskError> {
         if !self.begun.get() {
             return Err(TaskError::NotBegun);
@@ -218,13 +231,15 @@ impl Member {
         }
         self.admit(resource).map_err(ResourceError::from)?;
         let waited = self.shared.locks.lock(self.task, resource)?;
-        // It was made with room for MAX_NESTING.
+        // The vector was made with room for MAX_NESTING.
         self.held.borrow_mut().push(resource);
         Ok(waited)
     }
 
+    /// Unlocks a resource.
+    ///
     /// # Errors
-    /// [`TaskError::Lock`] where the job does not hold the resource; as [`Section::end`].
+    /// [`TaskError::Lock`] if the job does not hold the resource, and those of [`Section::end`].
     pub fn unlock(&self, resource: ResourceId) -> Result<(), TaskError> {
         if !self.held.borrow().contains(&resource) {
             return Err(ResourceError::from(Refusal::NotHeld).into());
@@ -234,7 +249,7 @@ impl Member {
 }
 
 impl Drop for Member {
-    /// The task has no thread any more. A refusal of the kernel leaves the thread where it was.
+    /// Leaves the task set. If the kernel refuses, the thread keeps its policy or CPUs.
     fn drop(&mut self) {
         let _ = self.end();
         let (scheduling, cpus) = &self.before;
@@ -246,7 +261,7 @@ impl Drop for Member {
     }
 }
 
-/// A job, until dropped; in a panic too.
+/// A job, which ends when this value is dropped, also during a panic.
 #[derive(Debug)]
 #[must_use = "the job ends when this is dropped"]
 pub struct Job<'a> {
@@ -254,10 +269,11 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Takes a resource, and gives it back when what it returns is dropped.
+    /// Locks a resource until the returned section is dropped.
     ///
     /// # Errors
-    /// [`TaskError::NotAUser`]; [`TaskError::Lock`] where the protocol refuses, or a system call failed: nothing is held then.
+    /// [`TaskError::NotAUser`]; [`TaskError::Lock`] if the protocol refuses or a system call failed. After an error the
+    /// resource is not held.
     ///
     /// # Bound
     /// The protocol's; see its page in `docs/`.
@@ -266,10 +282,10 @@ impl Job<'_> {
         Ok(Section { member: self.member, resource, waited })
     }
 
-    /// As dropping it, and says whether it succeeded.
+    /// Ends the job like dropping it does, and returns the error if that fails.
     ///
     /// # Errors
-    /// [`TaskError::Lock`] where a system call failed.
+    /// [`TaskError::Lock`] if a system call failed.
     pub fn end(self) -> Result<(), TaskError> {
         let member = self.member;
         std::mem::forget(self);
@@ -279,12 +295,13 @@ impl Job<'_> {
 
 impl Drop for Job<'_> {
     fn drop(&mut self) {
-        // What could not be told is told with the next change of the task.
+        // A level that could not be set is set with the next change of the task.
         let _ = self.member.end();
     }
 }
 
-/// A critical section, until dropped; in a panic too. One that is forgotten (`std::mem::forget`) ends with its job.
+/// A critical section, which ends when this value is dropped, also during a panic. A section that is forgotten
+/// (`std::mem::forget`) ends with its job.
 #[derive(Debug)]
 #[must_use = "the section ends when this is dropped"]
 pub struct Section<'a> {
@@ -294,16 +311,16 @@ pub struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// Whether the resource was found taken.
+    /// Whether the resource was held when it was requested.
     #[must_use]
     pub fn waited(&self) -> bool {
         self.waited
     }
 
-    /// As dropping it, and says whether it succeeded.
+    /// Ends the section like dropping it does, and returns the error if that fails.
     ///
     /// # Errors
-    /// [`TaskError::Lock`] where a system call failed; the resource is given back all the same.
+    /// [`TaskError::Lock`] if a system call failed; the resource is unlocked all the same.
     pub fn end(self) -> Result<(), TaskError> {
         let (member, resource) = (self.member, self.resource);
         std::mem::forget(self);
@@ -317,27 +334,27 @@ impl Drop for Section<'_> {
     }
 }
 
-/// Tasks and resources, said one by one.
+/// A builder to which tasks and resources are added one by one.
 #[derive(Clone, Debug)]
 pub struct TaskSetBuilder {
     protocol: Protocol,
     resources: Vec<Resource>,
     tasks: Vec<Task>,
-    /// By task: its CPUs, a bit each.
+    /// The CPUs of each task, as a bit set.
     clusters: Vec<u64>,
-    /// The first CPU that no system has, and what is said to be there.
+    /// The first CPU number that no system has, with the error to report.
     beyond: Option<Invalid>,
 }
 
 impl TaskSetBuilder {
-    /// A resource. Names are unique.
+    /// Adds a resource. Names are unique.
     pub fn resource(&mut self, name: &str) -> ResourceId {
         self.resources.push(Resource { name: name.into(), ..Resource::default() });
-        // One beyond what an id can say is beyond what a task set can have, too.
+        // An index beyond the range of ids is also beyond the limits of a task set, which `build` checks.
         ResourceId::new((self.resources.len() - 1).min(usize::from(u16::MAX)))
     }
 
-    /// A resource whose sections execute on `cpu` under `dpcp` and `dflp`.
+    /// Adds a resource whose sections execute on `cpu` under `dpcp` and `dflp`.
     pub fn resource_at(&mut self, name: &str, cpu: u16) -> ResourceId {
         let resource = self.resource(name);
         self.resources[resource.index()].home = Some(CpuId(cpu));
@@ -345,7 +362,7 @@ impl TaskSetBuilder {
         resource
     }
 
-    /// Keeps what is wrong with a CPU that no system has.
+    /// Records an error for the first CPU number that no system has.
     fn look_at(&mut self, cpu: u16, subject: Subject, message: impl FnOnce() -> String) {
         if usize::from(cpu) >= MAX_CPUS && self.beyond.is_none() {
             let help = format!("CPUs are numbered from 0, and at most {MAX_CPUS} are supported");
@@ -353,9 +370,10 @@ impl TaskSetBuilder {
         }
     }
 
-    /// A task on a CPU, counted from 0 among those the process may use; a greater priority (up to 65,535) is more urgent. `uses` is all that it ever locks.
+    /// Adds a task on a CPU, counted from 0 among those that the process may use. A greater priority (up to 65,535) is
+    /// more urgent. `uses` contains every resource that the task ever locks.
     pub fn task(&mut self, name: &str, cpu: u16, priority: u16, uses: &[ResourceId]) -> TaskId {
-        // Times mean nothing: a section of a nanosecond for each.
+        // Times are ignored: each section lasts a nanosecond.
         let run = Duration::from_ns(1);
         let section = |&resource| [Step::Lock(resource), Step::Run(run), Step::Unlock(resource)];
         let body: Vec<Step> = std::iter::once(Step::Run(run)).chain(uses.iter().flat_map(section)).collect();
@@ -377,14 +395,15 @@ impl TaskSetBuilder {
         task
     }
 
-    /// A task on any of these CPUs, a cluster: two tasks have all of them in common, or none. Under `omlp` alone.
+    /// Adds a task that may execute on any CPU of a cluster. The clusters of two tasks are the same or have no CPU in
+    /// common. Only `omlp` supports clusters.
     pub fn task_in_cluster(&mut self, name: &str, cpus: &[u16], priority: u16, uses: &[ResourceId]) -> TaskId {
         let first = cpus.iter().copied().min().unwrap_or(0);
         let task = self.task(name, first, priority, uses);
         for &cpu in cpus {
             self.look_at(cpu, Subject::Task(task), || format!("task `{name}` may execute on CPU {cpu}"));
         }
-        // With one that no system has, it is the cluster without any, which is refused.
+        // A CPU number that no system has makes the cluster empty, which is refused.
         let cluster = cpus.iter().try_fold(0, |set, &cpu| Some(set | 1_u64.checked_shl(u32::from(cpu))?)).unwrap_or(0);
         if let Some(own) = self.clusters.last_mut() {
             *own = cluster;
@@ -392,10 +411,11 @@ impl TaskSetBuilder {
         task
     }
 
-    /// The task set.
+    /// Builds the task set.
     ///
     /// # Errors
-    /// [`TaskError::Invalid`] where names are not unique, a resource does not exist, or clusters overlap; those of [`TaskSet::new`].
+    /// [`TaskError::Invalid`] if names are not unique, a resource does not exist, or clusters overlap; those of
+    /// [`TaskSet::new`].
     pub fn build(self) -> Result<TaskSet, TaskError> {
         if let Some(beyond) = self.beyond {
             return Err(beyond.into());
@@ -419,7 +439,7 @@ mod tests {
     use lockwright_model::Scheduler;
     use std::sync::atomic::AtomicU64;
 
-    /// Two tasks on each of as many CPUs as there are, up to two, one counter.
+    /// Four tasks, spread over the available CPUs (at most two), and one counter.
     fn set(protocol: Protocol) -> (TaskSet, ResourceId) {
         let cpus = sched::affinity().expect("a CPU set").len().min(2) as u16;
         let mut builder = TaskSet::builder(protocol);
@@ -430,7 +450,7 @@ mod tests {
         (builder.build().expect("a task set"), counter)
     }
 
-    /// All tasks of the set lock the counter, `jobs` times each, and count: two that are inside at a time are noticed.
+    /// Lets all tasks of the set lock the counter, `jobs` times each, and count. Detects two tasks inside at a time.
     fn count_together(set: &TaskSet, counter: ResourceId, jobs: u64) {
         let protocol = set.system().protocol_or_default();
         let (count, inside) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -440,17 +460,19 @@ mod tests {
                 scope.spawn(move || {
                     let me = set.join(task).expect("permission was checked");
                     for _ in 0..jobs {
-                        // No thread has a CPU for itself: throttled threads would stop the others.
-                        lockwright_sys::clock::sleep_until(lockwright_sys::clock::now_ns() + 20_000).expect("a sleep");
-                        let job = me.begin().expect("the last one has ended");
-                        let section = job.lock(counter).expect("a user");
-                        assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "{protocol}: two are inside");
+                        // The sleep leaves the CPU idle in between, because throttled real-time threads would stop the
+                        // others.
+                        lockwright_sys::clock::sleep_until(lockwright_sys::clock::now_ns() + 20_000)
+                            .expect("the sleep succeeds");
+                        let job = me.begin().expect("the last job has ended");
+                        let section = job.lock(counter).expect("the task is a user");
+                        assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "{protocol}: two tasks are inside");
                         let seen = count.load(Ordering::Relaxed);
                         std::hint::spin_loop();
                         count.store(seen + 1, Ordering::Relaxed);
                         inside.fetch_sub(1, Ordering::Relaxed);
-                        section.end().expect("it was held");
-                        job.end().expect("it had begun");
+                        section.end().expect("the section was held");
+                        job.end().expect("the job had begun");
                     }
                 });
             }
@@ -467,7 +489,7 @@ mod tests {
         }
     }
 
-    /// Of a cluster of two CPUs: two requests at most, one owner, and nobody is forgotten.
+    /// In a cluster of two CPUs: one owner at a time, and no request is lost.
     #[test]
     fn one_holder_at_a_time_in_a_cluster() {
         let Some(_machine) = require_realtime() else { return };
@@ -481,7 +503,7 @@ mod tests {
         }
         let set = builder.build().expect("a task set");
         count_together(&set, counter, 300);
-        // Who is in a cluster may execute on all of it, and other protocols know none.
+        // A task of a cluster may execute on all of its CPUs, which other protocols do not support.
         let mut builder = TaskSet::builder(Protocol::Mpcp);
         let bus = builder.resource("bus");
         builder.task_in_cluster("a", &[0, 1], 1, &[bus]);
@@ -489,29 +511,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_ends_with_its_job_and_the_thread_is_as_before() {
+    fn forgotten_sections_end_with_their_job_and_the_thread_is_restored() {
         let Some(_machine) = require_realtime() else { return };
         let (set, counter) = set(Protocol::Dpcp);
-        let before = (sched::scheduling(ME).expect("it has one"), sched::affinity().expect("a CPU set"));
+        let before = (sched::scheduling(ME).expect("a thread has a policy"), sched::affinity().expect("a CPU set"));
         let me = set.join(TaskId(0)).expect("permission was checked");
-        assert_eq!(set.join(TaskId(1)).err(), Some(TaskError::Taken), "this thread is a task already");
-        let job = me.begin().expect("the first");
+        assert_eq!(set.join(TaskId(1)).err(), Some(TaskError::Taken), "this thread is already a task");
+        let job = me.begin().expect("the first job begins");
         assert_eq!(me.begin().err(), Some(TaskError::Begun));
-        std::mem::forget(job.lock(counter).expect("a user"));
+        std::mem::forget(job.lock(counter).expect("the task is a user"));
         assert_eq!(job.lock(ResourceId(7)).err(), Some(TaskError::NotAUser));
         drop(job);
-        let job = me.begin().expect("the first has ended");
-        assert!(!job.lock(counter).expect("it was given back").waited());
+        let job = me.begin().expect("the first job has ended");
+        assert!(!job.lock(counter).expect("the resource was unlocked").waited());
         std::mem::forget(job);
         drop(me);
-        let after = (sched::scheduling(ME).expect("it has one"), sched::affinity().expect("a CPU set"));
+        let after = (sched::scheduling(ME).expect("a thread has a policy"), sched::affinity().expect("a CPU set"));
         assert_eq!(before, after);
         assert!(set.join(TaskId(0)).is_ok(), "the task is free again");
     }
 
-    /// Some of them are such that the lock alone would wait for ever.
+    /// Some of these would wait for ever in the lock alone.
     #[test]
-    fn no_protocol_lets_a_job_take_what_it_holds_or_cannot_hold() {
+    fn every_protocol_refuses_invalid_nesting() {
         let Some(_machine) = require_realtime() else { return };
         let refused = |refusal| Some(TaskError::Lock(ResourceError::from(refusal)));
         let cpus = sched::affinity().expect("a CPU set").len().min(2) as u16;
@@ -519,39 +541,40 @@ mod tests {
             let mut builder = TaskSet::builder(protocol);
             let ids: Vec<_> = (0..=MAX_NESTING).map(|index| builder.resource(&format!("r{index}"))).collect();
             let task = builder.task("a", 0, 10, &ids);
-            // On another CPU, if there is one: otherwise all are under `icpp` where the protocol is for several.
+            // On another CPU, if there is one: otherwise all resources are under `icpp` if the protocol is for several
+            // CPUs.
             builder.task("b", cpus - 1, 20, &ids);
             let set = builder.build().expect("a task set");
             let nests = set.system().protocol_of(ids[0], protocol).has_nesting();
             let me = set.join(task).expect("permission was checked");
             assert_eq!(me.lock(ids[0]).err(), Some(TaskError::NotBegun), "{protocol}");
             assert_eq!(me.end_job().err(), Some(TaskError::NotBegun), "{protocol}");
-            let job = me.begin().expect("the first");
+            let job = me.begin().expect("the first job begins");
             assert_eq!(me.unlock(ids[0]).err(), refused(Refusal::NotHeld), "{protocol}");
-            let first = job.lock(ids[0]).expect("a user");
+            let first = job.lock(ids[0]).expect("the task is a user");
             assert_eq!(job.lock(ids[0]).err(), refused(Refusal::AlreadyHeld), "{protocol}");
             if nests {
                 let sections: Vec<_> = ids[1..MAX_NESTING].iter().map(|&id| job.lock(id)).collect();
                 assert!(sections.iter().all(Result::is_ok), "{protocol}: {sections:?}");
                 assert_eq!(job.lock(ids[MAX_NESTING]).err(), refused(Refusal::TooDeep), "{protocol}");
-                // The last one first.
+                // In reverse order.
                 sections.into_iter().rev().for_each(drop);
             } else {
                 assert_eq!(job.lock(ids[1]).err(), refused(Refusal::Nested), "{protocol}");
             }
-            first.end().expect("it was held");
-            job.lock(ids[1]).expect("nothing is held").end().expect("it was held");
-            job.end().expect("it had begun");
+            first.end().expect("the section was held");
+            job.lock(ids[1]).expect("no resource is held").end().expect("the section was held");
+            job.end().expect("the job had begun");
         }
     }
 
     #[test]
-    fn interruptible_sections_are_refused_and_it_is_said_where_they_are() {
+    fn interruptible_sections_are_refused_with_a_pointer_to_their_module() {
         for protocol in [Protocol::Ics, Protocol::IcsLock] {
             let mut builder = TaskSet::builder(protocol);
             let bus = builder.resource("bus");
             builder.task("a", 0, 1, &[bus]);
-            let error = builder.build().expect_err("no lock");
+            let error = builder.build().expect_err("interruptible sections are not locks");
             assert_eq!(error, TaskError::Machine(MachineError::Interruptible { resource: bus }));
             let text = error.to_string();
             assert!(text.contains("lockwright::ics") && text.contains("lw_ics_"), "{text}");
@@ -571,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_task_sets_are_refused() {
         let mut builder = TaskSet::builder(Protocol::Mpcp);
         builder.task("a", 0, 1, &[ResourceId(3)]);
         assert!(matches!(builder.build(), Err(TaskError::Invalid(_))));

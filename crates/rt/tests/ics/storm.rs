@@ -1,5 +1,5 @@
-//! Storms: threads of four priorities, timers, signals whose handlers enter sections and are interrupted by others, migrations, several sections a thread. What was added
-//! is there, once.
+//! Stress tests: threads of four priorities, timers, signal handlers that enter sections and are interrupted by others,
+//! migrations, and several sections for each thread. Every addition takes effect exactly once.
 
 use crate::support::{Stage, cpus, pin, set_fifo, tid};
 use lockwright::ics::{Commit, Ics, Kind, Locked, PriorityQueue, Rseq, Strategy, Var, Word};
@@ -10,7 +10,7 @@ use std::thread::spawn;
 use std::time::{Duration, Instant};
 
 const THREADS: usize = 4;
-/// A slot each, and one each for two handlers.
+/// One slot for each thread, and one for each of its two handlers.
 const SLOTS: usize = 3 * THREADS;
 const WORDS: usize = 6;
 const WRITES: usize = 3;
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 type Object<C> = Ics<[Word; WORDS], SLOTS, WRITES, C>;
 
-/// Which words a section adds one to: two that are always the same, with one of the others.
+/// Executes a section that adds one to the first two words, which are always equal, and to one of the others.
 fn section<C: Commit>(
     ics: &Object<C>,
     slot: &mut lockwright::ics::Writer<'_, [Word; WORDS], SLOTS, WRITES, C>,
@@ -29,12 +29,12 @@ fn section<C: Commit>(
     let done = slot.update(|section| {
         let left: u64 = section.read(Var::new(0))?;
         let other = section.read(third)?;
-        // So that there is something to interrupt.
+        // Leaves time for interruptions.
         for _ in 0..which % 32 {
             std::hint::spin_loop();
         }
         let right: u64 = section.read(Var::new(1))?;
-        assert_eq!(left, right, "a state that never was");
+        assert_eq!(left, right, "an inconsistent state");
         section.write(Var::new(0), left + 1)?;
         section.write(third, other + 1)?;
         section.write(Var::new(1), right + 1)
@@ -42,26 +42,26 @@ fn section<C: Commit>(
     assert_eq!(done, Ok(()));
     if which.is_multiple_of(16) {
         let sums = ics.query(|view| Ok((view.read(Var::<u64>::new(0))?, view.read(Var::<u64>::new(1))?)));
-        assert!(matches!(sums, Ok((left, right)) if left == right), "a state that never was");
+        assert!(matches!(sums, Ok((left, right)) if left == right), "an inconsistent state");
     }
 }
 
-/// What a handler does.
+/// The work of a signal handler.
 type Handler = Option<Box<dyn FnMut()>>;
 
 thread_local! {
-    /// What the handlers of this thread do, by how deep they are.
+    /// The work of this thread's handlers, by nesting depth.
     static HANDLERS: RefCell<[Handler; 2]> = const { RefCell::new([None, None]) };
 }
 
-/// Handled in the middle of sections; the second interrupts the first.
+/// The signals that are handled in the middle of sections; the second interrupts the first.
 fn signals() -> [i32; 2] {
     [libc::SIGRTMIN() + 4, libc::SIGRTMIN() + 5]
 }
 
 extern "C" fn handle(signal: i32) {
     let depth = usize::from(signal == signals()[1]);
-    // Taken out meanwhile: the signal itself is blocked here, the other is not.
+    // The work is taken out meanwhile: this signal is blocked here, the other is not.
     let work = HANDLERS.with(|handlers| handlers.try_borrow_mut().ok().and_then(|mut handlers| handlers[depth].take()));
     if let Some(mut work) = work {
         work();
@@ -77,7 +77,7 @@ extern "C" fn handle(signal: i32) {
 
 fn install_handlers() {
     for signal in signals() {
-        // SAFETY: all zeros is a valid action; the handler touches what its thread alone has.
+        // SAFETY: all zeros is a valid action; the handler accesses only data of its own thread.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handle as *const () as usize;
@@ -88,14 +88,14 @@ fn install_handlers() {
 }
 
 fn signal(thread: u32, signal: i32) {
-    // SAFETY: takes integers; the thread lives: it is joined later.
+    // SAFETY: takes integers; the thread is alive, because it is joined later.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) };
 }
 
-/// How a storm blows.
+/// The parameters of a stress run.
 #[derive(Clone, Copy)]
 struct Storm {
-    /// At least so many sections.
+    /// The least number of sections.
     sections: u64,
     cpus: [usize; 2],
     /// Threads are moved between the two.
@@ -103,14 +103,15 @@ struct Storm {
     signals: bool,
 }
 
-/// What a storm left.
+/// The results of a stress run.
 struct Left {
     sections: u64,
     conflicts: u64,
     is_exact: bool,
 }
 
-/// Sections of four priorities until there are so many, in bursts that leave the processor to others in between.
+/// Executes sections of four priorities until there are enough, in bursts that leave the processor to other threads in
+/// between.
 fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) -> Left {
     install_handlers();
     let (done, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
@@ -121,8 +122,10 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
                 (Arc::clone(&ics), Arc::clone(&done), Arc::clone(&over), Arc::clone(&conflicts));
             let (send, receive) = std::sync::mpsc::channel();
             let handle = spawn(move || {
-                // SAFETY: the numbers are this thread's and its handlers' alone; `ics` lives until they are gone.
-                let take = |place: usize| unsafe { ics.shared_writer(index + place * THREADS) }.expect("a slot each");
+                // SAFETY: only this thread and its handlers use these numbers, and `ics` outlives them.
+                let take = |place: usize| {
+                    unsafe { ics.shared_writer(index + place * THREADS) }.expect("each thread has a slot")
+                };
                 let mut slot = take(0);
                 for depth in 0..2 {
                     let (ics, done) = (Arc::clone(&ics), Arc::clone(&done));
@@ -130,7 +133,7 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
                     let work = move || {
                         // SAFETY: as above.
                         let slot = unsafe { ics.shared_writer(index + (1 + depth) * THREADS) };
-                        section(&ics, &mut slot.expect("a slot each"), which);
+                        section(&ics, &mut slot.expect("each thread has a slot"), which);
                         which += 3;
                         done.fetch_add(1, Ordering::Relaxed);
                     };
@@ -153,7 +156,7 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
                         pin(storm.cpus[cpu % 2]);
                     }
                     if index > 0 {
-                        // Timers: each has its own period.
+                        // Timers, each with its own period.
                         std::thread::sleep(Duration::from_micros(40 + 27 * index as u64));
                     } else if burst.elapsed() > BURST {
                         std::thread::sleep(PAUSE);
@@ -177,9 +180,9 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
         std::thread::sleep(Duration::from_micros(90));
     }
     over.store(true, Ordering::Relaxed);
-    threads.into_iter().for_each(|(_, handle)| handle.join().expect("all states were some"));
+    threads.into_iter().for_each(|(_, handle)| handle.join().expect("all states were consistent"));
     let sections = done.load(Ordering::Relaxed);
-    // At home: what it finds posted it performs.
+    // A thread at home: it performs the posted section that it finds.
     let words = spawn(move || {
         pin(storm.cpus[0]);
         ics.query(|view| {
@@ -190,7 +193,7 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
             Ok(words)
         })
     });
-    let words = words.join().expect("it ends").expect("nobody else is there");
+    let words = words.join().expect("the thread does not panic").expect("no other thread is inside");
     let is_exact = words[0] == sections && words[1] == sections && words[2..].iter().sum::<u64>() == sections;
     Left { sections, conflicts: conflicts.load(Ordering::Relaxed), is_exact }
 }
@@ -208,7 +211,7 @@ fn report(name: &str, left: &Left) {
     );
 }
 
-/// A few for every run of the tests, or so many as are asked for.
+/// Runs all stress tests, with a few sections in every test run or as many as requested.
 fn storms(sections: u64) {
     let Some(stage) = Stage::set_for(Duration::from_secs(10 + sections / 20_000)) else { return };
     let one = Storm { sections, cpus: [stage.cpu; 2], migrates: false, signals: true };
@@ -216,7 +219,8 @@ fn storms(sections: u64) {
     report("locked, one processor", &left);
     assert!(left.is_exact && left.conflicts > 0);
 
-    // SAFETY: all threads of the storm are bound to the stage's processor; the test itself reads the sums after they have ended.
+    // SAFETY: all threads of the stress run are bound to the stage's processor; the test itself reads the sums after
+    // they have ended.
     let plain = unsafe { Strategy::plain() };
     if plain.kind() == Kind::Plain {
         let left = blow(object(plain), one);
@@ -231,9 +235,9 @@ fn storms(sections: u64) {
         assert!(left.is_exact && left.conflicts > 0);
         let aborted = rseq.commit().rseq().map_or(0, Rseq::aborted);
         println!("aborted: {aborted}");
-        assert!(rseq.commit().rseq().is_some_and(Rseq::is_at_home), "all were at home");
-        // A store takes nanoseconds: few are interrupted, of a few sections none.
-        assert!(aborted > 0 || sections < 1_000_000, "none was interrupted in a store");
+        assert!(rseq.commit().rseq().is_some_and(Rseq::is_at_home), "a thread left its home processor");
+        // A store takes nanoseconds, so few are interrupted, and of a few sections none.
+        assert!(aborted > 0 || sections < 1_000_000, "no store was interrupted");
     }
 
     let Some(&other) = cpus().get(1) else { return };
@@ -247,7 +251,7 @@ fn storms(sections: u64) {
         let left = blow(Arc::clone(&rseq), two);
         report("sequences, two processors", &left);
         assert!(left.is_exact && left.conflicts > 0);
-        assert!(!strategy.is_at_home() && strategy.elsewhere() > 0, "who is elsewhere is noticed");
+        assert!(!strategy.is_at_home() && strategy.elsewhere() > 0, "a thread on another processor was not noticed");
     }
 }
 
@@ -262,9 +266,9 @@ fn no_update_of_millions_is_lost_or_done_twice() {
     storms(4_000_000);
 }
 
-/// Home is left in the middle of a storm, again and again.
+/// Threads leave the home processor in the middle of a stress run, again and again.
 #[test]
-fn who_comes_from_elsewhere_harms_nobody() {
+fn a_thread_from_another_processor_does_not_affect_others() {
     let Some(stage) = Stage::set() else { return };
     let Some(&other) = cpus().get(1) else { return };
     for round in 0..10 {
@@ -277,24 +281,24 @@ fn who_comes_from_elsewhere_harms_nobody() {
             spawn(move || {
                 pin(other);
                 std::thread::sleep(Duration::from_millis(5));
-                // SAFETY: nobody else has the number: threads and handlers have those below.
-                let mut slot = unsafe { ics.shared_writer(SLOTS - 1) }.expect("a slot");
+                // SAFETY: no other thread has this number: threads and handlers have those below.
+                let mut slot = unsafe { ics.shared_writer(SLOTS - 1) }.expect("a slot is free");
                 (0..1000).for_each(|which| section(&ics, &mut slot, which));
             })
         };
         let storm = Storm { sections: 3_000, cpus: [stage.cpu; 2], migrates: false, signals: false };
         let left = blow(Arc::clone(&ics), storm);
-        stranger.join().expect("all states were some");
-        let sum = ics.query(|view| view.read(Var::<u64>::new(0))).expect("nobody else is there");
+        stranger.join().expect("all states were consistent");
+        let sum = ics.query(|view| view.read(Var::<u64>::new(0))).expect("no other thread is inside");
         assert_eq!(sum, left.sections + 1000, "round {round}");
         assert!(ics.commit().rseq().is_some_and(|rseq| !rseq.is_at_home()));
     }
 }
 
-/// A commit that does not test the conflict: the version is left out.
+/// A mutant of the commit that does not detect conflicts: it ignores the version.
 struct Blind;
 
-// SAFETY: it breaks its promise; the test it is for must fail, on data that bears it.
+// SAFETY: it breaks its promise; its test must fail, on data that tolerates that.
 unsafe impl Commit for Blind {
     fn post(&self, head: &AtomicU64, _: u64, new: u64) -> bool {
         head.store(new, Ordering::Release);
@@ -305,7 +309,7 @@ unsafe impl Commit for Blind {
     }
 }
 
-/// The twin: one word, so that no state shows what is lost but the sum.
+/// The mutant: with one word, only the sum shows that an update is lost.
 #[test]
 fn without_the_conflict_flag_updates_are_lost() {
     let Some(stage) = Stage::set() else { return };
@@ -313,13 +317,13 @@ fn without_the_conflict_flag_updates_are_lost() {
     let over = Arc::new(AtomicBool::new(false));
     let add = |ics: &Ics<[Word; 1], 2, 1, Blind>, slot: usize| {
         // SAFETY: each thread has a number of its own.
-        let mut slot = unsafe { ics.shared_writer(slot) }.expect("two slots");
+        let mut slot = unsafe { ics.shared_writer(slot) }.expect("there are two slots");
         slot.update(|section| {
             let sum: u64 = section.read(Var::new(0))?;
             (0..30).for_each(|_| std::hint::spin_loop());
             section.write(Var::new(0), sum + 1)
         })
-        .expect("nothing stops it");
+        .expect("the section does not stop");
     };
     let low = {
         let (ics, over) = (Arc::clone(&ics), Arc::clone(&over));
@@ -345,12 +349,13 @@ fn without_the_conflict_flag_updates_are_lost() {
         })
     };
     let sections = high.end() + low.end();
-    let sum: u64 = ics.query(|view| view.read(Var::new(0))).expect("nobody else is there");
+    let sum: u64 = ics.query(|view| view.read(Var::new(0))).expect("no other thread is inside");
     println!("without the flag: {} of {sections} lost", sections - sum.min(sections));
-    assert!(sum < sections, "nothing was lost: the storm is none");
+    assert!(sum < sections, "no update was lost: the run had no interruptions");
 }
 
-/// Enqueuers and a dequeuer on two processors: all come out, once, and those of one enqueuer and priority in order.
+/// Enqueuers and a dequeuer on two processors: every value comes out once, and those of one enqueuer and priority in
+/// order.
 #[test]
 fn a_queue_loses_nothing() {
     const EACH: u64 = 4_000;
@@ -363,7 +368,7 @@ fn a_queue_loses_nothing() {
                 if let Some(&cpu) = cpus().get(index as usize % 2) {
                     pin(cpu);
                 }
-                let mut slot = queue.writer().expect("a slot each");
+                let mut slot = queue.writer().expect("each thread has a slot");
                 for value in 0..EACH {
                     while slot.enqueue(value % 3, index * EACH + value).is_err() {
                         std::thread::sleep(Duration::from_micros(20));
@@ -375,11 +380,11 @@ fn a_queue_loses_nothing() {
     let dequeuer = {
         let queue = Arc::clone(&queue);
         stage.thread(50, move || {
-            let mut slot = queue.writer().expect("a slot");
+            let mut slot = queue.writer().expect("a slot is free");
             let mut last = [[None::<u64>; 3]; 3];
             let mut count = 0;
             while count < 3 * EACH {
-                let Some((priority, value)) = slot.dequeue().expect("nothing stops it") else {
+                let Some((priority, value)) = slot.dequeue().expect("the section does not stop") else {
                     std::thread::sleep(Duration::from_micros(50));
                     continue;
                 };
@@ -390,7 +395,7 @@ fn a_queue_loses_nothing() {
             }
         })
     };
-    enqueuers.into_iter().for_each(|enqueuer| enqueuer.join().expect("it ends"));
+    enqueuers.into_iter().for_each(|enqueuer| enqueuer.join().expect("the thread does not panic"));
     dequeuer.end();
     assert_eq!(queue.peek(), None);
 }

@@ -1,4 +1,4 @@
-//! Ceilings: the level while some are held, in every order, beside inheritance, and where one is refused.
+//! Ceilings: the level while some are held, in every order and beside inheritance, and refusals.
 
 use crate::support::*;
 use lockwright::mutex::{Acquired, Condvar, Limit, LockError, Mutex, Protocol, RawError, kind, note_own};
@@ -15,7 +15,8 @@ fn mine() -> (i32, i32) {
 
 const FIFO: i32 = libc::SCHED_FIFO;
 
-/// Three ceilings, taken in every order and given back in every order: the level is the highest held, and at last one's own.
+/// Three ceilings, locked and unlocked in every order: the level is the highest one held, and in the end the thread's
+/// own.
 #[test]
 fn the_level_is_the_highest_ceiling_held() {
     const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
@@ -31,7 +32,7 @@ fn the_level_is_the_highest_ceiling_held() {
                         held.map(|(_, ceiling)| i32::from(ceiling)).max().unwrap_or(10).max(10)
                     };
                     for &place in taken {
-                        guards[place] = Some(mutexes[place].lock().expect("free"));
+                        guards[place] = Some(mutexes[place].lock().expect("the mutex is free"));
                         assert_eq!(mine(), (FIFO, highest(&guards)), "taken {taken:?}, given {given:?}");
                     }
                     for &place in given {
@@ -55,9 +56,9 @@ fn an_ordinary_thread_returns_to_its_policy() {
                 assert_eq!(unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const param) }, 0);
                 let before = mine();
                 let (low, high) = (protects(20), protects(30));
-                let outer = low.lock().expect("free");
+                let outer = low.lock().expect("the mutex is free");
                 assert_eq!(mine().1, 20);
-                let inner = high.lock().expect("free");
+                let inner = high.lock().expect("the mutex is free");
                 drop(outer);
                 assert_eq!(mine().1, 30);
                 drop(inner);
@@ -68,7 +69,7 @@ fn an_ordinary_thread_returns_to_its_policy() {
 }
 
 #[test]
-fn who_is_above_the_ceiling_is_refused() {
+fn a_thread_above_the_ceiling_is_refused() {
     let Some(stage) = Stage::set() else { return };
     stage
         .thread(30, || {
@@ -77,17 +78,20 @@ fn who_is_above_the_ceiling_is_refused() {
                 assert!(matches!(low.lock(), Err(LockError::PriorityAboveCeiling)));
                 assert!(matches!(low.try_lock(), Err(LockError::PriorityAboveCeiling)));
                 assert_eq!(mine(), (FIFO, 30));
-                let guard = high.lock().expect("free");
-                assert!(matches!(low.lock(), Err(LockError::PriorityAboveCeiling)), "by its own level");
+                let guard = high.lock().expect("the mutex is free");
+                assert!(
+                    matches!(low.lock(), Err(LockError::PriorityAboveCeiling)),
+                    "the thread's own level is above the ceiling"
+                );
                 assert_eq!(mine(), (FIFO, 40));
                 drop(guard);
                 assert_eq!(mine(), (FIFO, 30));
                 assert_eq!(low.inside().owner(), 0);
             }
-            // Raised by another ceiling, it may have a lower one.
+            // Raised by another ceiling, the thread may have a lower level of its own.
             set_fifo(tid(), 10);
-            let outer = high.lock().expect("free");
-            let inner = low.lock().expect("its own level counts");
+            let outer = high.lock().expect("the mutex is free");
+            let inner = low.lock().expect("only the thread's own level counts");
             assert_eq!(mine(), (FIFO, 40));
             drop((outer, inner));
             assert_eq!(mine(), (FIFO, 10));
@@ -95,9 +99,9 @@ fn who_is_above_the_ceiling_is_refused() {
         .end();
 }
 
-/// Without permission nothing is taken, and nothing changes.
+/// Without permission the lock fails and changes nothing.
 #[test]
-fn without_permission_nothing_is_taken() {
+fn without_permission_the_lock_fails() {
     let Some(_stage) = Stage::set() else { return };
     let child = Child::start(|| {
         // SAFETY: the limit is valid for reading; the rest takes integers. Only this child is changed.
@@ -114,12 +118,12 @@ fn without_permission_nothing_is_taken() {
     assert!(child.end());
 }
 
-/// A failed try and a deadline leave the level as it was.
+/// A failed try and a passed deadline leave the level unchanged.
 #[test]
-fn a_lock_that_fails_leaves_no_level_behind() {
+fn a_failed_lock_leaves_the_level_unchanged() {
     let Some(stage) = Stage::set() else { return };
     let mutex = Arc::new(protects(30));
-    let guard = mutex.lock().expect("free");
+    let guard = mutex.lock().expect("the mutex is free");
     let ours = Arc::clone(&mutex);
     stage
         .thread(10, move || {
@@ -128,7 +132,7 @@ fn a_lock_that_fails_leaves_no_level_behind() {
             assert!(matches!(ours.lock_for(ms(5)), Err(LockError::TimedOut)));
             assert_eq!(mine(), (FIFO, 10));
             let other = protects(20);
-            let outer = other.lock().expect("free");
+            let outer = other.lock().expect("the mutex is free");
             assert!(matches!(ours.lock_for(ms(5)), Err(LockError::TimedOut)));
             assert_eq!(mine(), (FIFO, 20));
             drop(outer);
@@ -138,7 +142,8 @@ fn a_lock_that_fails_leaves_no_level_behind() {
     drop(guard);
 }
 
-/// A ceiling inside inheritance and inheritance inside a ceiling: the effective level is the highest of all, in any order of release.
+/// A ceiling inside inheritance and inheritance inside a ceiling: the effective level is the highest of all, in any
+/// order of unlocks.
 #[test]
 fn ceilings_and_inheritance_nest() {
     let Some(stage) = Stage::set() else { return };
@@ -151,9 +156,9 @@ fn ceilings_and_inheritance_nest() {
                 let (mut a, mut b) = (None, None);
                 for step in [inherits_first, !inherits_first] {
                     if step {
-                        a = Some(inherits.lock().expect("free"));
+                        a = Some(inherits.lock().expect("the mutex is free"));
                     } else {
-                        b = Some(ceiling.lock().expect("free"));
+                        b = Some(ceiling.lock().expect("the mutex is free"));
                     }
                 }
                 gates[0].pass();
@@ -167,14 +172,16 @@ fn ceilings_and_inheritance_nest() {
                 gates[2].pass();
             }
         });
-        until("it has both", || inherits.inside().owner() == owner.tid && ceiling.inside().owner() == owner.tid);
+        until("the owner holds both", || {
+            inherits.inside().owner() == owner.tid && ceiling.inside().owner() == owner.tid
+        });
         assert_eq!(level(owner.tid), 30, "the ceiling");
         let waiter = {
             let ours = Arc::clone(&inherits);
-            stage.thread(40, move || drop(ours.lock().expect("a lock")))
+            stage.thread(40, move || drop(ours.lock().expect("the lock succeeds")))
         };
         until_waiting(waiter.tid, inherits.inside());
-        assert_eq!(level(owner.tid), 40, "the waiter's");
+        assert_eq!(level(owner.tid), 40, "the waiter's level");
         set_fifo(waiter.tid, 20);
         assert_eq!(level(owner.tid), 30, "the ceiling again");
         assert_eq!(scheduling(owner.tid), (FIFO, 30));
@@ -184,19 +191,19 @@ fn ceilings_and_inheritance_nest() {
             assert_eq!(level(owner.tid), 30, "the ceiling is still held");
             gates[1].open();
         } else {
-            until("the ceiling is given back", || ceiling.inside().owner() == 0);
-            until("what is lent is left", || level(owner.tid) == 20);
+            until("the mutex with the ceiling is unlocked", || ceiling.inside().owner() == 0);
+            until("only the lent level is left", || level(owner.tid) == 20);
             gates[1].open();
             waiter.end();
         }
-        until("all is given back", || level(owner.tid) == 10);
+        until("everything is unlocked", || level(owner.tid) == 10);
         assert_eq!(scheduling(owner.tid), (FIFO, 10));
         gates[2].open();
         owner.end();
     }
 }
 
-/// Who holds a ceiling and waits lends the ceiling's level.
+/// A waiter that holds a ceiling lends the ceiling's level.
 #[test]
 fn a_ceiling_is_lent_on() {
     let Some(stage) = Stage::set() else { return };
@@ -205,17 +212,17 @@ fn a_ceiling_is_lent_on() {
     let owner = stage.thread(10, {
         let (inherits, gate) = (Arc::clone(&inherits), gate.clone());
         move || {
-            let _guard = inherits.lock().expect("free");
+            let _guard = inherits.lock().expect("the mutex is free");
             gate.pass();
         }
     });
-    until("it has it", || inherits.inside().owner() == owner.tid);
+    until("the owner holds the mutex", || inherits.inside().owner() == owner.tid);
     let waiter = stage.thread(20, {
         let inherits = Arc::clone(&inherits);
         move || {
             let ceiling = protects(50);
-            let _outer = ceiling.lock().expect("free");
-            drop(inherits.lock().expect("a lock"));
+            let _outer = ceiling.lock().expect("the mutex is free");
+            drop(inherits.lock().expect("the lock succeeds"));
         }
     });
     until_waiting(waiter.tid, inherits.inside());
@@ -226,13 +233,13 @@ fn a_ceiling_is_lent_on() {
 }
 
 #[test]
-fn a_level_noted_under_a_ceiling_is_ones_own_after_it() {
+fn a_level_noted_under_a_ceiling_applies_after_it() {
     let Some(stage) = Stage::set() else { return };
     stage
         .thread(10, || {
-            assert!(!note_own(12), "nothing is held");
+            assert!(!note_own(12), "no ceiling is held");
             let mutex = protects(30);
-            let guard = mutex.lock().expect("free");
+            let guard = mutex.lock().expect("the mutex is free");
             assert!(note_own(15));
             assert_eq!(mine(), (FIFO, 30));
             drop(guard);
@@ -241,10 +248,10 @@ fn a_level_noted_under_a_ceiling_is_ones_own_after_it() {
         .end();
 }
 
-/// A waiter of a condition variable has its own level while it waits. Where it rose above the ceiling meanwhile it comes back with an
-/// error, and the mutex, which may have been handed to it, goes on.
+/// A waiter of a condition variable has its own level while it waits. If that level rose above the ceiling meanwhile,
+/// the wait returns an error, and the mutex, which may have been handed to the waiter, goes on to the next.
 #[test]
-fn who_rises_above_the_ceiling_in_a_wait_holds_nobody_up() {
+fn a_waiter_that_rises_above_the_ceiling_blocks_no_other() {
     let Some(stage) = Stage::set() else { return };
     for unlock in UNLOCKS {
         let kind = Mutex::builder().protocol(Protocol::Protect(30)).unlock(unlock);
@@ -252,20 +259,20 @@ fn who_rises_above_the_ceiling_in_a_wait_holds_nobody_up() {
         let waiter = stage.thread(10, {
             let (mutex, condvar) = (Arc::clone(&mutex), Arc::clone(&condvar));
             move || {
-                let guard = mutex.lock().expect("free");
+                let guard = mutex.lock().expect("the mutex is free");
                 assert!(matches!(condvar.wait(guard), Err(LockError::PriorityAboveCeiling)));
                 scheduling(tid())
             }
         });
         until_waiting_at(waiter.tid, &*condvar);
         assert_eq!(scheduling(waiter.tid), (FIFO, 10));
-        let guard = mutex.lock().expect("free");
+        let guard = mutex.lock().expect("the mutex is free");
         set_fifo(waiter.tid, 40);
-        // Moved to the mutex, with another one behind it.
+        // The waiter was moved to the mutex, and another one waits behind it.
         condvar.signal();
         let behind = stage.thread(9, {
             let mutex = Arc::clone(&mutex);
-            move || drop(mutex.lock().expect("a lock"))
+            move || drop(mutex.lock().expect("the lock succeeds"))
         });
         until_waiting(behind.tid, mutex.inside());
         drop(guard);
@@ -275,20 +282,21 @@ fn who_rises_above_the_ceiling_in_a_wait_holds_nobody_up() {
     }
 }
 
-/// The ceiling is changed while one waits that rose to the one before: inside it has the new one, afterwards its own level.
+/// The ceiling changes while a thread waits that rose to the previous one. Inside the section the thread has the new
+/// ceiling, afterwards its own level.
 #[test]
-fn who_waits_while_the_ceiling_changes_has_the_new_one() {
+fn a_waiter_gets_the_new_ceiling_after_a_change() {
     let Some(stage) = Stage::set() else { return };
     let before = mine();
     for (unlock, robust) in UNLOCKS.into_iter().flat_map(|unlock| [(unlock, false), (unlock, true)]) {
         for ceiling in [20, 7] {
             let kind = Mutex::builder().protocol(Protocol::Protect(10)).unlock(unlock).robustly(robust);
             let mutex = Arc::new(kind.build(()));
-            let guard = mutex.lock().expect("free");
+            let guard = mutex.lock().expect("the mutex is free");
             let waiter = stage.thread(5, {
                 let mutex = Arc::clone(&mutex);
                 move || {
-                    let guard = mutex.lock().expect("a lock");
+                    let guard = mutex.lock().expect("the lock succeeds");
                     let inside = mine();
                     drop(guard);
                     (inside, mine())
@@ -297,7 +305,7 @@ fn who_waits_while_the_ceiling_changes_has_the_new_one() {
             until_waiting(waiter.tid, mutex.inside());
             assert_eq!(scheduling(waiter.tid), (FIFO, 10));
             assert_eq!(mutex.inside().set_ceiling(ceiling), Ok(10), "{kind:?}");
-            assert_eq!(mine().1, i32::from(ceiling), "the owner's: {kind:?}");
+            assert_eq!(mine().1, i32::from(ceiling), "the owner's level: {kind:?}");
             drop(guard);
             assert_eq!(waiter.end(), ((FIFO, i32::from(ceiling)), (FIFO, 5)), "{kind:?}");
             assert_eq!(mine(), before, "{kind:?}");
@@ -305,14 +313,14 @@ fn who_waits_while_the_ceiling_changes_has_the_new_one() {
     }
 }
 
-/// The ceiling falls below one that waits: it is refused, at its own level, and who waits behind it is next.
+/// The ceiling falls below a waiter. The waiter is refused at its own level, and the waiter behind it is next.
 #[test]
-fn who_waits_while_the_ceiling_falls_below_it_is_refused() {
+fn a_waiter_above_a_lowered_ceiling_is_refused() {
     let Some(stage) = Stage::set() else { return };
     for (unlock, robust) in UNLOCKS.into_iter().flat_map(|unlock| [(unlock, false), (unlock, true)]) {
         let kind = Mutex::builder().protocol(Protocol::Protect(10)).unlock(unlock).robustly(robust);
         let mutex = Arc::new(kind.build(()));
-        let guard = mutex.lock().expect("free");
+        let guard = mutex.lock().expect("the mutex is free");
         let waiters = [8, 5].map(|own| {
             let ours = Arc::clone(&mutex);
             let waiter = stage.thread(own, move || {
@@ -329,10 +337,10 @@ fn who_waits_while_the_ceiling_falls_below_it_is_refused() {
     }
 }
 
-/// A waiter of a condition variable comes back above the ceiling, to a mutex whose owner ended: it is refused, and the next one is told of
-/// the dead.
+/// A waiter of a condition variable comes back above the ceiling, to a mutex whose owner ended. It is refused, and the
+/// next owner is told of the death.
 #[test]
-fn who_is_refused_after_a_wait_does_not_swallow_a_death() {
+fn a_refusal_after_a_wait_does_not_hide_a_death() {
     let Some(stage) = Stage::set() else { return };
     for unlock in UNLOCKS {
         for (has_signalled, is_followed) in [(false, false), (true, false), (true, true)] {
@@ -341,7 +349,7 @@ fn who_is_refused_after_a_wait_does_not_swallow_a_death() {
             let waiter = stage.thread(5, {
                 let (mutex, condvar) = (Arc::clone(&mutex), Arc::clone(&condvar));
                 move || {
-                    let guard = mutex.lock().expect("free");
+                    let guard = mutex.lock().expect("the mutex is free");
                     assert!(matches!(condvar.wait(guard), Err(LockError::PriorityAboveCeiling)), "{kind:?}");
                     mine()
                 }
@@ -352,14 +360,14 @@ fn who_is_refused_after_a_wait_does_not_swallow_a_death() {
             let owner = Player::enter(None, {
                 let (mutex, condvar, ends) = (Arc::clone(&mutex), Arc::clone(&condvar), ends.clone());
                 move || {
-                    std::mem::forget(mutex.lock().expect("free"));
+                    std::mem::forget(mutex.lock().expect("the mutex is free"));
                     if has_signalled {
                         condvar.signal();
                     }
                     ends.pass();
                 }
             });
-            until("it has it", || mutex.inside().owner() == owner.tid);
+            until("the owner holds the mutex", || mutex.inside().owner() == owner.tid);
             if has_signalled {
                 until_waiting(waiter.tid, mutex.inside());
             }
@@ -390,12 +398,12 @@ fn who_is_refused_after_a_wait_does_not_swallow_a_death() {
     }
 }
 
-/// The ceiling changes between the moment somebody looks at it, to rise, and the moment it has the mutex: inside it has the ceiling in force,
-/// afterwards its own level.
+/// The ceiling changes between the moment a thread reads it, to rise, and the moment it owns the mutex. Inside it has
+/// the ceiling in force, afterwards its own level.
 #[test]
-fn who_takes_a_mutex_while_the_ceiling_changes_has_the_one_in_force() {
+fn a_lock_during_a_change_of_the_ceiling_gets_the_one_in_force() {
     const CEILINGS: [u8; 3] = [40, 20, 30];
-    /// Locks of each thread that found another ceiling inside than before.
+    /// The locks of each thread that must find another ceiling than before.
     const CHANGES: u32 = 300;
     let Some(stage) = Stage::set() else { return };
     for (family, changes_inside) in [(0, true), (0, false), (kind::SERIAL, true), (kind::RECURSIVE, true)] {
@@ -404,17 +412,18 @@ fn who_takes_a_mutex_while_the_ceiling_changes_has_the_one_in_force() {
         let changer = Player::enter(None, {
             let (mutex, over) = (Arc::clone(&mutex), over.clone());
             move || {
-                // Inside a higher ceiling its changes need no system calls, and so many come between two of somebody else's.
+                // Under a higher ceiling its changes need no system calls, so many of them happen between two system
+                // calls of the other thread.
                 let above = protects(50);
                 while !over.is_open() && Instant::now() < end {
-                    let _outer = above.lock().expect("free");
+                    let _outer = above.lock().expect("the mutex is free");
                     for ceiling in CEILINGS.into_iter().cycle().take(200) {
                         if changes_inside {
-                            mutex.lock(Limit::Never).expect("a lock");
-                            mutex.set_ceiling(ceiling).expect("the owner may");
-                            mutex.unlock().expect("its own");
+                            mutex.lock(Limit::Never).expect("the lock succeeds");
+                            mutex.set_ceiling(ceiling).expect("the owner may change the ceiling");
+                            mutex.unlock().expect("the caller holds it");
                         } else {
-                            mutex.set_ceiling(ceiling).expect("anybody may");
+                            mutex.set_ceiling(ceiling).expect("any thread may change the ceiling");
                         }
                         spin(Duration::from_nanos(300));
                     }
@@ -433,10 +442,10 @@ fn who_takes_a_mutex_while_the_ceiling_changes_has_the_one_in_force() {
                         Err(RawError::Busy) => continue,
                         other => panic!("{family:#x}: {other:?}"),
                     }
-                    // Nobody changes it now.
+                    // No thread changes the ceiling now.
                     let ceiling = mutex.ceiling();
                     assert_eq!(mine(), (FIFO, i32::from(ceiling)), "{family:#x}: inside; {before} before");
-                    mutex.unlock().expect("its own");
+                    mutex.unlock().expect("the caller holds it");
                     assert_eq!(
                         mine(),
                         (FIFO, i32::from(own)),
@@ -450,10 +459,10 @@ fn who_takes_a_mutex_while_the_ceiling_changes_has_the_one_in_force() {
         let changes = takers.map(Player::end);
         over.open();
         changer.end();
-        // On one processor nothing can.
+        // On one processor no change can happen in between.
         assert!(
             cpus().len() == 1 || changes.iter().all(|&changes| changes > 0),
-            "{family:#x}: nothing came between: {changes:?}"
+            "{family:#x}: no change happened in between: {changes:?}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Condition variables: who is woken, when it executes, and what it lends meanwhile.
+//! Condition variables: which waiter is woken, when it executes, and the priority that it lends meanwhile.
 
 use crate::support::*;
 use lockwright::mutex::{
@@ -12,7 +12,7 @@ fn each_protocol() -> impl Iterator<Item = Builder> {
     PROTOCOLS.into_iter().map(|protocol| Mutex::builder().protocol(protocol).unlock(Unlock::Serial))
 }
 
-/// What waiters of the order test meet at.
+/// The state that the waiters of the order test share.
 struct Board {
     mutex: Mutex<State>,
     condvar: Condvar,
@@ -22,11 +22,11 @@ struct Board {
 struct State {
     tokens: u32,
     over: bool,
-    /// Levels of those that took a token, in order.
+    /// The levels of the waiters that got a token, in order.
     order: Vec<u8>,
 }
 
-/// Eight waiters of eight levels; each signal takes the most urgent of those that still wait. Says how many of the signals did.
+/// Eight waiters of eight levels; each signal wakes the most urgent remaining one. Returns how many of the signals did.
 fn in_order(stage: &Stage, kind: Builder, shared: bool, rounds: usize, holds: bool) -> usize {
     let levels = [13_u8, 17, 11, 18, 12, 16, 14, 15];
     let condvar = if shared { Condvar::shared() } else { Condvar::new() };
@@ -38,9 +38,9 @@ fn in_order(stage: &Stage, kind: Builder, shared: bool, rounds: usize, holds: bo
             .map(|&own| {
                 let ours = Arc::clone(&board);
                 let player = stage.thread(own, move || {
-                    let mut state = ours.mutex.lock().expect("a lock");
+                    let mut state = ours.mutex.lock().expect("the lock succeeds");
                     while state.tokens == 0 {
-                        state = ours.condvar.wait(state).expect("a wait");
+                        state = ours.condvar.wait(state).expect("the wait succeeds");
                     }
                     state.tokens -= 1;
                     state.order.push(own);
@@ -50,7 +50,7 @@ fn in_order(stage: &Stage, kind: Builder, shared: bool, rounds: usize, holds: bo
             })
             .collect();
         for place in 0..levels.len() {
-            let mut state = board.mutex.lock().expect("a lock");
+            let mut state = board.mutex.lock().expect("the lock succeeds");
             state.tokens += 1;
             if holds {
                 board.condvar.signal();
@@ -59,28 +59,28 @@ fn in_order(stage: &Stage, kind: Builder, shared: bool, rounds: usize, holds: bo
                 drop(state);
                 board.condvar.signal();
             }
-            until("it was woken", || board.mutex.lock().expect("a lock").order.len() > place);
+            until("a waiter was woken", || board.mutex.lock().expect("the lock succeeds").order.len() > place);
         }
         players.into_iter().for_each(Player::end);
-        let order = std::mem::take(&mut board.mutex.lock().expect("a lock").order);
+        let order = std::mem::take(&mut board.mutex.lock().expect("the lock succeeds").order);
         right += order.iter().zip((11..=18).rev()).filter(|(got, wanted)| **got == *wanted).count();
     }
     right
 }
 
 #[test]
-fn signals_take_the_most_urgent() {
+fn signals_wake_the_most_urgent_waiter() {
     let Some(stage) = Stage::set() else { return };
     for kind in each_protocol() {
-        assert_eq!(in_order(&stage, kind, false, 25, true), 200, "{kind:?}, by its holder");
-        assert_eq!(in_order(&stage, kind, false, 25, false), 200, "{kind:?}, by somebody else");
+        assert_eq!(in_order(&stage, kind, false, 25, true), 200, "{kind:?}, signalled by the owner");
+        assert_eq!(in_order(&stage, kind, false, 25, false), 200, "{kind:?}, signalled by another thread");
     }
     assert_eq!(in_order(&stage, Mutex::builder().shared(true), true, 25, true), 200, "between processes");
     assert_eq!(in_order(&stage, Mutex::builder().protocol(Protocol::None).robustly(true), false, 25, true), 200);
 }
 
-/// Eight waiters, one broadcast by a holder that keeps the mutex for a while: how often they executed meanwhile, and in what order they
-/// came.
+/// Eight waiters, and one broadcast by an owner that holds the mutex for a while. Returns how often the waiters
+/// executed meanwhile, and the order in which they finished.
 fn broadcast(stage: &Stage, kind: Builder, condvar: Condvar) -> (u64, Vec<u8>) {
     let levels = [13_u8, 17, 11, 18, 12, 16, 14, 15];
     let board = Arc::new(Board { mutex: kind.build(State::default()), condvar });
@@ -89,9 +89,9 @@ fn broadcast(stage: &Stage, kind: Builder, condvar: Condvar) -> (u64, Vec<u8>) {
         .map(|&own| {
             let ours = Arc::clone(&board);
             let player = stage.thread(own, move || {
-                let mut state = ours.mutex.lock().expect("a lock");
+                let mut state = ours.mutex.lock().expect("the lock succeeds");
                 while !state.over {
-                    state = ours.condvar.wait(state).expect("a wait");
+                    state = ours.condvar.wait(state).expect("the wait succeeds");
                 }
                 state.order.push(own);
             });
@@ -99,7 +99,7 @@ fn broadcast(stage: &Stage, kind: Builder, condvar: Condvar) -> (u64, Vec<u8>) {
             player
         })
         .collect();
-    let mut state = board.mutex.lock().expect("a lock");
+    let mut state = board.mutex.lock().expect("the lock succeeds");
     let executed = || players.iter().map(|player| suspensions(player.tid)).sum::<u64>();
     state.over = true;
     let before = executed();
@@ -108,24 +108,24 @@ fn broadcast(stage: &Stage, kind: Builder, condvar: Condvar) -> (u64, Vec<u8>) {
     let meanwhile = executed() - before;
     drop(state);
     players.into_iter().for_each(Player::end);
-    let order = std::mem::take(&mut board.mutex.lock().expect("a lock").order);
+    let order = std::mem::take(&mut board.mutex.lock().expect("the lock succeeds").order);
     (meanwhile, order)
 }
 
 #[test]
-fn a_broadcast_moves_and_does_not_wake() {
+fn a_broadcast_moves_waiters_without_waking_them() {
     let Some(stage) = Stage::set() else { return };
     let by_level: Vec<u8> = (11..=18).rev().collect();
     for kind in each_protocol() {
         assert_eq!(broadcast(&stage, kind, Condvar::new()), (0, by_level.clone()), "{kind:?}");
     }
-    // The twin: between processes all are woken.
+    // The mutant: between processes all waiters are woken.
     let (meanwhile, order) = broadcast(&stage, Mutex::builder().shared(true), Condvar::shared());
     assert_eq!(order, by_level);
     assert!(meanwhile >= 8, "{meanwhile}");
 }
 
-/// Nobody holds the mutex: one is woken, the others come one after the other.
+/// Without an owner of the mutex, one waiter is woken, and the others follow one after the other.
 #[test]
 fn a_broadcast_without_the_mutex_reaches_all() {
     let Some(stage) = Stage::set() else { return };
@@ -135,23 +135,23 @@ fn a_broadcast_without_the_mutex_reaches_all() {
             .map(|own| {
                 let ours = Arc::clone(&board);
                 let player = stage.thread(own, move || {
-                    let mut state = ours.mutex.lock().expect("a lock");
+                    let mut state = ours.mutex.lock().expect("the lock succeeds");
                     while !state.over {
-                        state = ours.condvar.wait(state).expect("a wait");
+                        state = ours.condvar.wait(state).expect("the wait succeeds");
                     }
                 });
                 until_waiting_at(player.tid, &board.condvar);
                 player
             })
             .collect();
-        board.mutex.lock().expect("a lock").over = true;
+        board.mutex.lock().expect("the lock succeeds").over = true;
         board.condvar.broadcast();
         players.into_iter().for_each(Player::end);
         assert!(board.mutex.try_lock().is_ok(), "{kind:?}");
     }
 }
 
-/// Who was signalled and waits for the mutex lends its level to the holder.
+/// A signalled waiter that waits for the mutex lends its level to the owner.
 #[test]
 fn a_moved_waiter_lends_its_level() {
     let Some(stage) = Stage::set() else { return };
@@ -160,16 +160,16 @@ fn a_moved_waiter_lends_its_level() {
             let board = Arc::new(Board { mutex: kind.build(State::default()), condvar: Condvar::new() });
             let ours = Arc::clone(&board);
             let waiter = stage.thread(50, move || {
-                let mut state = ours.mutex.lock().expect("a lock");
+                let mut state = ours.mutex.lock().expect("the lock succeeds");
                 while !state.over {
-                    state = ours.condvar.wait(state).expect("a wait");
+                    state = ours.condvar.wait(state).expect("the wait succeeds");
                 }
             });
             until_waiting_at(waiter.tid, &board.condvar);
             let ours = Arc::clone(&board);
             stage
                 .thread(10, move || {
-                    let mut state = ours.mutex.lock().expect("a lock");
+                    let mut state = ours.mutex.lock().expect("the lock succeeds");
                     state.over = true;
                     assert_eq!(level(tid()), 10);
                     if all {
@@ -195,51 +195,53 @@ fn a_wait_ends_at_its_deadline() {
             let mutex = kind.build(());
             let before = scheduling(tid());
             let start = Instant::now();
-            let (guard, end) = condvar.wait_for(mutex.lock().expect("free"), ms(3)).expect("a wait");
+            let (guard, end) =
+                condvar.wait_for(mutex.lock().expect("the mutex is free"), ms(3)).expect("the wait succeeds");
             assert_eq!(end, WaitEnd::TimedOut, "{kind:?}");
             assert!(start.elapsed() >= ms(3));
-            assert!(matches!(mutex.try_lock(), Err(LockError::Busy)), "it is held again: {kind:?}");
+            assert!(matches!(mutex.try_lock(), Err(LockError::Busy)), "the wait locks the mutex again: {kind:?}");
             drop(guard);
             assert_eq!(scheduling(tid()), before);
-            // A signal nobody waits for is not kept.
+            // A signal without a waiter is not kept.
             condvar.signal();
             condvar.broadcast();
-            let (_guard, end) = condvar.wait_for(mutex.lock().expect("free"), ms(1)).expect("a wait");
+            let (_guard, end) =
+                condvar.wait_for(mutex.lock().expect("the mutex is free"), ms(1)).expect("the wait succeeds");
             assert_eq!(end, WaitEnd::TimedOut, "{kind:?}");
         }
     }
 }
 
-/// A deadline passes while the waiter, which was moved, waits for the mutex: the signal was for it.
+/// The deadline of a moved waiter passes while it waits for the mutex: the wait still ends by the signal.
 #[test]
-fn a_deadline_in_the_wait_for_the_mutex_is_not_one_of_the_signal() {
+fn a_deadline_after_the_move_does_not_hide_the_signal() {
     let Some(stage) = Stage::set() else { return };
     for kind in kinds() {
         let board = Arc::new(Board { mutex: kind.build(State::default()), condvar: Condvar::new() });
         let ours = Arc::clone(&board);
         let start = Instant::now();
         let waiter = stage.thread(20, move || {
-            let state = ours.mutex.lock().expect("free");
-            let (state, end) = ours.condvar.wait_for(state, ms(20)).expect("a wait");
-            assert!(state.over, "the mutex is held");
+            let state = ours.mutex.lock().expect("the mutex is free");
+            let (state, end) = ours.condvar.wait_for(state, ms(20)).expect("the wait succeeds");
+            assert!(state.over, "the section of the owner is over");
             end
         });
         until_waiting_at(waiter.tid, &board.condvar);
-        let mut state = board.mutex.lock().expect("a lock");
+        let mut state = board.mutex.lock().expect("the lock succeeds");
         board.condvar.signal();
         let late = start.elapsed() > ms(20);
         std::thread::sleep(ms(25));
         state.over = true;
         drop(state);
         let end = waiter.end();
-        // Where the machine was so busy that the deadline passed before the signal there is nothing to be said.
+        // On a busy machine the deadline may have passed before the signal; then the test shows nothing.
         assert!(end == WaitEnd::Woken || late, "{kind:?}");
     }
 }
 
-/// One condition variable, one mutex after another, of several kinds.
+/// One condition variable with several mutexes of different kinds, one after the other.
 #[test]
-fn it_serves_different_mutexes_over_time() {
+fn one_condvar_serves_different_mutexes_over_time() {
     let Some(stage) = Stage::set() else { return };
     let condvar = Arc::new(Condvar::new());
     for round in 0..2 {
@@ -247,13 +249,13 @@ fn it_serves_different_mutexes_over_time() {
             let mutex = Arc::new(kind.build(false));
             let (ours, c) = (Arc::clone(&mutex), Arc::clone(&condvar));
             let waiter = stage.thread(20, move || {
-                let mut is_set = ours.lock().expect("free");
+                let mut is_set = ours.lock().expect("the mutex is free");
                 while !*is_set {
-                    is_set = c.wait(is_set).expect("a wait");
+                    is_set = c.wait(is_set).expect("the wait succeeds");
                 }
             });
             until_waiting_at(waiter.tid, &*condvar);
-            let mut is_set = mutex.lock().expect("a lock");
+            let mut is_set = mutex.lock().expect("the lock succeeds");
             *is_set = true;
             if round == 0 {
                 condvar.signal();
@@ -267,7 +269,7 @@ fn it_serves_different_mutexes_over_time() {
     }
 }
 
-/// Processes hand a token back and forth.
+/// Processes pass a token back and forth.
 #[test]
 fn processes_wait_for_each_other() {
     const ROUNDS: u32 = 300;
@@ -279,9 +281,9 @@ fn processes_wait_for_each_other() {
             let play = |parity: u32| {
                 let (mutex, condvar) = table.0;
                 for _ in 0..ROUNDS {
-                    let mut turn = mutex.lock().expect("a lock");
+                    let mut turn = mutex.lock().expect("the lock succeeds");
                     while *turn % 2 != parity {
-                        let waited = condvar.wait_for(turn, Duration::from_secs(10)).expect("a wait");
+                        let waited = condvar.wait_for(turn, Duration::from_secs(10)).expect("the wait succeeds");
                         turn = waited.0;
                         if waited.1 == WaitEnd::TimedOut && *turn % 2 != parity {
                             return false;
@@ -294,20 +296,21 @@ fn processes_wait_for_each_other() {
             };
             let children = [0, 1].map(|parity| Child::start(|| play(parity)));
             assert!(children.iter().all(Child::end), "{kind:?}");
-            assert_eq!(*table.0.0.lock().expect("a lock"), 2 * ROUNDS);
+            assert_eq!(*table.0.0.lock().expect("the lock succeeds"), 2 * ROUNDS);
         }
     }
 }
 
-/// A recursive mutex that was taken twice is given back once for the wait, and is the caller's all the time: the wait ends all the same.
+/// A recursive mutex that was locked twice is unlocked once for the wait and stays the caller's: the wait ends all the
+/// same.
 #[test]
-fn a_mutex_taken_twice_does_not_hold_its_owner_up() {
+fn a_wait_with_a_mutex_locked_twice_ends() {
     let Some(_stage) = Stage::set() else { return };
     for family in [0, kind::INHERIT, kind::PROTECT, kind::ROBUST, kind::ROBUST | kind::INHERIT, kind::SHARED] {
         let mutex = raw_mutex(family | kind::RECURSIVE, 60);
         let condvar = Arc::new(RawCondvar::new(false));
         for _ in 0..2 {
-            mutex.lock(Limit::Never).expect("free, or its own");
+            mutex.lock(Limit::Never).expect("the mutex is free or already held");
         }
         let ended = condvar.wait(&mutex, Some(Deadline::after(ms(2))));
         assert_eq!(ended, Ok((Acquired::Clean, WaitEnd::TimedOut)), "{family:#x}");
@@ -324,9 +327,9 @@ fn a_mutex_taken_twice_does_not_hold_its_owner_up() {
     }
 }
 
-/// A real-time thread that was moved to the mutex counts as one that waits: automatic is serial then.
+/// A real-time thread that was moved to the mutex counts as a real-time waiter, so automatic mode is serial.
 #[test]
-fn what_was_moved_makes_automatic_serial() {
+fn a_moved_waiter_makes_automatic_mode_serial() {
     let Some(stage) = Stage::set() else { return };
     let board = Arc::new(Board {
         mutex: Mutex::builder().protocol(Protocol::None).unlock(Unlock::Auto).build(State::default()),
@@ -334,13 +337,13 @@ fn what_was_moved_makes_automatic_serial() {
     });
     let ours = Arc::clone(&board);
     let waiter = stage.thread(20, move || {
-        let state = ours.mutex.lock().expect("free");
-        ours.condvar.wait(state).expect("a wait").over = true;
+        let state = ours.mutex.lock().expect("the mutex is free");
+        ours.condvar.wait(state).expect("the wait succeeds").over = true;
     });
     until_waiting_at(waiter.tid, &board.condvar);
     let ours = Arc::clone(&board);
     let thief = stage.thread(50, move || {
-        let state = ours.mutex.lock().expect("a lock");
+        let state = ours.mutex.lock().expect("the lock succeeds");
         ours.condvar.signal();
         drop(state);
         // The waiter has not executed since.
@@ -348,38 +351,39 @@ fn what_was_moved_makes_automatic_serial() {
     });
     assert!(!thief.end());
     waiter.end();
-    assert!(board.mutex.lock().expect("a lock").over);
+    assert!(board.mutex.lock().expect("the lock succeeds").over);
 }
 
-/// In serial mode a waiter that is woken by somebody who does not hold the mutex does not come before the one it was handed to.
+/// In serial mode a waiter that was woken by a thread which does not hold the mutex does not overtake the heir of that
+/// mutex.
 #[test]
-fn who_is_woken_does_not_take_what_was_handed_to_another() {
+fn a_woken_waiter_does_not_steal_a_handed_mutex() {
     let Some(stage) = Stage::set() else { return };
     let kind = Mutex::builder().protocol(Protocol::None).unlock(Unlock::Serial);
     let board = Arc::new(Board { mutex: kind.build(State::default()), condvar: Condvar::new() });
     let ours = Arc::clone(&board);
     let woken = stage.thread(20, move || {
-        let state = ours.mutex.lock().expect("free");
-        let mut state = ours.condvar.wait(state).expect("a wait");
+        let state = ours.mutex.lock().expect("the mutex is free");
+        let mut state = ours.condvar.wait(state).expect("the wait succeeds");
         state.order.push(20);
     });
     until_waiting_at(woken.tid, &board.condvar);
     let (ours, gate) = (Arc::clone(&board), Gate::default());
     let passed = gate.clone();
     let owner = stage.thread(50, move || {
-        let state = ours.mutex.lock().expect("a lock");
+        let state = ours.mutex.lock().expect("the lock succeeds");
         passed.pass();
-        // Nobody else executes on this processor until both are done.
+        // No other thread executes on this processor until both are done.
         drop(state);
         ours.condvar.signal();
     });
-    until("it has it", || board.mutex.inside().owner() == owner.tid);
+    until("the owner holds the mutex", || board.mutex.inside().owner() == owner.tid);
     let ours = Arc::clone(&board);
-    let handed = stage.thread(10, move || ours.mutex.lock().expect("a lock").order.push(10));
+    let handed = stage.thread(10, move || ours.mutex.lock().expect("the lock succeeds").order.push(10));
     until_waiting(handed.tid, board.mutex.inside());
     gate.open();
     owner.end();
     woken.end();
     handed.end();
-    assert_eq!(board.mutex.lock().expect("a lock").order, [10, 20]);
+    assert_eq!(board.mutex.lock().expect("the lock succeeds").order, [10, 20]);
 }

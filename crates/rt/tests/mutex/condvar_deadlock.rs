@@ -1,16 +1,16 @@
-//! Cycles of owners that go through a wait for a condition: whoever is woken into one is told, who was moved into one is found, and where there
-//! is none none is found.
+//! Cycles of owners through a wait for a condition: a waiter that is woken into a cycle gets the error, a waiter that
+//! was moved into one is found, and no cycle is reported that does not exist.
 
 use crate::support::*;
 use lockwright::mutex::{Builder, Condvar, Cycle, Guard, LockError, Mutex, Protocol, RawMutex, WaitEnd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes, and shorter than the watchdog.
+/// Longer than any step here takes, and shorter than the watchdog.
 const LONG: Duration = Duration::from_secs(16);
 const SHORT: Duration = Duration::from_secs(8);
 
-/// What a waiter has besides the mutex it waits with.
+/// The mutexes of a waiter: the one it keeps, and the one it waits with.
 struct Board {
     kept: Mutex<()>,
     shown: Mutex<()>,
@@ -39,12 +39,12 @@ fn end_of<T>(result: Result<T, LockError<'_, ()>>) -> End {
     }
 }
 
-/// Has the one, waits for a signal with the other.
+/// Starts a thread that holds one mutex and waits for a signal with the other.
 fn waiter(board: &Arc<Board>) -> Player<End> {
     let ours = Arc::clone(board);
     let player = Player::enter(None, move || {
-        let _kept = ours.kept.lock().expect("free");
-        let shown = ours.shown.lock().expect("free");
+        let _kept = ours.kept.lock().expect("the mutex is free");
+        let shown = ours.shown.lock().expect("the mutex is free");
         match ours.condvar.wait_for(shown, LONG) {
             Ok((_, WaitEnd::TimedOut)) => End::TimedOut,
             ended => end_of(ended.map(drop)),
@@ -54,16 +54,17 @@ fn waiter(board: &Arc<Board>) -> Player<End> {
     player
 }
 
-/// A wait with a limit is on no deadlock, for it ends by itself.
+/// Locks within `limit`, if there is one. A wait with a limit is not part of a deadlock, because it ends by itself.
 fn lock_within(mutex: &Mutex<()>, limit: Option<Duration>) -> Result<Guard<'_, ()>, LockError<'_, ()>> {
     limit.map_or_else(|| mutex.lock(), |limit| mutex.lock_for(limit))
 }
 
-/// Takes what the waiter waits with, does `first`, and asks for what the waiter has.
+/// Starts a thread that locks the mutex that the waiter waits with, calls `first`, and requests the mutex that the
+/// waiter holds.
 fn opponent(board: &Arc<Board>, limit: Option<Duration>, first: impl FnOnce(&Condvar) + Send + 'static) -> Player<End> {
     let ours = Arc::clone(board);
     Player::enter(None, move || {
-        let _shown = ours.shown.lock().expect("free");
+        let _shown = ours.shown.lock().expect("the mutex is free");
         first(&ours.condvar);
         end_of(lock_within(&ours.kept, limit))
     })
@@ -81,7 +82,8 @@ fn address(mutex: &RawMutex) -> usize {
     std::ptr::from_ref(mutex).addr()
 }
 
-/// The kernel refuses to let a waiter wait for a mutex whose owner waits for what the waiter has. It is woken all the same, and told.
+/// The kernel refuses to let a waiter wait for a mutex whose owner waits for the waiter's mutex. The waiter is woken
+/// all the same, and gets the error.
 #[test]
 fn a_signal_into_a_cycle_reaches_the_waiter() {
     let Some(_stage) = Stage::set() else { return };
@@ -98,16 +100,16 @@ fn a_signal_into_a_cycle_reaches_the_waiter() {
                 board.condvar.signal();
             }
             let told = waiter.end();
-            assert!(start.elapsed() < SHORT, "{kept:?}, {shown:?}, all: {all}: the signal woke nobody");
+            assert!(start.elapsed() < SHORT, "{kept:?}, {shown:?}, all: {all}: the signal woke no waiter");
             assert!(matches!(told, End::Deadlock(_)), "{kept:?}, {shown:?}: {told:?}");
-            assert_eq!(opponent.end(), End::Came, "the waiter gave up what it had");
+            assert_eq!(opponent.end(), End::Came, "the waiter unlocked its mutex");
         }
     }
 }
 
-/// Of a waiter that has nothing else the kernel takes care, as before.
+/// A waiter that holds no other mutex is still served by the kernel.
 #[test]
-fn who_has_nothing_else_is_given_the_mutex() {
+fn a_waiter_without_another_mutex_is_given_the_mutex() {
     let Some(stage) = Stage::set() else { return };
     for kept in [unchecked(Protocol::None), unchecked(Protocol::Inherit)] {
         let board = Board::new(kept, unchecked(Protocol::Inherit));
@@ -115,7 +117,8 @@ fn who_has_nothing_else_is_given_the_mutex() {
         let waiter = waiter(&board);
         let ours = Arc::clone(&board);
         let tid = waiter.tid;
-        // The waiter has no level, and this one keeps its processor: only the kernel can make it the owner.
+        // The waiter is not a real-time thread, and this one keeps its processor: only the kernel can make the waiter
+        // the owner.
         let is_given = stage
             .thread(50, move || {
                 pin_other(tid, cpus()[0]);
@@ -142,7 +145,7 @@ fn checked_kinds() -> impl Iterator<Item = Builder> {
     kinds.into_iter().flat_map(|kind| UNLOCKS.map(|unlock| kind.unlock(unlock)))
 }
 
-/// Its holder's signal moves the waiter to the mutex; then the holder asks for what the waiter has.
+/// The owner's signal moves the waiter to the mutex; then the owner requests the mutex that the waiter holds.
 #[test]
 fn a_cycle_through_a_moved_waiter_is_found() {
     let Some(_stage) = Stage::set() else { return };
@@ -154,13 +157,13 @@ fn a_cycle_through_a_moved_waiter_is_found() {
         let told = opponent.end();
         let End::Deadlock(Some(cycle)) = told else { panic!("{shown:?}: {told:?}") };
         assert_eq!(named(&cycle), [(ours, address(board.kept.inside())), (waits, address(board.shown.inside()))]);
-        assert_eq!(waiter.end(), End::Came, "it has both in the end");
+        assert_eq!(waiter.end(), End::Came, "the waiter gets both in the end");
     }
 }
 
-/// The twin: a waiter nobody took off waits for a signal, not for the mutex.
+/// The mutant: a waiter without a signal waits for the signal, not for the mutex.
 #[test]
-fn who_was_not_moved_closes_no_cycle() {
+fn a_waiter_that_was_not_moved_closes_no_cycle() {
     let Some(_stage) = Stage::set() else { return };
     for shown in checked_kinds().chain([Mutex::builder()]) {
         let board = Board::new(Mutex::builder().protocol(Protocol::None), shown);
@@ -171,8 +174,8 @@ fn who_was_not_moved_closes_no_cycle() {
     }
 }
 
-/// Two wait, and one is moved: the other one still waits for a signal. Who asks for what the one has is in a cycle, and one of the two is told; who
-/// asks for what the other one has is not.
+/// Two threads wait, and one is moved; the other still waits for a signal. A request for the moved waiter's mutex
+/// closes a cycle, and one of the two threads gets the error. A request for the other waiter's mutex does not.
 #[test]
 fn of_two_waiters_the_moved_one_closes_a_cycle() {
     let Some(stage) = Stage::set() else { return };
@@ -183,8 +186,8 @@ fn of_two_waiters_the_moved_one_closes_a_cycle() {
             let waiters = [30, 20].map(|level| {
                 let ours = Arc::clone(&boards);
                 let player = stage.thread(level, move || {
-                    let _kept = ours.0[usize::from(level == 20)].lock().expect("free");
-                    let shown = ours.1.lock().expect("free");
+                    let _kept = ours.0[usize::from(level == 20)].lock().expect("the mutex is free");
+                    let shown = ours.1.lock().expect("the mutex is free");
                     end_of(ours.2.wait(shown).map(drop))
                 });
                 until_waiting_at(player.tid, &boards.2);
@@ -192,8 +195,8 @@ fn of_two_waiters_the_moved_one_closes_a_cycle() {
             });
             let ours = Arc::clone(&boards);
             let opponent = Player::enter(None, move || {
-                let _shown = ours.1.lock().expect("free");
-                // The more urgent one is moved.
+                let _shown = ours.1.lock().expect("the mutex is free");
+                // The more urgent waiter is moved.
                 ours.2.signal();
                 let limit = (!asks_for_moved).then(|| ms(30));
                 end_of(lock_within(&ours.0[usize::from(!asks_for_moved)], limit))
@@ -202,7 +205,7 @@ fn of_two_waiters_the_moved_one_closes_a_cycle() {
             let told = opponent.end();
             boards.2.broadcast();
             let [moved, other] = waiters.map(Player::end);
-            assert!(start.elapsed() < SHORT, "{shown:?}: nobody was told");
+            assert!(start.elapsed() < SHORT, "{shown:?}: no thread got the error");
             assert_eq!(other, End::Came, "{shown:?}");
             if asks_for_moved {
                 let cycle = match (&told, &moved) {
@@ -217,15 +220,16 @@ fn of_two_waiters_the_moved_one_closes_a_cycle() {
     }
 }
 
-/// A broadcast by somebody else wakes the first waiter and moves the second, whom the mutex' owner waits for.
+/// A broadcast by a thread without the mutex wakes the first waiter and moves the second, for which the mutex's owner
+/// waits.
 #[test]
-fn a_move_by_somebody_else_is_looked_after() {
+fn a_move_by_another_thread_is_checked_for_cycles() {
     let Some(stage) = Stage::set() else { return };
     for shown in checked_kinds() {
         let board = Board::new(Mutex::builder().protocol(Protocol::None), shown);
         let ours = Arc::clone(&board);
         let first = stage.thread(30, move || {
-            let shown = ours.shown.lock().expect("free");
+            let shown = ours.shown.lock().expect("the mutex is free");
             end_of(ours.condvar.wait(shown).map(drop))
         });
         until_waiting_at(first.tid, &board.condvar);
@@ -234,22 +238,22 @@ fn a_move_by_somebody_else_is_looked_after() {
         until_waiting(opponent.tid, board.kept.inside());
         board.condvar.broadcast();
         let told = second.end();
-        assert!(start.elapsed() < SHORT, "{shown:?}: nobody was told");
+        assert!(start.elapsed() < SHORT, "{shown:?}: no thread got the error");
         let End::Deadlock(Some(cycle)) = told else { panic!("{shown:?}: {told:?}") };
         assert_eq!(cycle.links().len(), 2);
         assert_eq!((opponent.end(), first.end()), (End::Came, End::Came), "{shown:?}");
     }
 }
 
-/// A wait whose time came asks for the mutex like everybody else: then it is on the cycle.
+/// A waiter whose deadline passed requests the mutex like any other thread, and is then on the cycle.
 #[test]
-fn who_timed_out_asks_and_is_told() {
+fn a_waiter_that_timed_out_finds_the_cycle() {
     let Some(_stage) = Stage::set() else { return };
     let board = Board::new(Mutex::builder().protocol(Protocol::None), Mutex::builder().protocol(Protocol::None));
     let ours = Arc::clone(&board);
     let late = Player::enter(None, move || {
-        let _kept = ours.kept.lock().expect("free");
-        let shown = ours.shown.lock().expect("free");
+        let _kept = ours.kept.lock().expect("the mutex is free");
+        let shown = ours.shown.lock().expect("the mutex is free");
         end_of(ours.condvar.wait_for(shown, ms(1_000)).map(drop))
     });
     until_waiting_at(late.tid, &board.condvar);

@@ -1,4 +1,4 @@
-//! Condition variables whose waiters are not alike: of two mutexes, and one that does not get to wait.
+//! Condition variables with different sorts of waiters: with two mutexes, and with a wait that is refused.
 
 use crate::support::*;
 use lockwright::mutex::{Acquired, Deadline, Limit, RawCondvar, RawError, RawMutex, WaitEnd, kind};
@@ -16,24 +16,24 @@ fn mutex_of(family: u32, more: u32) -> Arc<RawMutex> {
     Arc::new(raw_mutex(family | more, 60))
 }
 
-/// A thread that takes the mutex so often and waits; the gate is open when it has given all back.
+/// A thread that locks the mutex several times and waits. The gate is open once it has unlocked everything.
 struct Sleeper {
     player: Player<()>,
     is_over: Gate,
 }
 
 impl Sleeper {
-    /// Comes back when it waits.
+    /// Starts a sleeper, and returns once it waits.
     fn lie_down(condvar: &Arc<RawCondvar>, mutex: &Arc<RawMutex>, times: usize) -> Self {
         let (ours, their, is_over) = (Arc::clone(condvar), Arc::clone(mutex), Gate::default());
         let over = is_over.clone();
         let player = Player::enter(None, move || {
             for _ in 0..times {
-                their.lock(Limit::Never).expect("free, or its own");
+                their.lock(Limit::Never).expect("the mutex is free or already held");
             }
             assert_eq!(ours.wait(&their, None), Ok((Acquired::Clean, WaitEnd::Woken)));
             for _ in 0..times {
-                their.unlock().expect("its own");
+                their.unlock().expect("the caller holds it");
             }
             over.open();
         });
@@ -48,10 +48,10 @@ impl Sleeper {
     }
 }
 
-/// A signal or a broadcast, by one who has the mutex or by one who has not.
+/// A signal or a broadcast, by a thread that holds the mutex or one that does not.
 fn wake(condvar: &RawCondvar, mutex: &RawMutex, all: bool, holds: bool) {
     if holds {
-        mutex.lock(Limit::Never).expect("a lock");
+        mutex.lock(Limit::Never).expect("the lock succeeds");
     }
     if all {
         condvar.broadcast();
@@ -59,16 +59,16 @@ fn wake(condvar: &RawCondvar, mutex: &RawMutex, all: bool, holds: bool) {
         condvar.signal();
     }
     if holds {
-        mutex.unlock().expect("its own");
+        mutex.unlock().expect("the caller holds it");
     }
 }
 
 const WAYS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
 
-/// Two mutexes wait at one condition variable. One goes after its waiter's time came, memory and all: signals do not look at it, and the
-/// waiter of the other wakes.
+/// Two mutexes are used with one condition variable. After its waiter timed out, the memory of one mutex is freed:
+/// signals do not read it, and wake the waiter of the other.
 #[test]
-fn a_mutex_may_go_while_others_wait() {
+fn a_mutex_may_be_freed_while_others_wait() {
     let Some(_stage) = Stage::set() else { return };
     for (stays, goes) in pairs() {
         for (all, holds) in WAYS {
@@ -79,9 +79,9 @@ fn a_mutex_may_go_while_others_wait() {
                 let ours = Arc::clone(&condvar);
                 let leaver = Player::enter(None, move || {
                     let memory = Shared::new(raw_mutex(goes | kind::ERROR_CHECK, 60));
-                    memory.0.lock(Limit::Never).expect("free");
+                    memory.0.lock(Limit::Never).expect("the mutex is free");
                     let ended = ours.wait(memory.0, Some(Deadline::after(ms(3))));
-                    memory.0.unlock().expect("its own");
+                    memory.0.unlock().expect("the caller holds it");
                     ended
                 });
                 if goes_first {
@@ -89,7 +89,7 @@ fn a_mutex_may_go_while_others_wait() {
                 }
                 assert_eq!(leaver.end(), Ok((Acquired::Clean, WaitEnd::TimedOut)), "{what}");
                 wake(&condvar, &mutex, all, holds);
-                sleeper.expect("it lay down").wakes(&what);
+                sleeper.expect("the sleeper waits").wakes(&what);
             }
         }
     }
@@ -114,14 +114,14 @@ fn a_broadcast_reaches_the_waiters_of_two_mutexes() {
     }
 }
 
-/// A recursive mutex was taken twice and is its owner's while it waits, beside one that gave it back: one broadcast of a third thread
-/// wakes both.
+/// The owner of a recursive mutex, locked twice, keeps it while it waits, beside a waiter that unlocked its mutex: one
+/// broadcast of a third thread wakes both.
 #[test]
-fn a_broadcast_reaches_who_keeps_its_mutex_and_who_does_not() {
+fn a_broadcast_reaches_waiters_that_keep_and_that_unlock_their_mutex() {
     let Some(_stage) = Stage::set() else { return };
     for family in FAMILIES {
         let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(family, kind::RECURSIVE));
-        // The one that keeps it is last: nobody else could take it.
+        // The waiter that keeps the mutex comes last, because no other thread could lock it afterwards.
         let sleepers = [1, 1, 2].map(|times| Sleeper::lie_down(&condvar, &mutex, times));
         wake(&condvar, &mutex, true, false);
         for sleeper in sleepers {
@@ -132,9 +132,10 @@ fn a_broadcast_reaches_who_keeps_its_mutex_and_who_does_not() {
     }
 }
 
-/// A wait that is refused, for the caller does not have the mutex, leaves the waiters of another mutex where signals reach them.
+/// A wait that is refused, because the caller does not hold the mutex, leaves the waiters of another mutex reachable by
+/// signals.
 #[test]
-fn a_refused_wait_hides_nobody() {
+fn a_refused_wait_hides_no_waiter() {
     let Some(_stage) = Stage::set() else { return };
     for (waits, is_refused) in pairs() {
         for (all, holds) in WAYS {
@@ -152,16 +153,16 @@ fn a_refused_wait_hides_nobody() {
     }
 }
 
-/// Mutexes that inherit, and how a waiter that is not moved to them waits beside: with a mutex of this family, taken so often. Waiters of the
-/// latter take it themselves, also where nobody waited before.
+/// Inheriting mutexes, combined with waiters that are not moved: their mutex is of this family and locked this many
+/// times. Such waiters lock their mutex themselves, even if they were the first to wait.
 const WITH: [u32; 2] = [kind::INHERIT, kind::ROBUST | kind::INHERIT];
 const BESIDE: [(u32, usize); 4] =
     [(kind::ROBUST, 1), (kind::RECURSIVE, 2), (kind::INHERIT | kind::RECURSIVE, 2), (kind::SHARED | kind::INHERIT, 1)];
 
-/// To some the kernel gives a mutex that inherits, others are woken and take theirs, in every order: each signal wakes one at least, and as many
-/// signals as waiters, or one broadcast, leave nobody.
+/// The kernel gives an inheriting mutex to some waiters, and others are woken and lock theirs, in every order. Each
+/// signal wakes at least one, and one signal for each waiter, or one broadcast, leaves none.
 #[test]
-fn each_signal_reaches_one_of_either_way() {
+fn each_signal_reaches_a_waiter_of_either_sort() {
     const WAITERS: usize = 4;
     let Some(_stage) = Stage::set() else { return };
     let families = WITH.into_iter().flat_map(|with| BESIDE.map(|beside| (with, beside)));
@@ -191,8 +192,9 @@ fn each_signal_reaches_one_of_either_way() {
     }
 }
 
-/// The same where waiters come and go: each token is told to one waiter, of either mutex. Some may have deadlines that race with the signals; who is
-/// patient and finds a token at the end of its wait was not told of it.
+/// The same with waiters that come and go: each token is signalled to one waiter, of either mutex. Some may have
+/// deadlines that race with the signals. A patient waiter that finds a token at the end of its wait has missed the
+/// signal.
 #[test]
 fn no_signal_gets_lost_between_two_mutexes() {
     const TOKENS: u64 = 1_000;
@@ -202,30 +204,30 @@ fn no_signal_gets_lost_between_two_mutexes() {
     for ((with, beside), patient) in pairs.into_iter().flat_map(|pair| [(pair, 6), (pair, 2)]) {
         let mutexes = Arc::new([mutex_of(WITH[with], 0), mutex_of(beside, 0)]);
         let condvar = Arc::new(RawCondvar::new(false));
-        // Not yet taken, taken, and told to nobody.
+        // Tokens not yet consumed, consumed, and lost.
         let counts = Arc::new([const { AtomicU64::new(0) }; 3]);
         let players: Vec<_> = (0..6_u8)
             .map(|number| {
                 let (mutexes, condvar, counts) = (Arc::clone(&mutexes), Arc::clone(&condvar), Arc::clone(&counts));
-                // Of one level, so that the first who came is first, whichever way it waits.
+                // All have one level, so that the first to come is served first, however it waits.
                 stage.thread(11, move || {
                     let [left, taken, lost] = &*counts;
                     let (mutex, mut chance) = (&mutexes[usize::from(number % 2)], Chance::new(u64::from(number) + 5));
-                    // ORDERING: Relaxed, here and below: who adds a token has both mutexes.
+                    // ORDERING: Relaxed, here and below: a thread that adds a token holds both mutexes.
                     while taken.load(Ordering::Relaxed) < TOKENS && lost.load(Ordering::Relaxed) == 0 {
-                        mutex.lock(Limit::Never).expect("a lock");
+                        mutex.lock(Limit::Never).expect("the lock succeeds");
                         let take = |left: u64| left.checked_sub(1);
                         let mut has = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
                         if !has {
                             let is_patient = number < patient;
                             let limit = if is_patient { LOST_AFTER } else { Duration::from_micros(chance.below(300)) };
                             let start = Instant::now();
-                            condvar.wait(mutex, Some(Deadline::after(limit))).expect("a wait");
+                            condvar.wait(mutex, Some(Deadline::after(limit))).expect("the wait succeeds");
                             has = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
                             let is_lost = has && start.elapsed() >= LOST_AFTER;
                             lost.fetch_add(u64::from(is_lost), Ordering::Relaxed);
                         }
-                        mutex.unlock().expect("its own");
+                        mutex.unlock().expect("the caller holds it");
                         if has && taken.fetch_add(1, Ordering::Relaxed) + 1 == TOKENS {
                             condvar.broadcast();
                         }
@@ -235,13 +237,13 @@ fn no_signal_gets_lost_between_two_mutexes() {
             .collect();
         let mut chance = Chance::new(1);
         for _ in 0..TOKENS {
-            mutexes.iter().for_each(|mutex| _ = mutex.lock(Limit::Never).expect("a lock"));
+            mutexes.iter().for_each(|mutex| _ = mutex.lock(Limit::Never).expect("the lock succeeds"));
             counts[0].fetch_add(1, Ordering::Relaxed);
             let signals_inside = chance.below(2) == 0;
             if signals_inside {
                 condvar.signal();
             }
-            mutexes.iter().for_each(|mutex| mutex.unlock().expect("its own"));
+            mutexes.iter().for_each(|mutex| mutex.unlock().expect("the caller holds it"));
             if !signals_inside {
                 condvar.signal();
             }
@@ -253,9 +255,9 @@ fn no_signal_gets_lost_between_two_mutexes() {
     }
 }
 
-/// One broadcast wakes more than the kernel is asked rounds for, beside one to whom it gives the mutex.
+/// One broadcast wakes more waiters than the kernel is asked in rounds, beside one to which it gives the mutex.
 #[test]
-fn a_broadcast_reaches_many_of_either_way() {
+fn a_broadcast_reaches_many_waiters_of_either_sort() {
     const MANY: u64 = 1_200;
     let _watchdog = watch(Duration::from_secs(60));
     let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(kind::INHERIT, kind::ERROR_CHECK));
@@ -265,27 +267,27 @@ fn a_broadcast_reaches_many_of_either_way() {
         .map(|number| {
             let (condvar, mutex, counts) = (Arc::clone(&condvar), Arc::clone(&mutex), Arc::clone(&counts));
             let body = move || {
-                // Who holds another one is woken. The last one holds none.
+                // A waiter that holds another mutex is woken. The last one holds none.
                 let other = mutex_of(kind::INHERIT, 0);
                 if number < MANY {
-                    other.lock(Limit::Never).expect("free");
+                    other.lock(Limit::Never).expect("the mutex is free");
                 }
-                mutex.lock(Limit::Never).expect("a lock");
+                mutex.lock(Limit::Never).expect("the lock succeeds");
                 counts[0].fetch_add(1, Ordering::Relaxed);
                 let ended = condvar.wait(&mutex, Some(Deadline::after(Duration::from_secs(20))));
-                mutex.unlock().expect("its own");
+                mutex.unlock().expect("the caller holds it");
                 if number < MANY {
-                    other.unlock().expect("its own");
+                    other.unlock().expect("the caller holds it");
                 }
                 counts[1].fetch_add(u64::from(ended == Ok((Acquired::Clean, WaitEnd::Woken))), Ordering::Relaxed);
             };
-            std::thread::Builder::new().stack_size(64 << 10).spawn(body).expect("a thread")
+            std::thread::Builder::new().stack_size(64 << 10).spawn(body).expect("the thread starts")
         })
         .collect();
     until("all wait", || counts[0].load(Ordering::Relaxed) == MANY + 1);
-    // Who is counted has the mutex until it waits; then it suspends.
-    mutex.lock(Limit::Never).expect("a lock");
-    mutex.unlock().expect("its own");
+    // A counted waiter holds the mutex until it waits; then it suspends.
+    mutex.lock(Limit::Never).expect("the lock succeeds");
+    mutex.unlock().expect("the caller holds it");
     std::thread::sleep(ms(200));
     condvar.broadcast();
     let start = Instant::now();
@@ -294,6 +296,6 @@ fn a_broadcast_reaches_many_of_either_way() {
     }
     let back = counts[1].load(Ordering::Relaxed);
     condvar.broadcast();
-    players.into_iter().for_each(|player| player.join().expect("a thread"));
-    assert_eq!(back, MANY + 1, "they came back");
+    players.into_iter().for_each(|player| player.join().expect("the thread does not panic"));
+    assert_eq!(back, MANY + 1, "all waiters returned");
 }

@@ -1,4 +1,4 @@
-//! No signal gets lost, whatever deadlines, interruptions and other signals come beside it.
+//! No signal gets lost, beside deadlines, interruptions and other signals.
 
 use crate::support::*;
 use lockwright::mutex::{Builder, Condvar, Mutex};
@@ -6,30 +6,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a token may lie there with a waiter before the signal counts as lost.
+/// The time after which a token beside a waiter counts as a lost signal.
 const LOST_AFTER: Duration = Duration::from_secs(3);
 
 struct Store {
     tokens: Mutex<u64>,
     filled: Condvar,
     taken: AtomicU64,
-    /// Tokens that were there for so long, and nobody was told of them.
+    /// The tokens that were there for that time without a signal to their waiter.
     lost: AtomicU64,
 }
 
 impl Store {
-    /// In memory that children share.
+    /// Creates the state in memory that children share.
     fn new(kind: Builder, condvar: Condvar) -> Shared<Self> {
         let (taken, lost) = (AtomicU64::new(0), AtomicU64::new(0));
         Shared::new(Self { tokens: kind.build(0), filled: condvar, taken, lost })
     }
 
-    /// Takes tokens until all of `tokens` are taken. Patient or with deadlines that race with the signals. A lost signal leaves a token, and
-    /// one that waits for it; it shows where all are patient.
+    /// Consumes tokens until all of `tokens` are consumed, patiently or with deadlines that race with the signals. A
+    /// lost signal leaves a token beside a waiter, which shows if all waiters are patient.
     fn consume(&self, seed: u64, is_patient: bool, tokens: u64) {
         let mut chance = Chance::new(seed + 3);
         loop {
-            let mut left = self.tokens.lock().expect("a lock");
+            let mut left = self.tokens.lock().expect("the lock succeeds");
             // ORDERING: Relaxed, here and below: the mutex orders them.
             if self.taken.load(Ordering::Relaxed) == tokens || self.lost.load(Ordering::Relaxed) > 0 {
                 return;
@@ -37,8 +37,9 @@ impl Store {
             if *left == 0 {
                 let limit = if is_patient { LOST_AFTER } else { Duration::from_micros(chance.below(150)) };
                 let start = Instant::now();
-                left = self.filled.wait_for(left, limit).expect("a wait").0;
-                // Not by how the wait says it ended: woken, where a signal came that woke somebody else, or nobody.
+                left = self.filled.wait_for(left, limit).expect("the wait succeeds").0;
+                // The return value of the wait is not used: a wait may also return "woken" if the signal woke another
+                // waiter, or none.
                 let is_lost = start.elapsed() >= LOST_AFTER && *left > 0;
                 self.lost.fetch_add(u64::from(is_lost), Ordering::Relaxed);
             }
@@ -51,11 +52,11 @@ impl Store {
         }
     }
 
-    /// Gives one signal a token, by turns with and without the mutex.
+    /// Adds a token and signals, alternately with and without the mutex.
     fn produce(&self, seed: u64, tokens: u64) {
         let mut chance = Chance::new(seed + 17);
         for _ in 0..tokens {
-            let mut left = self.tokens.lock().expect("a lock");
+            let mut left = self.tokens.lock().expect("the lock succeeds");
             *left += 1;
             if chance.below(2) == 0 {
                 self.filled.signal();
@@ -76,7 +77,7 @@ impl Store {
     fn is_empty_after(&self, tokens: u64, kind: Builder) {
         assert_eq!(self.lost.load(Ordering::Relaxed), 0, "{kind:?}: a signal was lost");
         assert_eq!(self.taken.load(Ordering::Relaxed), tokens, "{kind:?}");
-        assert_eq!(*self.tokens.lock().expect("a lock"), 0, "{kind:?}");
+        assert_eq!(*self.tokens.lock().expect("the lock succeeds"), 0, "{kind:?}");
     }
 }
 
@@ -106,7 +107,7 @@ fn no_signal_gets_lost() {
     }
 }
 
-/// Processes signal at the same time, and others wait: each token finds one of them.
+/// Several processes signal at the same time while others wait: each token reaches one of them.
 #[test]
 fn no_signal_between_processes_gets_lost() {
     let Some(_stage) = Stage::set() else { return };
@@ -131,7 +132,7 @@ fn no_signal_between_processes_gets_lost() {
     }
 }
 
-/// Every ping has its pong: each side waits without a deadline, so one lost signal ends it all.
+/// Each side waits for the other without a deadline, so one lost signal stops the test.
 #[test]
 fn two_threads_wait_for_each_other() {
     const ROUNDS: u64 = 400;
@@ -142,9 +143,9 @@ fn two_threads_wait_for_each_other() {
             let table = Arc::clone(&table);
             Player::enter(None, move || {
                 for _ in 0..ROUNDS {
-                    let mut turn = table.0.lock().expect("a lock");
+                    let mut turn = table.0.lock().expect("the lock succeeds");
                     while *turn % 2 != parity {
-                        turn = table.1[parity as usize].wait(turn).expect("a wait");
+                        turn = table.1[parity as usize].wait(turn).expect("the wait succeeds");
                     }
                     *turn += 1;
                     if *turn % 3 == 0 {
@@ -155,13 +156,13 @@ fn two_threads_wait_for_each_other() {
             })
         });
         players.into_iter().for_each(Player::end);
-        assert_eq!(*table.0.lock().expect("a lock"), 2 * ROUNDS, "{kind:?}");
+        assert_eq!(*table.0.lock().expect("the lock succeeds"), 2 * ROUNDS, "{kind:?}");
     }
 }
 
-/// Signals of the operating system end waits, and nothing else.
+/// Signals of the operating system end waits, and have no other effect.
 #[test]
-fn interruptions_end_waits_and_nothing_else() {
+fn interruptions_only_end_waits() {
     let Some(_stage) = Stage::set() else { return };
     let_interrupt(libc::SIGUSR2);
     for kind in kinds() {
@@ -169,9 +170,9 @@ fn interruptions_end_waits_and_nothing_else() {
         let ours = Arc::clone(&store);
         let waiter = Player::enter(None, move || {
             let mut rounds = 0_u64;
-            let mut guard = ours.0.lock().expect("a lock");
+            let mut guard = ours.0.lock().expect("the lock succeeds");
             while *guard < 40 {
-                guard = ours.1.wait(guard).expect("a wait");
+                guard = ours.1.wait(guard).expect("the wait succeeds");
                 assert!(matches!(ours.0.try_lock(), Err(lockwright::mutex::LockError::Busy)), "{kind:?}");
                 rounds += 1;
             }
@@ -180,7 +181,7 @@ fn interruptions_end_waits_and_nothing_else() {
         for _ in 0..40 {
             // SAFETY: the thread ends only after the last of the increments below.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), waiter.tid, libc::SIGUSR2) };
-            let mut guard = store.0.lock().expect("a lock");
+            let mut guard = store.0.lock().expect("the lock succeeds");
             *guard += 1;
             store.1.signal();
         }
@@ -189,9 +190,10 @@ fn interruptions_end_waits_and_nothing_else() {
     }
 }
 
-/// A waiter leaves, and its mutex goes, while somebody signals who does not hold it. Touched afterwards, it ends the process.
+/// A waiter leaves and its mutex is unmapped while a thread that does not hold it signals. An access to the mutex
+/// afterwards would end the process.
 #[test]
-fn a_signal_does_not_touch_a_mutex_that_is_gone() {
+fn a_signal_does_not_access_an_unmapped_mutex() {
     let Some(_stage) = Stage::set() else { return };
     for protocol in PROTOCOLS {
         let (condvar, over) = (Arc::new(Condvar::new()), Arc::new(AtomicU64::new(0)));
@@ -207,8 +209,9 @@ fn a_signal_does_not_touch_a_mutex_that_is_gone() {
         let mut chance = Chance::new(3);
         for _ in 0..4_000 {
             let shared = Shared::new(Mutex::builder().protocol(protocol).build(()));
-            let guard = shared.0.lock().expect("free");
-            let (guard, _) = condvar.wait_for(guard, Duration::from_micros(chance.below(30))).expect("a wait");
+            let guard = shared.0.lock().expect("the mutex is free");
+            let (guard, _) =
+                condvar.wait_for(guard, Duration::from_micros(chance.below(30))).expect("the wait succeeds");
             drop(guard);
         }
         over.store(1, Ordering::Relaxed);

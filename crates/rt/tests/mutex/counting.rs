@@ -1,4 +1,4 @@
-//! Every kind excludes, answers tries and deadlines, and refuses misuse.
+//! Every kind of mutex excludes, supports tries and deadlines, and refuses misuse.
 
 use crate::support::*;
 use lockwright::mutex::{Acquired, Deadline, Limit, LockError, Mutex, RawError, kind};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{scope, spawn};
 use std::time::{Duration, Instant};
 
-/// Increments in two steps, with a pause in between at times: without exclusion some get lost.
+/// Increments in two steps, sometimes with a pause in between: without exclusion some increments get lost.
 fn increment(count: &mut u64) {
     let before = *std::hint::black_box(&*count);
     if before.is_multiple_of(32) {
@@ -31,24 +31,24 @@ fn every_kind_counts_exactly() {
                     for _ in 0..ROUNDS {
                         match chance.below(4) {
                             0 => {
-                                // BOUND: until the others are done; then it is free.
+                                // BOUND: until the other threads are done; then the mutex is free.
                                 while mutex.try_lock().map(|mut guard| increment(&mut guard)).is_err() {
                                     std::thread::yield_now();
                                 }
                             }
-                            1 => increment(&mut mutex.lock_for(ms(10_000)).expect("in time")),
-                            _ => increment(&mut mutex.lock().expect("a lock")),
+                            1 => increment(&mut mutex.lock_for(ms(10_000)).expect("the lock succeeds in time")),
+                            _ => increment(&mut mutex.lock().expect("the lock succeeds")),
                         }
                     }
                 })
             })
             .collect();
-        threads.into_iter().for_each(|thread| thread.join().expect("a thread"));
-        assert_eq!(*mutex.lock().expect("a lock"), THREADS * ROUNDS, "{kind:?}");
+        threads.into_iter().for_each(|thread| thread.join().expect("the thread does not panic"));
+        assert_eq!(*mutex.lock().expect("the lock succeeds"), THREADS * ROUNDS, "{kind:?}");
     }
 }
 
-/// Deadlines pass and signals come while others give back: nobody is lost, and nobody gets in beside another.
+/// Deadlines pass and signals arrive while other threads unlock: no waiter is lost, and no two threads are inside.
 #[test]
 fn deadlines_and_signals_race_with_grants() {
     let Some(_stage) = Stage::set() else { return };
@@ -63,7 +63,7 @@ fn deadlines_and_signals_race_with_grants() {
                 let (mutex, taken, late) = (&mutex, &taken, &late);
                 let (send, receive) = std::sync::mpsc::channel();
                 scope.spawn(move || {
-                    // SAFETY: takes nothing.
+                    // SAFETY: takes no arguments.
                     send.send(unsafe { libc::pthread_self() }).expect("the test waits");
                     let mut chance = Chance::new(thread + 7);
                     while Instant::now() < until {
@@ -83,7 +83,7 @@ fn deadlines_and_signals_race_with_grants() {
                             Err(error) => panic!("{kind:?}: {error}"),
                         }
                     }
-                    // The test signals until all are done: stay until then.
+                    // The test sends signals until all threads are done, so this one stays until then.
                     while Instant::now() < until + ms(10) {
                         std::thread::sleep(ms(1));
                     }
@@ -98,17 +98,17 @@ fn deadlines_and_signals_race_with_grants() {
                 std::thread::sleep(Duration::from_micros(100));
             }
         });
-        assert_eq!(*mutex.lock().expect("a lock"), taken.load(Ordering::Relaxed), "{kind:?}");
+        assert_eq!(*mutex.lock().expect("the lock succeeds"), taken.load(Ordering::Relaxed), "{kind:?}");
         assert!(taken.load(Ordering::Relaxed) > 0, "{kind:?}");
     }
 }
 
 #[test]
-fn tries_and_deadlines_are_answered() {
+fn tries_and_deadlines_return_their_errors() {
     let Some(_stage) = Stage::set() else { return };
     for kind in kinds() {
         let mutex = kind.build(());
-        let guard = mutex.lock().expect("a lock");
+        let guard = mutex.lock().expect("the lock succeeds");
         scope(|scope| {
             scope.spawn(|| {
                 assert!(matches!(mutex.try_lock(), Err(LockError::Busy)), "{kind:?}");
@@ -119,22 +119,22 @@ fn tries_and_deadlines_are_answered() {
                 assert!(matches!(mutex.lock_until(past), Err(LockError::TimedOut)), "{kind:?}");
             });
         });
-        assert!(matches!(mutex.try_lock(), Err(LockError::Busy)), "its own: {kind:?}");
-        assert!(matches!(mutex.lock(), Err(LockError::Deadlock { .. })), "its own: {kind:?}");
+        assert!(matches!(mutex.try_lock(), Err(LockError::Busy)), "the caller's own mutex: {kind:?}");
+        assert!(matches!(mutex.lock(), Err(LockError::Deadlock { .. })), "the caller's own mutex: {kind:?}");
         drop(guard);
         let past = Deadline { clock: lockwright::mutex::Clock::Monotonic, at_ns: 1 };
-        assert!(mutex.lock_until(past).is_ok(), "a free one is taken: {kind:?}");
+        assert!(mutex.lock_until(past).is_ok(), "a free mutex is locked: {kind:?}");
         assert!(mutex.try_lock().is_ok(), "{kind:?}");
     }
 }
 
-/// A timed-out waiter leaves nothing behind: not a level, not a taken mutex.
+/// A waiter that timed out leaves nothing behind, neither a raised level nor a locked mutex.
 #[test]
 fn a_deadline_by_the_time_of_day_passes() {
     let Some(_stage) = Stage::set() else { return };
     for kind in kinds() {
         let mutex = kind.build(());
-        let _guard = mutex.lock().expect("a lock");
+        let _guard = mutex.lock().expect("the lock succeeds");
         scope(|scope| {
             scope.spawn(|| {
                 let now = std::time::UNIX_EPOCH.elapsed().expect("after 1970");
@@ -161,7 +161,7 @@ const FAMILIES: [u32; 8] = [
 ];
 
 #[test]
-fn a_recursive_mutex_is_given_back_as_often_as_it_was_taken() {
+fn a_recursive_mutex_is_unlocked_as_often_as_it_was_locked() {
     let Some(_stage) = Stage::set() else { return };
     for family in FAMILIES {
         let mutex = raw_mutex(family | kind::RECURSIVE, 60);
@@ -177,7 +177,7 @@ fn a_recursive_mutex_is_given_back_as_often_as_it_was_taken() {
                         mutex.lock(Limit::Now)
                     })
                     .join()
-                    .expect("a thread")
+                    .expect("the thread does not panic")
             });
             assert_eq!(elsewhere, Err(RawError::Busy), "{family:#x}");
             assert_eq!(mutex.unlock(), Ok(()), "{family:#x}, {left} left");
@@ -188,7 +188,7 @@ fn a_recursive_mutex_is_given_back_as_often_as_it_was_taken() {
 }
 
 #[test]
-fn misuse_is_answered() {
+fn misuse_returns_errors() {
     let Some(_stage) = Stage::set() else { return };
     for family in FAMILIES {
         let mutex = raw_mutex(family | kind::ERROR_CHECK, 60);
@@ -199,14 +199,14 @@ fn misuse_is_answered() {
         assert!(matches!(mutex.lock(Limit::Never), Err(RawError::Deadlock(_))), "{family:#x}");
         assert!(matches!(mutex.lock(Limit::At(Deadline::after(ms(1)))), Err(RawError::Deadlock(_))), "{family:#x}");
         assert_eq!(mutex.lock(Limit::Now), Err(RawError::Busy), "{family:#x}");
-        let elsewhere = scope(|scope| scope.spawn(|| mutex.unlock()).join().expect("a thread"));
+        let elsewhere = scope(|scope| scope.spawn(|| mutex.unlock()).join().expect("the thread does not panic"));
         assert_eq!(elsewhere, Err(RawError::NotOwner), "{family:#x}");
-        assert!(matches!(mutex.make_consistent(), Err(RawError::BadKind)), "nothing is half done: {family:#x}");
+        assert!(matches!(mutex.make_consistent(), Err(RawError::BadKind)), "the mutex is consistent: {family:#x}");
         assert_eq!(mutex.unlock(), Ok(()), "{family:#x}");
     }
 }
 
-/// The last user may free the memory right after its unlock, while the one before is still inside its own.
+/// The last user may free the memory right after its unlock, while the previous owner is still inside its own unlock.
 #[test]
 fn memory_is_not_touched_after_the_unlock() {
     let Some(_stage) = Stage::set() else { return };
@@ -215,39 +215,39 @@ fn memory_is_not_touched_after_the_unlock() {
             let shared = Shared::new(kind.build(()));
             let mutex = shared.0;
             scope(|scope| {
-                let guard = mutex.lock().expect("a lock");
+                let guard = mutex.lock().expect("the lock succeeds");
                 let other = scope.spawn(move || {
                     if round % 2 == 0 {
                         std::thread::yield_now();
                     }
-                    drop(mutex.lock().expect("a lock"));
-                    // Unmaps it.
+                    drop(mutex.lock().expect("the lock succeeds"));
+                    // Unmaps the memory.
                     drop(shared);
                 });
                 if round % 3 == 0 {
                     spin(Duration::from_micros(50));
                 }
                 drop(guard);
-                other.join().expect("a thread");
+                other.join().expect("the thread does not panic");
             });
         }
     }
 }
 
-/// A value is there after a panic.
+/// The value remains after a panic.
 #[test]
-fn a_panic_gives_back() {
+fn a_panic_unlocks() {
     let Some(_stage) = Stage::set() else { return };
     for kind in kinds() {
         let mutex = kind.build(1);
         scope(|scope| {
             let panicked = scope.spawn(|| {
                 let _guard = mutex.lock();
-                std::panic::resume_unwind(Box::new("a test of what follows"));
+                std::panic::resume_unwind(Box::new("a deliberate panic inside a section"));
             });
             assert!(panicked.join().is_err());
         });
-        assert_eq!(*mutex.try_lock().expect("free again"), 1, "{kind:?}");
+        assert_eq!(*mutex.try_lock().expect("the mutex is free again"), 1, "{kind:?}");
     }
     assert_eq!(Mutex::new(3).into_inner(), 3);
 }

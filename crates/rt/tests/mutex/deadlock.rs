@@ -1,4 +1,5 @@
-//! Cycles of owners: each is found by exactly one of its threads, and named in full; where there is none none is found.
+//! Cycles of owners: exactly one thread of a cycle finds it and gets it in full, and no thread finds one that does not
+//! exist.
 
 use crate::support::*;
 use lockwright::mutex::{Builder, CHAIN_MAX, Cycle, Limit, LockError, Mutex, Protocol, RawError, RawMutex, kind};
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Thread k has mutex k and asks for mutex k + 1, round the ring. Returns the cycle that each found, with the threads' ids
-/// and the mutexes' addresses. `limited` is a thread that waits no longer than 100 ms.
+/// Thread k holds mutex k and requests mutex k + 1, round the ring. Returns the cycle that each thread found, the
+/// threads' ids, and the mutexes' addresses. `limited` is a thread that waits no longer than 100 ms.
 fn ring(kinds: &[Builder], limited: Option<usize>) -> (Vec<Option<Cycle>>, BTreeSet<u32>, BTreeSet<usize>) {
     let mutexes: Arc<Vec<_>> = Arc::new(kinds.iter().map(|kind| kind.build(())).collect());
     let addresses = mutexes.iter().map(|mutex| std::ptr::from_ref(mutex.inside()).addr()).collect();
@@ -17,18 +18,18 @@ fn ring(kinds: &[Builder], limited: Option<usize>) -> (Vec<Option<Cycle>>, BTree
         .map(|place| {
             let (mutexes, all_have) = (Arc::clone(&mutexes), all_have.clone());
             Player::enter(None, move || {
-                let _own = mutexes[place].lock().expect("free");
+                let _own = mutexes[place].lock().expect("the mutex is free");
                 all_have.pass();
                 let next = &mutexes[(place + 1) % mutexes.len()];
                 match if limited == Some(place) { next.lock_for(ms(100)) } else { next.lock() } {
                     Ok(_) | Err(LockError::TimedOut) => None,
-                    Err(LockError::Deadlock { cycle }) => Some(*cycle.expect("all of them are looked at")),
+                    Err(LockError::Deadlock { cycle }) => Some(*cycle.expect("all mutexes of the ring are checked")),
                     Err(error) => panic!("{error}"),
                 }
             })
         })
         .collect();
-    until("each has its own", || mutexes.iter().all(|mutex| mutex.inside().owner() != 0));
+    until("each thread holds its mutex", || mutexes.iter().all(|mutex| mutex.inside().owner() != 0));
     let ids = players.iter().map(|player| player.tid).collect();
     all_have.open();
     (players.into_iter().map(Player::end).collect(), ids, addresses)
@@ -38,7 +39,7 @@ fn looks(protocol: Protocol) -> Builder {
     Mutex::builder().protocol(protocol).check_deadlocks(true)
 }
 
-/// Kinds in turn: all of one, or mixed.
+/// Attributes for the mutexes of a ring: all alike, or mixed.
 fn mixes(length: usize) -> Vec<Vec<Builder>> {
     let all = |protocol| vec![looks(protocol); length];
     let mut mixes = vec![all(Protocol::None), all(Protocol::Inherit)];
@@ -48,7 +49,7 @@ fn mixes(length: usize) -> Vec<Vec<Builder>> {
 }
 
 #[test]
-fn a_ring_is_found_once_and_named_in_full() {
+fn a_ring_is_found_once_and_reported_in_full() {
     let Some(_stage) = Stage::set() else { return };
     for length in 2..=16 {
         for kinds in mixes(length) {
@@ -74,20 +75,20 @@ fn ab_ba_is_found_every_time() {
 }
 
 #[test]
-fn who_waits_for_itself_is_told_so() {
+fn a_thread_that_would_wait_for_itself_gets_an_error() {
     let Some(_stage) = Stage::set() else { return };
     for protocol in PROTOCOLS {
         let mutex = looks(protocol).build(());
-        let _guard = mutex.lock().expect("free");
+        let _guard = mutex.lock().expect("the mutex is free");
         let Err(LockError::Deadlock { cycle: Some(cycle) }) = mutex.lock() else { panic!("{protocol:?}") };
         let address = std::ptr::from_ref(mutex.inside()).addr();
         assert_eq!(cycle.links(), [lockwright::mutex::Link { thread: tid(), mutex: address }]);
     }
 }
 
-/// The twin: one mutex that is not looked at, and nobody finds anything.
+/// The mutant: with one unchecked mutex in the ring, no thread finds the cycle.
 #[test]
-fn a_ring_with_one_that_is_not_looked_at_is_not_found() {
+fn a_ring_with_an_unchecked_mutex_is_not_found() {
     let Some(_stage) = Stage::set() else { return };
     let mut kinds = vec![looks(Protocol::None); 4];
     kinds[2] = kinds[2].check_deadlocks(false);
@@ -106,38 +107,40 @@ fn lengths_found(length: usize) -> Vec<usize> {
         .map(|place| {
             let (mutexes, all_have, lengths) = (Arc::clone(&mutexes), all_have.clone(), Arc::clone(&lengths));
             Player::enter(None, move || {
-                mutexes[place].lock(Limit::Never).expect("free");
+                mutexes[place].lock(Limit::Never).expect("the mutex is free");
                 all_have.pass();
                 let next = &mutexes[(place + 1) % length];
                 match next.lock(Limit::Never) {
-                    Ok(_) => next.unlock().expect("its own"),
-                    Err(RawError::Deadlock(Some(cycle))) => lengths.lock().expect("a list").push(cycle.links().len()),
+                    Ok(_) => next.unlock().expect("the caller holds it"),
+                    Err(RawError::Deadlock(Some(cycle))) => {
+                        lengths.lock().expect("the lock succeeds").push(cycle.links().len())
+                    }
                     Err(error) => panic!("{error:?}"),
                 }
-                mutexes[place].unlock().expect("its own");
+                mutexes[place].unlock().expect("the caller holds it");
             })
         })
         .collect();
-    until("each has its own", || mutexes.iter().all(|mutex| mutex.owner() != 0));
+    until("each thread holds its mutex", || mutexes.iter().all(|mutex| mutex.owner() != 0));
     all_have.open();
     std::thread::sleep(ms(1_000));
-    let found = lengths.lock().expect("a list").clone();
+    let found = lengths.lock().expect("the lock succeeds").clone();
     mutexes[0].unlock().expect("any thread may unlock it");
     players.into_iter().for_each(Player::end);
     found
 }
 
 #[test]
-fn the_longest_ring_that_is_found() {
+fn the_longest_detectable_ring_is_found() {
     let Some(_stage) = Stage::set() else { return };
     assert_eq!(lengths_found(CHAIN_MAX), [CHAIN_MAX]);
     assert_eq!(lengths_found(CHAIN_MAX + 1), []);
 }
 
-/// Many threads that take several mutexes in one order: no cycle is possible, and none is found. They give up now and then, and wait for
-/// each other in long chains.
+/// Many threads lock several mutexes in one order, so no cycle is possible, and none is found. They give up now and
+/// then, and wait for each other in long chains.
 #[test]
-fn nothing_is_found_where_there_is_nothing() {
+fn no_deadlock_is_found_where_there_is_none() {
     const MUTEXES: u64 = 6;
     let Some(_stage) = Stage::set() else { return };
     let mutexes: Arc<Vec<_>> = Arc::new((0..MUTEXES as usize).map(|place| mixes(6)[3][place].build(0_u64)).collect());
@@ -172,7 +175,7 @@ fn nothing_is_found_where_there_is_nothing() {
                     if chance.below(8) == 0 {
                         std::thread::yield_now();
                     }
-                    // In any order.
+                    // Unlocks in any order.
                     while !held.is_empty() {
                         drop(held.swap_remove(chance.below(held.len() as u64) as usize));
                     }
@@ -181,6 +184,6 @@ fn nothing_is_found_where_there_is_nothing() {
         })
         .collect();
     players.into_iter().for_each(Player::end);
-    assert!(mutexes.iter().all(|mutex| *mutex.try_lock().expect("free") > 0));
-    assert!(late.load(Ordering::Relaxed) > 0, "some gave up");
+    assert!(mutexes.iter().all(|mutex| *mutex.try_lock().expect("the mutex is free") > 0));
+    assert!(late.load(Ordering::Relaxed) > 0, "no thread gave up");
 }

@@ -1,4 +1,5 @@
-//! Owners that end while they hold: who is next is told, can heal or give up, and nobody waits for ever.
+//! Owners that end while they hold mutexes: the next owner is told, can recover or give up, and no thread waits for
+//! ever.
 
 use crate::support::*;
 use lockwright::mutex::{Acquired, Builder, Limit, LockError, Mutex, Protocol, RawError, kind};
@@ -9,19 +10,19 @@ fn robust_kinds() -> impl Iterator<Item = Builder> {
     kinds().into_iter().map(|kind| kind.robustly(true))
 }
 
-/// A thread that takes all of these and ends with them.
+/// Runs a thread that locks all of these and ends with them locked.
 fn dies_with<T: Send + Sync + 'static>(mutexes: &[Arc<Mutex<T>>]) {
     let ours = mutexes.to_vec();
     Player::enter(None, move || {
         for mutex in &ours {
-            std::mem::forget(mutex.lock().expect("free"));
+            std::mem::forget(mutex.lock().expect("the mutex is free"));
         }
     })
     .end();
 }
 
 #[test]
-fn the_next_owner_is_told_and_heals() {
+fn the_next_owner_is_told_and_recovers() {
     let Some(_stage) = Stage::set() else { return };
     for kind in robust_kinds() {
         let mutex = Arc::new(kind.build(1));
@@ -34,14 +35,14 @@ fn the_next_owner_is_told_and_heals() {
                 }
                 other => panic!("{kind:?}: {other:?}"),
             }
-            assert_eq!(*mutex.lock().expect("healed"), 1, "{kind:?}");
+            assert_eq!(*mutex.lock().expect("the mutex is consistent again"), 1, "{kind:?}");
         }
         dies_with(&[Arc::clone(&mutex)]);
-        assert!(matches!(mutex.try_lock(), Err(LockError::OwnerDied(_))), "a try is told, too: {kind:?}");
+        assert!(matches!(mutex.try_lock(), Err(LockError::OwnerDied(_))), "a try is also told: {kind:?}");
     }
 }
 
-/// The heir dies as well, before it healed: the one after is told.
+/// The heir dies as well, before it made the mutex consistent: its successor is told.
 #[test]
 fn an_heir_may_die_too() {
     let Some(_stage) = Stage::set() else { return };
@@ -59,9 +60,10 @@ fn an_heir_may_die_too() {
     }
 }
 
-/// Threads wait while the owner ends. One is told; where it heals the others get a whole one, where it gives up all are told so.
+/// Threads wait while the owner ends. One is told. If it recovers, the others get a consistent mutex; if it gives up,
+/// all others get the error.
 #[test]
-fn who_waits_while_the_owner_ends_is_woken() {
+fn waiters_are_woken_when_the_owner_ends() {
     let Some(_stage) = Stage::set() else { return };
     for kind in robust_kinds() {
         for heals in [true, false] {
@@ -70,11 +72,11 @@ fn who_waits_while_the_owner_ends_is_woken() {
             let owner = Player::enter(None, {
                 let ends = ends.clone();
                 move || {
-                    std::mem::forget(owner_mutex.lock().expect("free"));
+                    std::mem::forget(owner_mutex.lock().expect("the mutex is free"));
                     ends.pass();
                 }
             });
-            until("it has it", || mutex.inside().owner() == owner.tid);
+            until("the owner holds the mutex", || mutex.inside().owner() == owner.tid);
             let waiters: Vec<_> = (0..4)
                 .map(|_| {
                     let ours = Arc::clone(&mutex);
@@ -103,14 +105,17 @@ fn who_waits_while_the_owner_ends_is_woken() {
     }
 }
 
-/// Many are held at once, given back in any order, some of them the C library's own: the list stays whole, and tells of the rest.
+/// A thread holds many mutexes at once, some of them the C library's own, and unlocks them in any order: the list stays
+/// consistent, and the kernel marks the remaining ones.
 #[test]
-fn the_list_stays_whole_among_others() {
+fn the_list_stays_consistent_among_other_mutexes() {
     let Some(_stage) = Stage::set() else { return };
     for seed in 1..40 {
         let mut chance = Chance::new(seed);
         let mutexes: Vec<_> = (0..6)
-            .map(|_| Arc::new(robust_kinds().nth(chance.below(72) as usize).expect("a kind").build(())))
+            .map(|_| {
+                Arc::new(robust_kinds().nth(chance.below(72) as usize).expect("there are that many kinds").build(()))
+            })
             .collect();
         let theirs: Vec<_> = (0..4).map(|place| Arc::new(Theirs::new(place % 2 == 0))).collect();
         let (ours, c) = (mutexes.clone(), theirs.clone());
@@ -122,13 +127,13 @@ fn the_list_stays_whole_among_others() {
             }
             for place in order {
                 if place < 6 {
-                    held.push((place, Some(ours[place].lock().expect("free"))));
+                    held.push((place, Some(ours[place].lock().expect("the mutex is free"))));
                 } else {
                     assert_eq!(c[place - 6].lock(), 0);
                     held.push((place, None));
                 }
             }
-            // Some are given back, in another order.
+            // Unlocks some of them, in another order.
             for _ in 0..chance.below(10) {
                 let (place, guard) = held.swap_remove(chance.below(held.len() as u64) as usize);
                 if place >= 6 {
@@ -137,7 +142,7 @@ fn the_list_stays_whole_among_others() {
                 drop(guard);
             }
             let left: Vec<usize> = held.iter().map(|(place, _)| *place).collect();
-            // The thread ends with these.
+            // The thread ends with the others.
             held.into_iter().filter_map(|(_, guard)| guard).for_each(std::mem::forget);
             left
         })
@@ -151,7 +156,7 @@ fn the_list_stays_whole_among_others() {
                 )
             } else {
                 let got = theirs[place - 6].lock();
-                // It is in this thread's list, and about to be freed.
+                // The mutex is in this thread's list and is about to be freed.
                 assert_eq!(theirs[place - 6].unlock(), 0);
                 (got == libc::EOWNERDEAD, got.to_string())
             };
@@ -163,7 +168,7 @@ fn the_list_stays_whole_among_others() {
 /// A robust mutex of the C library.
 struct Theirs(Box<std::cell::UnsafeCell<libc::pthread_mutex_t>>);
 
-// SAFETY: it is made for several threads.
+// SAFETY: a pthread mutex is made for several threads.
 unsafe impl Send for Theirs {}
 // SAFETY: as above.
 unsafe impl Sync for Theirs {}
@@ -185,7 +190,7 @@ impl Theirs {
     }
 
     fn lock(&self) -> i32 {
-        // SAFETY: it was made, and is not unmade.
+        // SAFETY: the mutex was initialised and is not destroyed.
         unsafe { libc::pthread_mutex_lock(self.0.get()) }
     }
 
@@ -195,14 +200,14 @@ impl Theirs {
     }
 }
 
-/// A recursive one is its heir's once, however often the dead had taken it.
+/// The heir of a recursive mutex holds it once, however often the dead owner had locked it.
 #[test]
 fn depth_is_not_inherited() {
     let Some(_stage) = Stage::set() else { return };
     for family in [0, kind::INHERIT, kind::PROTECT] {
         let mutex = Arc::new(raw_mutex(family | kind::ROBUST | kind::RECURSIVE, 60));
         let ours = Arc::clone(&mutex);
-        Player::enter(None, move || (0..3).for_each(|_| _ = ours.lock(Limit::Never).expect("free"))).end();
+        Player::enter(None, move || (0..3).for_each(|_| _ = ours.lock(Limit::Never).expect("the mutex is free"))).end();
         assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::OwnerDied));
         assert_eq!(mutex.make_consistent(), Ok(()));
         assert_eq!(mutex.unlock(), Ok(()));
@@ -210,9 +215,9 @@ fn depth_is_not_inherited() {
     }
 }
 
-/// Without robustness the mutex stays taken: nobody is told anything else, and deadlines hold.
+/// Without robustness the mutex stays locked: no thread gets an error for the death, and deadlines hold.
 #[test]
-fn what_is_not_robust_stays_taken() {
+fn a_mutex_that_is_not_robust_stays_locked() {
     let Some(_stage) = Stage::set() else { return };
     for protocol in [Protocol::None, Protocol::Protect(60)] {
         let mutex = Arc::new(Mutex::builder().protocol(protocol).check_deadlocks(false).build(()));
@@ -228,14 +233,14 @@ fn what_is_not_robust_stays_taken() {
 
 /// A waiter of a condition variable that dies, and an owner that dies while others wait there.
 #[test]
-fn a_condition_variable_tells_of_a_dead_owner() {
+fn a_wait_returns_the_death_of_an_owner() {
     let Some(_stage) = Stage::set() else { return };
     for kind in robust_kinds() {
         let (mutex, condvar) = (Arc::new(kind.build(())), Arc::new(lockwright::mutex::Condvar::new()));
         let waiter = Player::enter(None, {
             let (mutex, condvar) = (Arc::clone(&mutex), Arc::clone(&condvar));
             move || {
-                let guard = mutex.lock().expect("free");
+                let guard = mutex.lock().expect("the mutex is free");
                 match condvar.wait(guard) {
                     Err(LockError::OwnerDied(guard)) => guard.make_consistent(),
                     other => panic!("{kind:?}: {other:?}"),
@@ -245,7 +250,7 @@ fn a_condition_variable_tells_of_a_dead_owner() {
         until_waiting_at(waiter.tid, &*condvar);
         let (ours, c) = (Arc::clone(&mutex), Arc::clone(&condvar));
         Player::enter(None, move || {
-            std::mem::forget(ours.lock().expect("free"));
+            std::mem::forget(ours.lock().expect("the mutex is free"));
             c.signal();
         })
         .end();
@@ -254,9 +259,9 @@ fn a_condition_variable_tells_of_a_dead_owner() {
     }
 }
 
-/// To print a mutex is to look at it: who is next is told of the dead owner as if nobody had looked.
+/// Printing a mutex only reads it: the next owner is told of the dead owner all the same.
 #[test]
-fn who_prints_a_mutex_changes_nothing() {
+fn printing_a_mutex_changes_nothing() {
     let Some(_stage) = Stage::set() else { return };
     for kind in robust_kinds() {
         let mutex = Arc::new(kind.build(1));
@@ -266,12 +271,12 @@ fn who_prints_a_mutex_changes_nothing() {
         }
         match mutex.lock() {
             Err(LockError::OwnerDied(guard)) => {
-                assert!(format!("{mutex:?}").contains(&tid().to_string()), "its owner prints it: {kind:?}");
+                assert!(format!("{mutex:?}").contains(&tid().to_string()), "the output names the owner: {kind:?}");
                 guard.make_consistent();
             }
             other => panic!("{kind:?}: {other:?}"),
         }
         assert!(format!("{mutex:?}").contains("None"), "{kind:?}");
-        assert_eq!(*mutex.lock().expect("healed"), 1, "{kind:?}");
+        assert_eq!(*mutex.lock().expect("the mutex is consistent again"), 1, "{kind:?}");
     }
 }

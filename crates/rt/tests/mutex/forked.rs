@@ -1,17 +1,18 @@
-//! Children of `fork`: what the parent held is the parent's, what the child does is its own.
+//! Children of `fork`: the parent's mutexes stay the parent's, and the child's actions affect only the child.
 
 use crate::support::*;
 use lockwright::mutex::{Condvar, Destroyed, Limit, LockError, Mutex, Protocol, RawCondvar};
 use std::time::Duration;
 
-/// While the parent holds it the child finds a private one taken, gives up in time, and uses others as it likes; the parent sees nothing.
+/// While the parent holds a private mutex, the child finds it locked, times out, and uses others freely. The parent
+/// notices nothing.
 #[test]
-fn a_child_finds_taken_what_its_parent_holds() {
+fn a_child_finds_its_parents_mutex_locked() {
     let Some(_stage) = Stage::set() else { return };
     for kind in kinds() {
         let (held, other) = (kind.build(1), kind.build(2));
-        drop(other.lock().expect("free"));
-        let guard = held.lock().expect("free");
+        drop(other.lock().expect("the mutex is free"));
+        let guard = held.lock().expect("the mutex is free");
         let child = Child::start(|| {
             let is_taken = matches!(held.try_lock(), Err(LockError::Busy));
             // The kernel does not wait for an owner that is a thread of another process.
@@ -21,26 +22,28 @@ fn a_child_finds_taken_what_its_parent_holds() {
                 _ => false,
             };
             let is_free = (0..3).all(|_| other.lock().map(|mut guard| *guard += 1).is_ok());
-            let (_guard, _) = Condvar::new().wait_for(other.lock().expect("free"), ms(1)).expect("a wait");
+            let (_guard, _) =
+                Condvar::new().wait_for(other.lock().expect("the mutex is free"), ms(1)).expect("the wait succeeds");
             is_taken && is_late && is_free
         });
         assert!(child.end(), "{kind:?}");
         drop(guard);
-        assert_eq!(*held.lock().expect("it is as it was"), 1, "{kind:?}");
+        assert_eq!(*held.lock().expect("the mutex is unchanged"), 1, "{kind:?}");
     }
 }
 
-/// A child that ends with a mutex it shares with its parent is a dead owner; one that ends while its parent holds it is not.
+/// A child that ends with a mutex it shares with its parent is a dead owner. A child that ends while its parent holds
+/// the mutex is not.
 #[test]
 fn a_child_that_ends_is_an_owner_of_its_own() {
     let Some(_stage) = Stage::set() else { return };
     for protocol in PROTOCOLS {
         let kind = Mutex::builder().protocol(protocol).robustly(true).shared(true);
         let mutex = Shared::new(kind.build(0));
-        let guard = mutex.0.lock().expect("free");
+        let guard = mutex.0.lock().expect("the mutex is free");
         assert!(Child::start(|| matches!(mutex.0.lock_for(ms(3)), Err(LockError::TimedOut))).end());
         drop(guard);
-        assert!(mutex.0.lock().is_ok(), "{protocol:?}: the parent still had it");
+        assert!(mutex.0.lock().is_ok(), "{protocol:?}: the parent still held it");
         let child = Child::start(|| {
             std::mem::forget(mutex.0.lock());
             true
@@ -50,21 +53,21 @@ fn a_child_that_ends_is_an_owner_of_its_own() {
     }
 }
 
-/// The parent's list of robust ones is not the child's.
+/// The child does not inherit the parent's robust list.
 #[test]
 fn a_child_does_not_end_its_parents_sections() {
     let Some(_stage) = Stage::set() else { return };
     for protocol in PROTOCOLS {
         let kind = Mutex::builder().protocol(protocol).robustly(true);
         let (private, shared) = (kind.build(()), Shared::new(kind.shared(true).build(())));
-        let guards = (private.lock().expect("free"), shared.0.lock().expect("free"));
+        let guards = (private.lock().expect("the mutex is free"), shared.0.lock().expect("the mutex is free"));
         assert!(Child::start(|| true).end());
         drop(guards);
         assert!(private.try_lock().is_ok() && shared.0.try_lock().is_ok(), "{protocol:?}");
     }
 }
 
-/// A child starts with its own level, and ceilings do there what they do elsewhere.
+/// A child starts at its own level, and ceilings work there as elsewhere.
 #[test]
 fn a_child_holds_no_ceiling() {
     let Some(stage) = Stage::set() else { return };
@@ -72,7 +75,7 @@ fn a_child_holds_no_ceiling() {
         let (low, high) =
             [20, 40].map(|ceiling| Mutex::builder().protocol(Protocol::Protect(ceiling)).build(())).into();
         let before = scheduling(tid());
-        let guard = high.lock().expect("free");
+        let guard = high.lock().expect("the mutex is free");
         let child = Child::start(|| {
             let own = scheduling(tid());
             let inside = low.lock().map(|_guard| scheduling(tid()));
@@ -90,9 +93,10 @@ fn a_child_holds_no_ceiling() {
     assert!(stage.thread(10, ordinary).end());
 }
 
-/// The waiters of the parent are none of the child's, and never leave there: who destroys the condition variable in the child is told that it is in use.
+/// The waiters of the parent are not in the child and never leave there. Destroying the condition variable in the child
+/// returns that it is in use.
 #[test]
-fn a_child_is_told_of_its_parents_waiters() {
+fn a_child_cannot_destroy_a_condvar_with_waiters_of_its_parent() {
     let _watchdog = watch(Duration::from_secs(30));
     for protocol in PROTOCOLS.into_iter().take(2) {
         let (mutex, condvar) = (Mutex::builder().protocol(protocol).build_raw(), RawCondvar::new(false));
@@ -100,21 +104,21 @@ fn a_child_is_told_of_its_parents_waiters() {
             let (send, receive) = std::sync::mpsc::channel();
             let (mutex, condvar) = (&mutex, &condvar);
             let waiter = scope.spawn(move || {
-                mutex.lock(Limit::Never).expect("free");
+                mutex.lock(Limit::Never).expect("the mutex is free");
                 send.send(tid()).expect("the test waits");
-                condvar.wait(mutex, None).expect("a wait");
-                mutex.unlock().expect("its own");
+                condvar.wait(mutex, None).expect("the wait succeeds");
+                mutex.unlock().expect("the caller holds it");
             });
-            until_waiting_at(receive.recv().expect("it begins"), condvar);
+            until_waiting_at(receive.recv().expect("the waiter begins"), condvar);
             let child = Child::start(|| {
                 let destroyed = condvar.destroy();
-                // As it was.
+                // Nothing has changed.
                 destroyed == Destroyed::InUse && condvar.is_waited_for()
             });
             let held = child.end();
-            assert_eq!(condvar.destroy(), Destroyed::InUse, "the parent's is its own");
+            assert_eq!(condvar.destroy(), Destroyed::InUse, "the waiter still waits in the parent");
             condvar.signal();
-            waiter.join().expect("a thread");
+            waiter.join().expect("the thread does not panic");
             assert!(held, "{protocol:?}");
             assert_eq!(condvar.destroy(), Destroyed::Done);
         });

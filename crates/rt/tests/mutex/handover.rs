@@ -1,4 +1,4 @@
-//! Who has the mutex between the unlock and the next owner.
+//! The owner of a mutex between the unlock and the next owner: hand-off and stealing.
 
 use crate::support::*;
 use lockwright::mutex::{Builder, Deadline, LockError, Mutex, Protocol, Unlock};
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// On one processor, a more urgent owner gives back to a suspended waiter that cannot execute yet, and tries again at once. Says how often it
-/// got the mutex before the waiter did.
+/// On one processor, a more urgent owner unlocks while a waiter is suspended that cannot execute yet, and tries again
+/// at once. Returns how often it got the mutex before the waiter did.
 fn steals(stage: &Stage, kind: Builder, waiter_level: u8) -> u32 {
     const ROUNDS: u32 = 50;
     let mutex = Arc::new(kind.build(0_u32));
@@ -23,7 +23,7 @@ fn steals(stage: &Stage, kind: Builder, waiter_level: u8) -> u32 {
             // ORDERING: Relaxed, here and below: the mutex orders what matters.
             while !over.load(Ordering::Relaxed) {
                 waiting.store(1, Ordering::Relaxed);
-                *mutex.lock().expect("a lock") += 1;
+                *mutex.lock().expect("the lock succeeds") += 1;
                 waiting.store(0, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_micros(200));
             }
@@ -33,12 +33,12 @@ fn steals(stage: &Stage, kind: Builder, waiter_level: u8) -> u32 {
     let thief = stage.thread(50, move || {
         let mut steals = 0;
         for _ in 0..ROUNDS {
-            let guard = mutex.lock().expect("a lock");
+            let guard = mutex.lock().expect("the lock succeeds");
             let before = *guard;
-            // Let the less urgent one come.
+            // Lets the less urgent waiter come.
             until_waiting(waiter_tid, mutex.inside());
             drop(guard);
-            // At this level on this processor the waiter has not executed since.
+            // The waiter has not executed since, because it is less urgent and on the same processor.
             for _ in 0..100 {
                 match mutex.try_lock() {
                     Ok(guard) if *guard == before => {
@@ -50,7 +50,7 @@ fn steals(stage: &Stage, kind: Builder, waiter_level: u8) -> u32 {
                     Err(error) => panic!("{error}"),
                 }
             }
-            until("the waiter had it", || *mutex.lock().expect("a lock") > before);
+            until("the waiter held the mutex", || *mutex.lock().expect("the lock succeeds") > before);
         }
         over.store(true, Ordering::Relaxed);
         steals
@@ -65,7 +65,7 @@ fn none() -> Builder {
 }
 
 #[test]
-fn nobody_comes_between_in_serial_mode() {
+fn no_thread_steals_in_serial_mode() {
     let Some(stage) = Stage::set() else { return };
     for level in [0, 10] {
         for checked in [false, true] {
@@ -79,17 +79,17 @@ fn nobody_comes_between_in_serial_mode() {
     assert_eq!(steals(&stage, none().protocol(Protocol::Protect(60)).unlock(Unlock::Serial), 10), 0);
 }
 
-/// The twin: the same thief gets it every time.
+/// The mutant of the test above: without hand-off the same thief gets the mutex every time.
 #[test]
-fn in_parallel_mode_who_executes_comes_first() {
+fn a_running_thread_steals_in_parallel_mode() {
     let Some(stage) = Stage::set() else { return };
     assert_eq!(steals(&stage, none().unlock(Unlock::Parallel), 10), 50);
     assert_eq!(steals(&stage, none().unlock(Unlock::Parallel).shared(true), 0), 50);
 }
 
-/// A robust one is serial, whatever is asked for: see `killed::a_woken_waiter_that_ends_leaves_nobody_behind`.
+/// A robust mutex is serial in every mode: see `killed::the_death_of_a_woken_waiter_does_not_block_the_next`.
 #[test]
-fn nobody_comes_between_at_a_robust_one() {
+fn no_thread_steals_a_robust_mutex() {
     let Some(stage) = Stage::set() else { return };
     for unlock in UNLOCKS {
         for shared in [false, true] {
@@ -99,28 +99,28 @@ fn nobody_comes_between_at_a_robust_one() {
 }
 
 #[test]
-fn automatic_is_serial_where_a_real_time_thread_waits() {
+fn automatic_mode_is_serial_if_a_real_time_thread_waits() {
     let Some(stage) = Stage::set() else { return };
     assert_eq!(steals(&stage, none().unlock(Unlock::Auto), 10), 0);
-    assert_eq!(steals(&stage, none().unlock(Unlock::Auto), 0), 50, "an ordinary one");
+    assert_eq!(steals(&stage, none().unlock(Unlock::Auto), 0), 50, "an ordinary waiter");
 }
 
-/// What two threads that wait for each other guard, and thieves want.
+/// The data of two threads that wait for each other, which thieves also lock.
 #[derive(Default)]
 struct Loot {
     count: u32,
-    /// Somebody waited at the last unlock.
+    /// A thread waited at the last unlock.
     promised: bool,
 }
 
-/// Thieves of the waiters' level and above spin on another processor; each hand-over goes to the one that waits. Says how often it did, and
-/// how often a thief came between.
+/// Two threads pass the mutex to each other, while a thief of the given level spins on another processor. Returns the
+/// number of hand-offs, and how often the thief got the mutex in between.
 fn hand_overs_and_steals(stage: &Stage, kind: Builder, thief_level: u8) -> (u32, u32) {
     const ROUNDS: u32 = 200;
     let mutex = Arc::new(kind.build(Loot::default()));
     let over = Arc::new(AtomicBool::new(false));
     let ids = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
-    let guard = mutex.lock().expect("free");
+    let guard = mutex.lock().expect("the mutex is free");
     let waiters: Vec<_> = (0..2)
         .map(|place| {
             let (ours, ids) = (Arc::clone(&mutex), Arc::clone(&ids));
@@ -128,10 +128,10 @@ fn hand_overs_and_steals(stage: &Stage, kind: Builder, thief_level: u8) -> (u32,
                 let mut hand_overs = 0;
                 ids[place].store(tid(), Ordering::Relaxed);
                 for _ in 0..ROUNDS {
-                    let mut guard = ours.lock().expect("a lock");
+                    let mut guard = ours.lock().expect("the lock succeeds");
                     guard.count += 1;
                     hand_overs += u32::from(guard.promised);
-                    // Until the other one waits again, if it is not done.
+                    // Waits until the other thread waits again, unless it is done.
                     let start = std::time::Instant::now();
                     let other = ids[1 - place].load(Ordering::Relaxed);
                     guard.promised = loop {
@@ -159,7 +159,7 @@ fn hand_overs_and_steals(stage: &Stage, kind: Builder, thief_level: u8) -> (u32,
                         guard.promised = false;
                     }
                 }
-                // The processor is others', too.
+                // Other threads also use this processor.
                 std::thread::sleep(Duration::from_micros(50));
             }
             steals
@@ -169,7 +169,7 @@ fn hand_overs_and_steals(stage: &Stage, kind: Builder, thief_level: u8) -> (u32,
     let hand_overs = waiters.into_iter().map(Player::end).sum();
     over.store(true, Ordering::Relaxed);
     let steals = thief.end();
-    assert_eq!(mutex.lock().expect("a lock").count, 2 * ROUNDS);
+    assert_eq!(mutex.lock().expect("the lock succeeds").count, 2 * ROUNDS);
     (hand_overs, steals)
 }
 
@@ -186,12 +186,12 @@ fn thieves_that_spin_elsewhere_get_nothing_in_serial_mode() {
             assert!(hand_overs > 100, "{hand_overs}");
         }
     }
-    // The twin.
+    // The mutant: in parallel mode the thief succeeds.
     let (_, steals) = hand_overs_and_steals(&stage, none().unlock(Unlock::Parallel), 20);
     assert!(steals > 0);
 }
 
-/// In serial mode waiters are served by level, and first come, first served inside one.
+/// In serial mode waiters are served by level, and in order of arrival within a level.
 #[test]
 fn waiters_are_served_by_level() {
     let Some(stage) = Stage::set() else { return };
@@ -199,51 +199,51 @@ fn waiters_are_served_by_level() {
     let kinds = [none().unlock(Unlock::Serial), none().unlock(Unlock::Auto), Mutex::builder()];
     for kind in kinds.into_iter().flat_map(|kind| [kind, kind.robustly(true), kind.shared(true)]) {
         let mutex = Arc::new(kind.build(Vec::new()));
-        let guard = mutex.lock().expect("free");
+        let guard = mutex.lock().expect("the mutex is free");
         let players: Vec<_> = levels
             .iter()
             .enumerate()
             .map(|(place, &own)| {
                 let ours = Arc::clone(&mutex);
-                let player = stage.thread(own, move || ours.lock().expect("a lock").push(place));
+                let player = stage.thread(own, move || ours.lock().expect("the lock succeeds").push(place));
                 until_waiting(player.tid, mutex.inside());
                 player
             })
             .collect();
         drop(guard);
         players.into_iter().for_each(Player::end);
-        assert_eq!(*mutex.lock().expect("a lock"), [1, 3, 4, 0, 5, 2], "{kind:?}");
+        assert_eq!(*mutex.lock().expect("the lock succeeds"), [1, 3, 4, 0, 5, 2], "{kind:?}");
     }
 }
 
-/// A waiter that gives up at the instant of the hand-over leaves no mutex that belongs to nobody.
+/// A waiter that gives up at the instant of the hand-off must not leave a mutex handed to nobody.
 #[test]
-fn a_hand_over_to_nobody_frees() {
+fn a_hand_off_without_a_waiter_frees_the_mutex() {
     let Some(_stage) = Stage::set() else { return };
     for kind in [none().unlock(Unlock::Serial), none().unlock(Unlock::Serial).shared(true).robustly(true)] {
         let mutex = kind.build(());
         let mut came = 0;
         for round in 0..2_000_u64 {
             std::thread::scope(|scope| {
-                let guard = mutex.lock().expect("a lock");
+                let guard = mutex.lock().expect("the lock succeeds");
                 let start = std::time::Instant::now();
                 let limit = Deadline::after(Duration::from_micros(250));
                 let asks = &mutex;
                 let late = scope.spawn(move || asks.lock_until(limit).is_ok());
                 while start.elapsed() < Duration::from_micros(240 + round % 90) {}
                 drop(guard);
-                came += u32::from(late.join().expect("a thread"));
+                came += u32::from(late.join().expect("the thread does not panic"));
             });
-            assert!(mutex.try_lock().is_ok(), "round {round}: nobody has it");
+            assert!(mutex.try_lock().is_ok(), "round {round}: the mutex is not free");
         }
         println!("{came} of 2000 came");
         assert!(came > 0 && came < 2_000);
     }
 }
 
-/// A deadline holds for one that finds the mutex on its way to another.
+/// A deadline holds for a thread that finds the mutex handed to another one.
 #[test]
-fn a_deadline_holds_while_the_mutex_is_on_its_way() {
+fn a_deadline_holds_during_a_hand_off() {
     let Some(stage) = Stage::set() else { return };
     if cpus().len() < 2 {
         return;
@@ -255,7 +255,7 @@ fn a_deadline_holds_while_the_mutex_is_on_its_way() {
         let owner = stage.thread(50, {
             let (mutex, on_its_way, over) = (Arc::clone(&mutex), on_its_way.clone(), over.clone());
             move || {
-                let guard = mutex.lock().expect("free");
+                let guard = mutex.lock().expect("the mutex is free");
                 let heir = heir_comes.recv().expect("the heir");
                 until_waiting(heir, mutex.inside());
                 set_fifo(tid(), 98);
@@ -266,10 +266,10 @@ fn a_deadline_holds_while_the_mutex_is_on_its_way() {
                 while !over.is_open() && start.elapsed() < ms(800) {}
             }
         });
-        until("it has it", || mutex.inside().owner() == owner.tid);
+        until("the owner holds the mutex", || mutex.inside().owner() == owner.tid);
         let heir = {
             let mutex = Arc::clone(&mutex);
-            stage.thread(10, move || drop(mutex.lock().expect("a lock")))
+            stage.thread(10, move || drop(mutex.lock().expect("the lock succeeds")))
         };
         send.send(heir.tid).expect("the owner waits");
         on_its_way.pass();

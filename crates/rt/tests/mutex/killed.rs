@@ -1,4 +1,4 @@
-//! Owners, waiters and heirs that are killed at random points, in a process and across processes.
+//! Owners, waiters and heirs that are killed at random points, in one process and across processes.
 
 use crate::support::*;
 use lockwright::mutex::{Builder, Condvar, Destroyed, Limit, LockError, Mutex, Protocol, RawCondvar, RawMutex, Unlock};
@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Workers at once.
+/// The number of simultaneous workers.
 const WORKERS: usize = 3;
-/// So long without progress, and somebody waits for ever.
+/// The time without progress after which a worker counts as waiting for ever.
 const STUCK: Duration = Duration::from_secs(5);
 
-/// Everything robust that ends differently. Not looked at for deadlocks: who is killed inside the table of waiters keeps it.
+/// The robust kinds whose recovery differs. Without deadlock detection, because a thread killed inside the table
+/// of waiters leaves it locked.
 fn victims_kinds() -> Vec<Builder> {
     let kind =
         |protocol, unlock| Mutex::builder().robustly(true).check_deadlocks(false).protocol(protocol).unlock(unlock);
@@ -25,18 +26,18 @@ fn victims_kinds() -> Vec<Builder> {
     ]
 }
 
-/// What workers share.
+/// The state that workers share.
 struct Ground {
     mutex: Mutex<()>,
-    /// Who is inside: a worker's number, or 0. Of one that was killed it stays until its heir comes.
+    /// The number of the worker inside, or 0. The number of a killed worker stays until its heir comes.
     inside: AtomicU32,
-    /// Sections that ended well.
+    /// Sections that ended normally.
     done: AtomicU64,
-    /// How often a worker was told that its predecessor died.
+    /// How often a worker was told that the previous owner died.
     told: AtomicU64,
-    /// How many heirs found somebody inside.
+    /// How many heirs found a dead owner's number inside.
     found_inside: AtomicU64,
-    /// What must not be: two inside at once, or a death that nobody was told of.
+    /// The violation seen, if any: two workers inside at once, a death without a report, or an unexpected error.
     wrong: AtomicU32,
     over: AtomicBool,
 }
@@ -58,7 +59,7 @@ impl Ground {
         }
     }
 
-    /// Takes it, is inside for a moment, gives it back. `me` is nobody else's number, ever.
+    /// Locks the mutex, stays inside for a moment, and unlocks it. `me` is unique among all workers ever started.
     ///
     /// ORDERING: Relaxed throughout: the mutex orders what matters.
     fn section(&self, me: u32, chance: &mut Chance) {
@@ -104,30 +105,35 @@ impl Ground {
         }
     }
 
-    /// What `kills` of these workers must have left behind.
+    /// Checks the state after `kills` of the workers were killed.
     fn hold(&self, kills: u64) {
-        assert_eq!(self.wrong.load(Ordering::Relaxed), 0, "1: two inside, 2: not told, 3: refused");
+        assert_eq!(
+            self.wrong.load(Ordering::Relaxed),
+            0,
+            "1: two inside, 2: a death not reported, 3: an unexpected error"
+        );
         let (told, found) = (self.told.load(Ordering::Relaxed), self.found_inside.load(Ordering::Relaxed));
-        // One that is killed between the two is told of again by the next: at most one for each that was killed.
-        assert!(told <= kills, "{told} told of {kills}");
+        // If an heir is killed before it has made the mutex consistent, the next owner is told again: at most once for
+        // each kill.
+        assert!(told <= kills, "{told} deaths reported after {kills} kills");
         println!(
-            "{kills} killed, {told} told, {found} of them in a section, {} sections",
+            "{kills} killed, {told} deaths reported, {found} of them inside a section, {} sections",
             self.done.load(Ordering::Relaxed)
         );
-        assert!(kills < 50 || found > 0, "some were killed inside");
+        assert!(kills < 50 || found > 0, "no worker was killed inside a section");
     }
 
-    /// Waits until some more sections were done: nobody waits for ever.
+    /// Waits until some more sections are done, so that no worker waits for ever.
     fn goes_on(&self) {
         let (before, start) = (self.done.load(Ordering::Relaxed), Instant::now());
         while self.done.load(Ordering::Relaxed) <= before + 1 {
-            assert!(start.elapsed() < STUCK, "nothing happens any more: {:?}", self.mutex.inside());
+            assert!(start.elapsed() < STUCK, "no progress: {:?}", self.mutex.inside());
             std::thread::sleep(Duration::from_micros(20));
         }
     }
 }
 
-/// The killer is above its victims, or it would come only when none of them is inside.
+/// Raises the killer above its victims, because otherwise it would execute only when none of them is inside.
 struct Above;
 
 impl Above {
@@ -143,7 +149,7 @@ impl Drop for Above {
     }
 }
 
-/// Workers are processes, killed by SIGKILL wherever they are.
+/// Workers are processes, killed by SIGKILL at any point.
 fn processes(kind: Builder, kills: u64) {
     let ground = Shared::new(Ground::new(kind.shared(true)));
     let mut number = 0;
@@ -170,14 +176,14 @@ fn processes(kind: Builder, kills: u64) {
     }
     ground.0.goes_on();
     ground.0.over.store(true, Ordering::Relaxed);
-    assert!(workers.iter().all(Child::end), "they end by themselves");
+    assert!(workers.iter().all(Child::end), "the remaining workers end normally");
     ground.0.hold(kills);
     drop(above);
     assert!(ground.0.mutex.lock_for(ms(500)).is_ok());
 }
 
 extern "C" fn end_at_once(_signal: i32) {
-    // SAFETY: ends the thread, and nothing else; its stack stays until it is joined.
+    // SAFETY: ends only this thread; its stack stays until it is joined.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
 
@@ -199,7 +205,7 @@ struct Task {
 }
 
 extern "C" fn begin(task: *mut libc::c_void) -> *mut libc::c_void {
-    // SAFETY: the task is leaked: the thread may end anywhere.
+    // SAFETY: the task is leaked, so it outlives the thread, which may end anywhere.
     let task = unsafe { &*task.cast::<Task>() };
     // ORDERING: Release pairs with the Acquire of `start`.
     task.begun.store(true, Ordering::Release);
@@ -207,12 +213,12 @@ extern "C" fn begin(task: *mut libc::c_void) -> *mut libc::c_void {
     std::ptr::null_mut()
 }
 
-/// A thread that may end anywhere: `argument` lives for ever.
+/// Starts a thread that may end anywhere. `argument` must live for ever.
 fn start_thread(
     body: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void,
     argument: *mut libc::c_void,
 ) -> libc::pthread_t {
-    // SAFETY: all zeros is an id to be written; the caller promises the rest.
+    // SAFETY: all zeros is an id to be overwritten, and the argument is leaked.
     unsafe {
         let mut id = std::mem::zeroed();
         assert_eq!(libc::pthread_create(&raw mut id, std::ptr::null(), body, argument), 0);
@@ -230,17 +236,17 @@ impl Worker {
     }
 
     fn kill(&self) {
-        // SAFETY: it is not joined yet.
+        // SAFETY: the thread is not joined yet.
         unsafe { libc::pthread_kill(self.0, libc::SIGUSR1) };
     }
 
     fn end(&self) {
-        // SAFETY: it is joined once.
+        // SAFETY: the thread is joined once.
         unsafe { libc::pthread_join(self.0, std::ptr::null_mut()) };
     }
 }
 
-/// Workers are threads; a signal's handler ends them wherever they are.
+/// Workers are threads, which a signal handler ends at any point.
 fn threads(kind: Builder, kills: u64) {
     set_end_at_once();
     let ground = Arc::new(Ground::new(kind));
@@ -282,25 +288,26 @@ fn threads_ended_at_random_points() {
     victims_kinds().into_iter().for_each(|kind| threads(kind, 200));
 }
 
-/// A waiter of a condition variable is given the mutex by the kernel, and ends before it executes again: its heir is told.
+/// A waiter of a condition variable is given the mutex by the kernel, and ends before it executes again. Its heir is
+/// told of the death.
 #[test]
-fn who_ends_with_what_a_signal_gave_is_a_dead_owner() {
+fn a_waiter_that_ends_with_a_given_mutex_is_a_dead_owner() {
     let Some(stage) = Stage::set() else { return };
     set_end_at_once();
     for kind in [Mutex::builder(), Mutex::builder().kernel_owned(true)] {
         let table = Arc::new((kind.robustly(true).check_deadlocks(false).build(()), Condvar::new()));
         let waiter = Waiter::start(&table, stage.cpu, |table| {
-            drop(table.1.wait(table.0.lock().expect("free")));
+            drop(table.1.wait(table.0.lock().expect("the mutex is free")));
         });
         until_waiting_at(waiter.tid(), &table.1);
         let ours = Arc::clone(&table);
         let tid = waiter.tid();
         stage
             .thread(50, move || {
-                // The waiter is less urgent and of this processor.
+                // The waiter is less urgent and on the same processor, so it does not execute.
                 ours.1.signal();
-                assert_eq!(ours.0.inside().owner(), tid, "it was given the mutex");
-                // SAFETY: it is not joined yet.
+                assert_eq!(ours.0.inside().owner(), tid, "the kernel gave it the mutex");
+                // SAFETY: the thread is not joined yet.
                 unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGUSR1) };
             })
             .end();
@@ -309,9 +316,10 @@ fn who_ends_with_what_a_signal_gave_is_a_dead_owner() {
     }
 }
 
-/// The first waiter is handed the mutex, and ends before it executes again: the second one has it, though nobody else comes.
+/// The first waiter is handed the mutex, and ends before it executes again. The second one gets the mutex, although no
+/// other thread comes.
 #[test]
-fn what_was_handed_to_one_that_ends_goes_to_the_next() {
+fn a_mutex_handed_to_an_ending_waiter_goes_to_the_next() {
     let Some(stage) = Stage::set() else { return };
     set_end_at_once();
     for unlock in UNLOCKS {
@@ -323,12 +331,12 @@ fn what_was_handed_to_one_that_ends_goes_to_the_next() {
             let owner = stage.thread(59, {
                 let go = go.clone();
                 move || {
-                    let guard = ours.0.lock().expect("free");
+                    let guard = ours.0.lock().expect("the mutex is free");
                     go.open();
                     let first: u32 = receive.recv().expect("the first waiter");
-                    // The first one does not execute before this one ends.
+                    // The first waiter does not execute before this thread ends.
                     drop(guard);
-                    // SAFETY: it is not joined yet.
+                    // SAFETY: the thread is not joined yet.
                     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), first, libc::SIGUSR1) };
                 }
             });
@@ -338,7 +346,7 @@ fn what_was_handed_to_one_that_ends_goes_to_the_next() {
             let ours = Arc::clone(&table);
             let second = stage.thread(9, move || match ours.0.lock_for(ms(3_000)) {
                 Ok(_) => true,
-                // With inheritance the first one was the owner already.
+                // With inheritance the first waiter already was the owner.
                 Err(LockError::OwnerDied(guard)) => {
                     guard.make_consistent();
                     true
@@ -349,15 +357,16 @@ fn what_was_handed_to_one_that_ends_goes_to_the_next() {
             send.send(first.tid()).expect("the owner waits");
             owner.end();
             first.end();
-            assert!(second.end(), "{kind:?}: nobody has it, and nobody is told");
+            assert!(second.end(), "{kind:?}: the second waiter does not get the mutex");
             assert!(table.0.try_lock().is_ok(), "{kind:?}");
         }
     }
 }
 
-/// The first waiter is woken, and ends before it executes again, while somebody else tries to come between: the second one has the mutex all the same.
+/// The first waiter is woken, and ends before it executes again, while another thread tries to steal the mutex. The
+/// second waiter still gets it.
 #[test]
-fn a_woken_waiter_that_ends_leaves_nobody_behind() {
+fn the_death_of_a_woken_waiter_does_not_block_the_next() {
     let Some(stage) = Stage::set() else { return };
     set_end_at_once();
     for unlock in UNLOCKS {
@@ -368,12 +377,12 @@ fn a_woken_waiter_that_ends_leaves_nobody_behind() {
         let owner = stage.thread(59, {
             let go = go.clone();
             move || {
-                let guard = ours.0.lock().expect("free");
+                let guard = ours.0.lock().expect("the mutex is free");
                 go.open();
                 let first = receive.recv().expect("the first waiter");
                 drop(guard);
                 let between = ours.0.try_lock();
-                // SAFETY: it is not joined yet.
+                // SAFETY: the thread is not joined yet.
                 unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), first.tid(), libc::SIGUSR1) };
                 first.end();
                 drop(between);
@@ -387,12 +396,12 @@ fn a_woken_waiter_that_ends_leaves_nobody_behind() {
         until_waiting(second.tid, table.0.inside());
         send.send(first).expect("the owner waits");
         owner.end();
-        assert!(second.end(), "{kind:?}: it waits for a mutex that is free");
+        assert!(second.end(), "{kind:?}: the second waiter waits for a free mutex");
         assert!(table.0.try_lock().is_ok(), "{kind:?}");
     }
 }
 
-/// A process that waits for a condition is killed: who destroys the condition variable is told so, in the end.
+/// A process that waits for a condition is killed. A thread that destroys the condition variable finally succeeds.
 #[test]
 fn a_condition_variable_of_killed_waiters_can_be_destroyed() {
     let _watchdog = watch(Duration::from_secs(30));
@@ -400,16 +409,16 @@ fn a_condition_variable_of_killed_waiters_can_be_destroyed() {
     let ground = Shared::new((kind.build_raw(), RawCondvar::new(true)));
     let (mutex, condvar) = ground.0;
     let waiter = Child::start(|| {
-        mutex.lock(Limit::Never).expect("free");
+        mutex.lock(Limit::Never).expect("the mutex is free");
         condvar.wait(mutex, None).is_ok()
     });
-    until("it waits", || futex_call_at(waiter.0, std::ptr::from_ref(condvar).addr()));
-    assert_eq!(condvar.destroy(), Destroyed::InUse, "it waits there");
+    until("the child waits", || futex_call_at(waiter.0, std::ptr::from_ref(condvar).addr()));
+    assert_eq!(condvar.destroy(), Destroyed::InUse, "the child waits there");
     waiter.kill();
-    assert!(!waiter.end(), "it was killed");
+    assert!(!waiter.end(), "the child was killed");
     let start = Instant::now();
     assert_eq!(condvar.destroy(), Destroyed::Done);
-    assert!(start.elapsed() >= Duration::from_secs(1), "others had their time to leave");
+    assert!(start.elapsed() >= Duration::from_secs(1), "the waiters did not get their time to leave");
 }
 
 /// Whether a process is suspended in a futex call on this mutex.
@@ -422,10 +431,10 @@ fn futex_call_at(process: i32, address: usize) -> bool {
     call.starts_with(&format!("{} {:#x} ", libc::SYS_futex, address))
 }
 
-/// A process is handed the mutex, and killed before it executes again. Who only tries gets it, too, and so does who never waits for long; but
-/// not before the heir had its time.
+/// A process is handed the mutex, and killed before it executes again. A thread that only tries gets the mutex in the
+/// end, and so does one that waits only briefly each time, but not before the heir had its time.
 #[test]
-fn what_was_handed_to_a_killed_process_goes_to_who_tries() {
+fn a_mutex_handed_to_a_killed_process_goes_to_a_trying_thread() {
     let Some(stage) = Stage::set() else { return };
     for (robust, waits) in [(false, false), (false, true), (true, false), (true, true)] {
         let kind = Mutex::builder().protocol(Protocol::None).unlock(Unlock::Serial).shared(true).robustly(robust);
@@ -436,7 +445,7 @@ fn what_was_handed_to_a_killed_process_goes_to_who_tries() {
         let owner = stage.thread(59, {
             let go = go.clone();
             move || {
-                let guard = mutex.lock().expect("free");
+                let guard = mutex.lock().expect("the mutex is free");
                 go.open();
                 let heir: Child = receive.recv().expect("the heir");
                 drop(guard);
@@ -453,7 +462,7 @@ fn what_was_handed_to_a_killed_process_goes_to_who_tries() {
         });
         until("the heir waits", || process_waits(heir.0, mutex.inside()));
         send.send(heir).expect("the owner waits");
-        assert!(!owner.end().end(), "it was killed");
+        assert!(!owner.end().end(), "the child was killed");
         let start = Instant::now();
         let guard = loop {
             match if waits { mutex.lock_for(ms(3)) } else { mutex.try_lock() } {
@@ -461,7 +470,7 @@ fn what_was_handed_to_a_killed_process_goes_to_who_tries() {
                 Err(LockError::Busy | LockError::TimedOut) => std::thread::sleep(ms(1)),
                 Err(error) => panic!("{error}"),
             }
-            assert!(start.elapsed() < Duration::from_secs(5), "{kind:?}, waits: {waits}: nobody gets it");
+            assert!(start.elapsed() < Duration::from_secs(5), "{kind:?}, waits: {waits}: no thread gets the mutex");
         };
         assert!(start.elapsed() >= ms(50), "{kind:?}: the heir had {:?}", start.elapsed());
         drop(guard);
@@ -469,26 +478,26 @@ fn what_was_handed_to_a_killed_process_goes_to_who_tries() {
         let heir = stage.thread(10, {
             let go = go.clone();
             move || {
-                until("it is taken", || mutex.owner().is_some());
+                until("the mutex is locked", || mutex.owner().is_some());
                 assert!(go.is_open());
-                drop(mutex.lock().expect("a lock"));
+                drop(mutex.lock().expect("the lock succeeds"));
             }
         });
         let heir_id = heir.tid;
         let owner = stage.thread(59, move || {
-            let guard = mutex.lock().expect("free");
+            let guard = mutex.lock().expect("the mutex is free");
             until_waiting(heir_id, mutex.inside());
             drop(guard);
             mutex.try_lock().is_ok()
         });
-        assert!(!owner.end(), "{kind:?}: what was handed to the next one is stolen");
+        assert!(!owner.end(), "{kind:?}: a mutex handed to the next heir is stolen");
         heir.end();
     }
 }
 
 type Table = (Mutex<()>, Condvar);
 
-/// A thread that waits, and may end anywhere.
+/// A thread that waits and may end anywhere.
 struct Waiter(libc::pthread_t, &'static WaiterTask);
 
 struct WaiterTask {
@@ -499,7 +508,7 @@ struct WaiterTask {
 }
 
 extern "C" fn wait(task: *mut libc::c_void) -> *mut libc::c_void {
-    // SAFETY: the task is leaked: the thread may end anywhere.
+    // SAFETY: the task is leaked, so it outlives the thread, which may end anywhere.
     let task = unsafe { &*task.cast::<WaiterTask>() };
     set_fifo(tid(), 10);
     pin(task.cpu);
@@ -522,14 +531,14 @@ impl Waiter {
     }
 
     fn end(&self) {
-        // SAFETY: it is joined once.
+        // SAFETY: the thread is joined once.
         unsafe { libc::pthread_join(self.0, std::ptr::null_mut()) };
     }
 }
 
-/// The twin: without robustness the first that dies inside holds up everybody.
+/// The mutant: without robustness the first worker that dies inside blocks all others.
 #[test]
-fn what_is_not_robust_holds_everybody_up() {
+fn without_robustness_a_dead_owner_blocks_all_others() {
     let Some(_stage) = Stage::set() else { return };
     let ground = Shared::new(Ground::new(Mutex::builder().protocol(Protocol::None).shared(true)));
     let victim = Child::start(|| {
@@ -547,7 +556,7 @@ fn what_is_not_robust_holds_everybody_up() {
     assert_eq!(ground.0.done.load(Ordering::Relaxed), 0);
 }
 
-/// 10,000 of each kind of end. `cargo test --release -p lockwright --test mutex ten_thousand -- --ignored --nocapture`
+/// 10,000 ends of each sort. `cargo test --release -p lockwright --test mutex ten_thousand -- --ignored --nocapture`
 #[test]
 #[ignore = "takes minutes"]
 fn ten_thousand_owners_are_killed() {

@@ -1,7 +1,7 @@
 //! Mutexes and condition variables on real threads and processes, through the public interface.
 //!
-//! Those that need levels of SCHED_FIFO pass without a word but the reason where there is no permission; with LOCKWRIGHT_REQUIRE_RT set they
-//! fail. Each has a watchdog above all its threads.
+//! Tests that need levels of SCHED_FIFO print the reason and pass if the permission is missing; with
+//! LOCKWRIGHT_REQUIRE_RT set they fail. Each has a watchdog above all its threads.
 
 mod ceilings;
 mod condvar;

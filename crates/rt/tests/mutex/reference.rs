@@ -29,13 +29,13 @@ use std::time::Instant;
 
 const THREADS: usize = 4;
 const LOCKS: usize = 2;
-/// The two levels of each thread. No two threads ever have the same.
+/// The two levels of each thread. All levels are different.
 const LEVELS: [[u8; 2]; THREADS] = [[10, 25], [20, 45], [30, 15], [40, 35]];
-/// Some threads are above the second.
+/// Some threads are above the second ceiling.
 const CEILINGS: [u8; LOCKS] = [60, 32];
-/// Steps of a script, the last ones not counted.
+/// The number of steps of a script, without the last ones.
 const STEPS: usize = 30;
-/// Scripts for each set of mutexes.
+/// The number of scripts for each set of mutexes.
 const SCRIPTS: u64 = 6;
 
 /// The mutexes of a script.
@@ -226,7 +226,7 @@ impl Reference {
     }
 
     fn set_base(&mut self, thread: usize, level: u8) {
-        self.machine.set_base(task(thread), Priority::base(level.into()), &mut |_| ()).expect("a thread");
+        self.machine.set_base(task(thread), Priority::base(level.into()), &mut |_| ()).expect("the thread exists");
     }
 
     /// Whether a step has a meaning, and the same one on both sides.
@@ -276,7 +276,7 @@ impl Reference {
                 None => {
                     effective = self.look_at_waiters(effective);
                     if self.fault != Fault::KeepsWaiting {
-                        self.machine.cancel(task(thread), &mut |_| ()).expect("it waits");
+                        self.machine.cancel(task(thread), &mut |_| ()).expect("the thread waits");
                         self.fall(thread);
                     }
                     Answer::TimedOut
@@ -310,7 +310,7 @@ impl Reference {
                 None
             }
             Op::End => {
-                self.machine.die(task(thread), &mut |_| ()).expect("a thread");
+                self.machine.die(task(thread), &mut |_| ()).expect("the thread exists");
                 None
             }
         };
@@ -410,7 +410,7 @@ impl Reference {
     }
 
     fn woken(&mut self, thread: usize) {
-        self.machine.woken(task(thread), &mut |_| ()).expect("it waits");
+        self.machine.woken(task(thread), &mut |_| ()).expect("the thread waits");
     }
 
     fn granted(&self, thread: usize, lock: usize) -> Answer {
@@ -426,7 +426,7 @@ impl Reference {
             Refusal::Taken => Answer::Busy,
             Refusal::AlreadyHeld => Answer::Deadlock(vec![(thread, lock)]),
             Refusal::Deadlock => {
-                let cycle = self.machine.cycle(task(thread), resource(lock)).expect("a cycle");
+                let cycle = self.machine.cycle(task(thread), resource(lock)).expect("the machine has a cycle");
                 let mut waits: Vec<_> = cycle.waits().map(|(task, lock)| (task.index(), lock.index())).collect();
                 if self.fault == Fault::ShortCycle {
                     waits.pop();
@@ -437,12 +437,12 @@ impl Reference {
             Refusal::AboveCeiling => Answer::AboveCeiling,
             Refusal::NotHeld => Answer::NotOwner,
             Refusal::Healthy => Answer::Healthy,
-            refusal => panic!("no script asks for that: {refusal}"),
+            refusal => panic!("no script causes this refusal: {refusal}"),
         }
     }
 }
 
-/// What a thread returned: of each operation, how it locked the mutex, if it did.
+/// What a thread returned: for each operation, how it locked the mutex, if it did.
 type Returned = Vec<Result<Option<Acquired>, RawError>>;
 
 /// Real threads, each of which carries out one operation at a time.
@@ -451,11 +451,11 @@ struct Real<'a> {
     set: Mutexes,
     mutexes: Arc<[RawMutex; LOCKS]>,
     players: [Player<()>; THREADS],
-    /// To each thread.
+    /// The channel to each thread.
     orders: [Sender<Op>; THREADS],
     returns: Receiver<(usize, Returned)>,
     returned: Sender<(usize, Returned)>,
-    /// The operation that a thread has not returned from.
+    /// The operation from which a thread has not returned yet.
     pending: [Option<Op>; THREADS],
 }
 
@@ -490,7 +490,7 @@ impl<'a> Real<'a> {
         Self { stage, set, mutexes, players, orders, returns, returned, pending: [None; THREADS] }
     }
 
-    /// Carries out a step, and says what returned within it. `place` is the level of the thread from then on.
+    /// Carries out a step, and returns the answers within it. `place` is the level of the thread from then on.
     fn step(&mut self, thread: usize, op: Op, place: usize) -> Result<[Vec<Answer>; THREADS], String> {
         match op {
             Op::Rebase => set_fifo(self.players[thread].tid, LEVELS[thread][place]),
@@ -522,7 +522,7 @@ impl<'a> Real<'a> {
             }
             if quiet == 0 {
                 if start.elapsed() > ms(5_000) {
-                    return Err(format!("{:?} do not end", self.pending));
+                    return Err(format!("the operations {:?} do not end", self.pending));
                 }
                 std::thread::sleep(std::time::Duration::from_micros(30));
             }
@@ -594,11 +594,11 @@ struct Play<'a> {
     reference: Reference,
     real: Real<'a>,
     script: Vec<(usize, Op)>,
-    /// How often each part of the comparison had something to compare.
+    /// How often each part of the comparison compared something.
     seen: Seen,
 }
 
-/// What the scripts met.
+/// The events in the scripts.
 #[derive(Default, Debug)]
 struct Seen {
     waits: u32,
@@ -674,7 +674,7 @@ impl Play<'_> {
         self.step(thread, op)
     }
 
-    /// Owners that execute unlock what they own, until nobody owns or waits.
+    /// Lets executing owners unlock their mutexes, until no thread owns or waits.
     fn finish(&mut self, chance: &mut Chance) -> Result<(), String> {
         // BOUND: each step unlocks a mutex, which each thread locks at most once more.
         loop {
@@ -693,7 +693,7 @@ impl Play<'_> {
     }
 }
 
-/// Plays a script. What the two sides differ in, if they do.
+/// Plays a script. Returns the difference between the two sides as the error.
 fn play(stage: &Stage, set: Mutexes, fault: Fault, seed: u64) -> Result<Seen, String> {
     let mut play = Play {
         reference: Reference::new(set, fault),
@@ -702,7 +702,7 @@ fn play(stage: &Stage, set: Mutexes, fault: Fault, seed: u64) -> Result<Seen, St
         seen: Seen::default(),
     };
     let mut chance = Chance::new(seed);
-    // BOUND: a quarter of the steps chosen are open, or more.
+    // BOUND: at least a quarter of the chosen steps are open.
     let played = (0..STEPS * 10).try_fold(0, |steps, _| {
         if steps < STEPS { play.random(&mut chance).map(|is_open| steps + usize::from(is_open)) } else { Ok(steps) }
     });
@@ -713,7 +713,7 @@ fn play(stage: &Stage, set: Mutexes, fault: Fault, seed: u64) -> Result<Seen, St
 }
 
 #[test]
-fn threads_do_as_the_reference() {
+fn threads_behave_like_the_reference() {
     let Some(stage) = Stage::set_for(ms(120_000)) else { return };
     let mut total = Seen::default();
     for (place, set) in sets().into_iter().enumerate() {
@@ -733,7 +733,7 @@ fn threads_do_as_the_reference() {
     println!("{total:?}");
     let Seen { waits, hand_overs, overtaken, timeouts, deadlocks, heirs, lost, boosts } = total;
     let least = [waits, hand_overs, overtaken, timeouts, deadlocks, heirs, lost, boosts].into_iter().min();
-    assert!(least > Some(20), "all of it happens: {total:?}");
+    assert!(least > Some(20), "some events were too rare: {total:?}");
 }
 
 #[test]
@@ -742,6 +742,6 @@ fn each_mutant_of_the_reference_differs() {
     for fault in FAULTS {
         let mut scripts = (0..SCRIPTS).flat_map(|script| sets().into_iter().map(move |set| (set, script)));
         let found = scripts.find_map(|(set, script)| play(&stage, set, fault, 1 + script).err());
-        println!("{fault:?}: {}", found.unwrap_or_else(|| panic!("{fault:?} is not found")));
+        println!("{fault:?}: {}", found.unwrap_or_else(|| panic!("the mutant {fault:?} is not found")));
     }
 }

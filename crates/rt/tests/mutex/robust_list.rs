@@ -1,4 +1,5 @@
-//! Robust mutexes of the C library and ours in one thread's list: taken and given back in all orders, then the thread ends with the rest.
+//! Robust mutexes of the C library and of Lockwright in one thread's list: a thread locks and unlocks them in all
+//! orders, and ends with the rest.
 
 use crate::support::*;
 use lockwright::mutex::{Acquired, Limit, RawError, RawMutex, kind};
@@ -8,7 +9,7 @@ use std::thread;
 /// A robust mutex of the C library. It stays where it is.
 struct Native(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
-// SAFETY: it is made for several threads.
+// SAFETY: a pthread mutex is made for several threads.
 unsafe impl Sync for Native {}
 
 impl Native {
@@ -27,7 +28,7 @@ impl Native {
     }
 }
 
-/// How a mutex came to who tried.
+/// The result of a try.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Came {
     Clean,
@@ -49,7 +50,7 @@ impl Either {
                 Err(RawError::Busy) => Came::Not,
                 Err(error) => panic!("{error:?}"),
             },
-            // SAFETY: it was initialised.
+            // SAFETY: the mutex was initialised.
             Self::Native(native) => match unsafe { libc::pthread_mutex_trylock(native.0.get()) } {
                 0 => Came::Clean,
                 libc::EOWNERDEAD => Came::OwnerDied,
@@ -59,7 +60,7 @@ impl Either {
         }
     }
 
-    /// By who has it.
+    /// Unlocks. The caller holds the mutex.
     fn unlock(&self, came: Came) {
         match self {
             Self::Ours(mutex) => {
@@ -83,7 +84,7 @@ fn ours(kind: u32) -> Either {
     Either::Ours(Box::new(raw_mutex(kind, 0)))
 }
 
-/// All sequences of so many of the numbers below `of`, each number once.
+/// All sequences of `length` different numbers below `of`.
 fn sequences(of: usize, length: usize) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new()];
     for _ in 0..length {
@@ -96,7 +97,8 @@ fn sequences(of: usize, length: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// A thread takes them all in each order, gives some back in each order, and ends. Says of how many whoever came next was not told the truth.
+/// A thread locks the mutexes in each order, unlocks some in each order, and ends. Returns for how many of them the
+/// next thread got a wrong result.
 fn lies(mutexes: &[Either]) -> usize {
     let mut lies = 0;
     let givings: Vec<Vec<usize>> = (0..=mutexes.len()).flat_map(|some| sequences(mutexes.len(), some)).collect();
@@ -107,15 +109,15 @@ fn lies(mutexes: &[Either]) -> usize {
                     taken.iter().for_each(|&at| assert_eq!(mutexes[at].try_lock(), Came::Clean, "{taken:?}"));
                     given.iter().for_each(|&at| mutexes[at].unlock(Came::Clean));
                 });
-                // Joined, it has ended for the kernel, too.
-                owner.join().expect("it takes and gives back");
+                // A joined thread has ended for the kernel as well.
+                owner.join().expect("the owner does not panic");
             });
             for (at, mutex) in mutexes.iter().enumerate() {
                 let came = mutex.try_lock();
                 let expected = if given.contains(&at) { Came::Clean } else { Came::OwnerDied };
                 lies += usize::from(came != expected);
                 if came == Came::Not {
-                    // Nobody will ever get it.
+                    // The mutex can never be locked again.
                     return lies;
                 }
                 mutex.unlock(came);
@@ -126,7 +128,7 @@ fn lies(mutexes: &[Either]) -> usize {
 }
 
 #[test]
-fn ours_and_the_c_librarys_share_the_list_of_a_thread() {
+fn both_libraries_share_the_list_of_a_thread() {
     let Some(_stage) = Stage::set() else { return };
     for (one, other) in [(0, 0), (kind::INHERIT, kind::INHERIT), (0, kind::INHERIT)] {
         let natives = [one, other].map(|kind| Either::Native(Native::new(kind != 0)));
@@ -135,9 +137,9 @@ fn ours_and_the_c_librarys_share_the_list_of_a_thread() {
     }
 }
 
-/// The twin: one that is in no list is found out.
+/// The mutant: a mutex that is in no list gives a wrong result.
 #[test]
-fn one_that_is_in_no_list_is_found_out() {
+fn an_unlinked_mutex_is_detected() {
     let Some(_stage) = Stage::set() else { return };
     assert_eq!(lies(&[ours(kind::ROBUST), Either::Native(Native::new(false)), ours(kind::NORMAL)]), 1);
 }

@@ -1,4 +1,4 @@
-//! Threads of a level, what the kernel says of them, and a watchdog.
+//! Test threads of given levels, their state in the kernel, and a watchdog.
 
 use crate::machine::{Machine, require_realtime};
 use lockwright::mutex::{Builder, Mutex, Protocol, RawMutex, Unlock};
@@ -9,17 +9,18 @@ use std::time::{Duration, Instant};
 
 /// A level above all threads of the tests.
 const WATCHDOG_LEVEL: u8 = 99;
-/// No wait for a thread takes longer.
+/// The longest wait for a thread.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What only tests do so freely.
+/// Shorthands that only tests may use freely.
 pub trait Robustly {
     fn robustly(self, robust: bool) -> Self;
 }
 
 impl Robustly for Builder {
     fn robustly(self, robust: bool) -> Self {
-        // SAFETY: mutexes of the tests stay where they are, in statics, in `Arc`s that threads which end with them keep, or in mapped memory.
+        // SAFETY: mutexes of the tests stay where they are: in statics, in `Arc`s that threads which end with them
+        // keep, or in mapped memory.
         unsafe { self.robust(robust) }
     }
 }
@@ -30,12 +31,12 @@ pub trait Inside {
 
 impl<T: ?Sized> Inside for Mutex<T> {
     fn inside(&self) -> &RawMutex {
-        // SAFETY: it is only looked at.
+        // SAFETY: the raw mutex is only read.
         unsafe { self.raw() }
     }
 }
 
-/// A mutex of a kind the builder does not make.
+/// Creates a mutex of a kind that the builder does not make.
 pub fn raw_mutex(kind: u32, ceiling: u8) -> RawMutex {
     // SAFETY: as in `robustly`.
     unsafe { RawMutex::new(kind, ceiling) }
@@ -45,9 +46,9 @@ pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// The calling thread, as the kernel names it.
+/// The kernel's id of the calling thread.
 pub fn tid() -> u32 {
-    // SAFETY: takes nothing.
+    // SAFETY: takes no arguments.
     (unsafe { libc::gettid() }) as u32
 }
 
@@ -61,7 +62,7 @@ pub fn set_fifo(tid: u32, level: u8) {
     assert!(set_scheduler(tid, libc::SCHED_FIFO, level), "permission was checked");
 }
 
-/// The calling thread, but not those it starts.
+/// Sets the level of the calling thread, not of the threads it starts later.
 pub fn set_fifo_alone(level: u8) {
     assert!(set_scheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, level), "permission was checked");
 }
@@ -70,7 +71,7 @@ pub fn set_other(tid: u32) {
     assert!(set_scheduler(tid, libc::SCHED_OTHER, 0), "always allowed");
 }
 
-/// Policy and level a thread has by itself and by ceilings; inheritance not counted.
+/// The policy and level of a thread, with ceilings and without inheritance.
 pub fn scheduling(tid: u32) -> (i32, i32) {
     let mut param = libc::sched_param { sched_priority: -1 };
     // SAFETY: `param` is valid for writing; the other call takes an integer.
@@ -98,12 +99,12 @@ pub fn pin(cpu: usize) {
     }
 }
 
-/// A line of what the kernel says of a thread of this process.
+/// A line of the kernel's files on a thread of this process.
 fn proc_of(tid: u32, file: &str) -> String {
     std::fs::read_to_string(format!("/proc/self/task/{tid}/{file}")).unwrap_or_default()
 }
 
-/// The level a thread executes at, inheritance counted; 0 under the ordinary policy.
+/// The level at which a thread executes, with inheritance; 0 under the ordinary policy.
 pub fn level(tid: u32) -> i32 {
     let stat = proc_of(tid, "stat");
     let after_name = stat.rsplit(')').next().unwrap_or_default();
@@ -111,7 +112,7 @@ pub fn level(tid: u32) -> i32 {
     if priority < 0 { -1 - priority } else { 0 }
 }
 
-/// How often a thread suspended.
+/// The number of times a thread suspended.
 pub fn suspensions(tid: u32) -> u64 {
     let status = proc_of(tid, "status");
     let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
@@ -142,7 +143,7 @@ pub fn until_waiting_at<T>(tid: u32, place: &T) {
     until("a thread waits", || waits_at(tid, std::ptr::from_ref(place).addr()));
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 #[track_caller]
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -163,13 +164,13 @@ pub fn watch(limit: Duration) -> Watchdog {
     let is_over = Arc::clone(&over);
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
     let thread = spawn(move || {
-        // Without permission there are no real-time threads to be above of.
+        // Without permission there are no real-time threads to outrank.
         let _ = set_scheduler(tid(), libc::SCHED_FIFO, WATCHDOG_LEVEL);
         let start = Instant::now();
-        // ORDERING: Relaxed: nothing is published by it.
+        // ORDERING: Relaxed: it publishes nothing.
         while !is_over.load(Ordering::Relaxed) {
             if start.elapsed() > limit {
-                eprintln!("the watchdog ends {name}, which does not end");
+                eprintln!("the watchdog aborts {name}, which does not end");
                 std::process::abort();
             }
             std::thread::park_timeout(ms(200));
@@ -189,7 +190,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// The machine's levels and one processor of it, watched.
+/// A watched test machine: its levels and one of its processors.
 pub struct Stage {
     pub cpu: usize,
     _watchdog: Watchdog,
@@ -206,7 +207,7 @@ impl Stage {
         Some(Self { cpu: cpus()[0], _watchdog: watch(limit), _machine: machine })
     }
 
-    /// A thread under SCHED_FIFO on the stage's processor.
+    /// Starts a thread under SCHED_FIFO on the stage's processor.
     pub fn thread<T: Send + 'static>(&self, level: u8, body: impl FnOnce() -> T + Send + 'static) -> Player<T> {
         Player::enter(Some((level, self.cpu)), body)
     }
@@ -234,11 +235,11 @@ impl<T: Send + 'static> Player<T> {
 
     #[track_caller]
     pub fn end(self) -> T {
-        self.handle.join().expect("the thread's body holds")
+        self.handle.join().expect("the thread does not panic")
     }
 }
 
-/// Closed, then open. Who waits looks now and then, so that opening it never suspends or wakes.
+/// A barrier that opens once. Waiters poll it, so that opening it never suspends or wakes a thread.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<AtomicBool>);
 
@@ -261,7 +262,7 @@ impl Gate {
 pub const PROTOCOLS: [Protocol; 3] = [Protocol::None, Protocol::Inherit, Protocol::Protect(60)];
 pub const UNLOCKS: [Unlock; 3] = [Unlock::Serial, Unlock::Parallel, Unlock::Auto];
 
-/// Every kind there is.
+/// All kinds of mutexes.
 pub fn kinds() -> Vec<Builder> {
     let mut kinds = Vec::new();
     for bits in 0..3 * 3 * 8 {
@@ -275,7 +276,7 @@ pub fn kinds() -> Vec<Builder> {
     kinds
 }
 
-/// A sequence of numbers that look like chance.
+/// A pseudorandom sequence of numbers.
 pub struct Chance(u64);
 
 impl Chance {
@@ -283,7 +284,7 @@ impl Chance {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Below `limit`.
+    /// The next number, below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -292,7 +293,7 @@ impl Chance {
     }
 }
 
-/// Executes for about so long, preemption included.
+/// Executes for about `time`, preemption included.
 pub fn spin(time: Duration) {
     let start = Instant::now();
     while start.elapsed() < time {
@@ -300,7 +301,7 @@ pub fn spin(time: Duration) {
     }
 }
 
-/// From now on this signal of the operating system does nothing but end system calls.
+/// Makes this signal of the operating system interrupt system calls and do nothing else.
 pub fn let_interrupt(signal: i32) {
     extern "C" fn nothing(_signal: i32) {}
     // SAFETY: all zeros is a valid action without SA_RESTART; the handler does nothing.
@@ -311,13 +312,13 @@ pub fn let_interrupt(signal: i32) {
     }
 }
 
-/// Memory that children share.
+/// Memory shared with child processes.
 pub struct Shared<T: 'static>(pub &'static T);
 
 impl<T: Sync> Shared<T> {
     pub fn new(value: T) -> Self {
-        // SAFETY: new memory, large enough (it is a page at least), and written before anybody reads it. It is unmapped when dropped, after
-        // the last use by this process; children have mappings of their own.
+        // SAFETY: new memory, large enough (at least a page), and written before it is read. It is unmapped when
+        // dropped, after the last use by this process; children have their own mappings.
         unsafe {
             let access = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
@@ -336,7 +337,7 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// A child process that executes `body` and ends; says whether it held. In the child nothing is printed.
+/// A child process that executes `body` and ends with its result. The child prints nothing.
 pub struct Child(pub i32);
 
 impl Child {
@@ -358,21 +359,21 @@ impl Child {
     }
 
     pub fn kill(&self) {
-        // SAFETY: takes integers; the child is not waited for yet, so the id is its.
+        // SAFETY: takes integers; the child is not waited for yet, so the id is still its own.
         unsafe { libc::kill(self.0, libc::SIGKILL) };
     }
 
-    /// Waits for its end. Says whether `body` held.
+    /// Waits for the child's end. Returns whether `body` returned true.
     pub fn end(&self) -> bool {
         self.status() == 0
     }
 
-    /// Waits for its end. Says how it ended, as `waitpid` does.
+    /// Waits for the child's end. Returns its status, as `waitpid` does.
     pub fn status(&self) -> i32 {
         let mut status = -1;
         // SAFETY: `status` is valid for writing.
         let waited = unsafe { libc::waitpid(self.0, &raw mut status, 0) };
-        assert_eq!(waited, self.0, "it is waited for once");
+        assert_eq!(waited, self.0, "a child is waited for once");
         status
     }
 }

@@ -1,4 +1,4 @@
-//! What a test from outside cannot bring about: two threads at certain instructions.
+//! Cases with two threads at certain instructions, which a test from outside cannot bring about.
 
 use super::*;
 use crate::mutex::{Builder, Mutex, Protocol, Unlock};
@@ -14,32 +14,34 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A signal that moves waiters counts that before it moves them, in one look. Who comes in between, and waits for its turn to look, knows that it may be
-/// moved: it has read the count before. A waiter that is not moved takes nothing that was handed to another, so it must not take itself for one.
+/// A signaller counts its move before it moves waiters, both under one look. A thread that begins to wait in between
+/// has read the old count, so it knows that it may be moved. A waiter that is not moved must not mistake another
+/// waiter's hand-off for its own.
 #[test]
-fn who_comes_while_others_are_moved_may_be_moved() {
+fn a_waiter_that_comes_during_a_move_may_be_moved() {
     let mutex = Mutex::builder().protocol(Protocol::None).unlock(Unlock::Serial).build_raw();
     let condvar = RawCondvar::new(false);
     let me = gettid();
     assert!(condvar.look.lock(me).is_ok());
     scope(|threads| {
         let waiter = threads.spawn(|| {
-            mutex.lock(Limit::Never).expect("free");
-            // SAFETY: it rejoins below, and the mutex outlives it.
-            let waiting = unsafe { condvar.enlist(&mutex, true) }.expect("its own");
+            mutex.lock(Limit::Never).expect("the mutex is free");
+            // SAFETY: the waiter rejoins below, and the mutex outlives it.
+            let waiting = unsafe { condvar.enlist(&mutex, true) }.expect("the caller holds it");
             let moves = waiting.moves;
-            condvar.rejoin(waiting, &mutex, Suspended(Ended::Changed)).expect("a lock");
-            mutex.unlock().expect("its own");
+            condvar.rejoin(waiting, &mutex, Suspended(Ended::Changed)).expect("the lock succeeds");
+            mutex.unlock().expect("the caller holds it");
             moves
         });
-        until("it wants to look", || condvar.look.has_waiters());
+        until("the waiter waits for the look", || condvar.look.has_waiters());
         condvar.moves.fetch_add(1, Ordering::Relaxed);
         assert!(condvar.look.unlock(me).is_ok());
-        assert_eq!(waiter.join().expect("a thread"), 0, "it was counted before that");
+        assert_eq!(waiter.join().expect("the thread does not panic"), 0, "the waiter read the count before the move");
     });
 }
 
-/// A mutex that inherits, and waiters at one condition variable: those the kernel gives the mutex, and those that hold another one.
+/// An inheriting mutex and a condition variable with both sorts of waiters: one to which the kernel gives the mutex,
+/// and one that holds another inheriting mutex.
 struct Hall {
     mutex: RawMutex,
     condvar: RawCondvar,
@@ -54,7 +56,7 @@ impl Hall {
         Self { mutex: Builder::new().build_raw(), condvar: RawCondvar::new(false), back: Default::default() }
     }
 
-    /// Comes back when it waits.
+    /// Starts a waiter, and returns once it waits.
     fn lie_down<'scope>(
         &'scope self,
         threads: &'scope Threads<'scope, '_>,
@@ -65,18 +67,18 @@ impl Hall {
         let sleeper = threads.spawn(move || {
             let other = Builder::new().build_raw();
             if way == STRANGER {
-                other.lock(Limit::Never).expect("free");
+                other.lock(Limit::Never).expect("the mutex is free");
             }
-            self.mutex.lock(Limit::Never).expect("a lock");
-            self.condvar.wait(&self.mutex, None).expect("a wait");
-            self.mutex.unlock().expect("its own");
+            self.mutex.lock(Limit::Never).expect("the lock succeeds");
+            self.condvar.wait(&self.mutex, None).expect("the wait succeeds");
+            self.mutex.unlock().expect("the caller holds it");
             if way == STRANGER {
-                other.unlock().expect("its own");
+                other.unlock().expect("the caller holds it");
             }
             self.back[way].store(true, Ordering::Relaxed);
         });
-        until("it is counted", || waiters() == before + WAITER);
-        // Then it suspends.
+        until("the waiter is counted", || waiters() == before + WAITER);
+        // The waiter suspends soon after it is counted.
         std::thread::sleep(Duration::from_millis(20));
         sleeper
     }
@@ -86,14 +88,15 @@ impl Hall {
     }
 }
 
-/// Between a signal's look at the waiters and what it does others come: it reaches one all the same, and a broadcast all.
+/// Waiters may come between a signal's look at the queue and its system call: a signal still reaches one waiter, and a
+/// broadcast reaches all.
 #[test]
-fn a_signal_that_saw_less_than_there_is_reaches_somebody() {
-    // What waited when it looked, as it saw that: (inherits, is mixed).
+fn a_signal_reaches_a_waiter_despite_newcomers() {
+    // The sort of the waiter that was there first, and what the signal saw then: (inherits, is mixed).
     for (first, seen) in [(STRANGER, (false, true)), (GIVEN, (true, false))] {
         for comes_first in [false, true] {
             for all in [false, true] {
-                let what = format!("{first} waited, all {all}, who came is first {comes_first}");
+                let what = format!("waiter {first} was seen, all {all}, the newcomer is first {comes_first}");
                 let hall = Hall::new();
                 scope(|threads| {
                     let order = if comes_first { [1 - first, first] } else { [first, 1 - first] };
@@ -107,12 +110,12 @@ fn a_signal_that_saw_less_than_there_is_reaches_somebody() {
                         std::thread::sleep(Duration::from_millis(1));
                     }
                     let reached = is_there();
-                    // Whoever is left must come back, or the test does not end.
+                    // The remaining waiters must return, or the test does not end.
                     until(&what, || {
                         hall.condvar.broadcast();
                         hall.is_back() == [true; 2]
                     });
-                    sleepers.into_iter().for_each(|sleeper| sleeper.join().expect("a thread"));
+                    sleepers.into_iter().for_each(|sleeper| sleeper.join().expect("the thread does not panic"));
                     assert!(reached, "{what}");
                 });
             }

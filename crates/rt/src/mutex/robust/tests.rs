@@ -1,22 +1,24 @@
-//! What becomes of the words of robust mutexes, where a test from outside would have to end a thread at a certain instruction.
+//! The words of robust mutexes, in states that a test from outside could reach only by ending a thread at a certain
+//! instruction.
 
 use super::*;
 use crate::mutex::word::{DIED, WAITERS};
 use crate::mutex::{Builder, Limit, Protocol};
 use lockwright_sys::futex::{self, Deadline};
 
-/// One that is taken, with a word that says so, and nothing of waiters.
+/// A locked robust mutex, whose word holds the owner and no waiters.
 fn taken() -> RawMutex {
-    // SAFETY: it stays where it is until all have unlocked it.
+    // SAFETY: it stays where it is until all threads have unlocked it.
     let robust = unsafe { Builder::new().protocol(Protocol::None).robust(true) };
     let mutex = robust.check_deadlocks(false).build_raw();
     assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::Clean));
     mutex
 }
 
-/// Given back as one of a dead owner: who takes it next wakes others, though nobody says of them that they wait.
+/// A mutex released with a dead owner's mark keeps WAITERS, so that the next owner wakes others even if the word has
+/// lost track of them.
 #[test]
-fn one_of_the_dead_goes_on_saying_that_others_wait() {
+fn a_mutex_of_a_dead_owner_still_announces_waiters() {
     let mutex = taken();
     mutex.word.store(gettid().0 | WAITERS, Ordering::Relaxed);
     assert_eq!(mutex.release_dead(mutex.kind()), Ok(()));
@@ -24,13 +26,13 @@ fn one_of_the_dead_goes_on_saying_that_others_wait() {
     assert_eq!(mutex.lock(Limit::Now), Ok(Acquired::OwnerDied));
     assert_eq!(mutex.make_consistent(), Ok(()));
     assert_eq!(mutex.unlock(), Ok(()));
-    assert!(mutex.is_free(), "nobody was there");
+    assert!(mutex.is_free(), "nobody waited");
 }
 
-/// A waiter sleeps of which the word says nothing any more, for the owner ended between giving back and waking: where the mutex is not recoverable it is
-/// woken by whoever finds that.
+/// Waiters sleep that the word no longer announces, because the owner ended between its unlock and its wake-up. Once
+/// the mutex is not recoverable, the thread that finds this wakes them.
 #[test]
-fn who_finds_that_it_is_lost_wakes_all() {
+fn unlocking_a_not_recoverable_mutex_wakes_all_waiters() {
     let mutex = taken();
     std::thread::scope(|scope| {
         let waiters =
@@ -41,11 +43,11 @@ fn who_finds_that_it_is_lost_wakes_all() {
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
         mutex.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
-        // As the dead left it, and somebody else took it: no WAITERS.
+        // The state after a dead owner freed the mutex and another thread locked it: no WAITERS.
         mutex.word.store(gettid().0, Ordering::Relaxed);
         assert_eq!(mutex.unlock(), Ok(()));
         for waiter in waiters {
-            assert_eq!(waiter.join().expect("a thread"), Err(RawError::NotRecoverable));
+            assert_eq!(waiter.join().expect("the thread does not panic"), Err(RawError::NotRecoverable));
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Who waits for a section and who does not, and what becomes of those that nobody leaves.
+//! Which threads a lazy section holds off, and what happens to sections that are never left.
 
 use super::*;
 use crate::mutex::{LockError, Mutex, Protocol};
@@ -10,15 +10,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 fn looks(thread: &Lazy) {
-    assert_eq!(thread.look(), Ok(true), "it came upon a section");
+    assert_eq!(thread.look(), Ok(true), "it had to wait for a section");
 }
 
-/// A managed thread of level 10 that does `inside` in a section, tells, leaves, and tells.
+/// A managed thread of level 10 that calls `inside` in a section, records "low leaves", leaves, and records "low goes
+/// on".
 fn holder(stage: &Stage, story: &Story, inside: impl FnOnce(&Lazy) + Send + 'static) -> JoinHandle<()> {
     let (cpu, story) = (stage.cpu, story.clone());
     stage.thread(10, move || {
-        let thread = Lazy::manage(cpu).expect("this CPU");
-        let section = thread.enter().expect("a section");
+        let thread = Lazy::manage(cpu).expect("the CPU is allowed");
+        let section = thread.enter().expect("the section is entered");
         inside(&thread);
         story.tell("low leaves");
         drop(section);
@@ -31,7 +32,7 @@ fn a_release_waits_for_the_section_and_lends_it_its_priority() {
     let Some(stage) = Stage::set() else { return };
     let story = Story::default();
     let (high_gate, high) = stage.released(30, &story, "high begins", looks);
-    // Each would come before a thread of level 10. One is managed: it does not get as far as to look.
+    // Each of these is more urgent than level 10. The managed one of level 15 does not even get to its check.
     let (medium_gate, medium) = stage.unmanaged(20, &story, "medium begins");
     let (other_gate, other) = stage.released(15, &story, "other begins", |thread| {
         assert_eq!(thread.look(), Ok(false), "the section is over");
@@ -44,9 +45,9 @@ fn a_release_waits_for_the_section_and_lends_it_its_priority() {
     assert_eq!(story.told(), ["low leaves", "high begins", "medium begins", "other begins", "low goes on"]);
 }
 
-/// If these waited, the test above would say nothing.
+/// The control for the test above: threads that do not check preempt the section.
 #[test]
-fn who_does_not_look_does_not_wait() {
+fn a_thread_that_does_not_check_does_not_wait() {
     let Some(stage) = Stage::set() else { return };
     let story = Story::default();
     let (high_gate, high) = stage.released(30, &story, "high begins", |_| {});
@@ -66,9 +67,9 @@ fn several_releases_go_in_order_of_priority() {
     let (first_gate, first) = stage.released(20, &story, "20 begins", looks);
     let (second_gate, second) = stage.released(40, &story, "40 begins", |thread| {
         looks(thread);
-        // The word passes through the hands of those who still wait, once each.
+        // The first time, the word passes through the remaining waiters, once each.
         for _ in 0..10 {
-            let _section = thread.enter().expect("a section");
+            let _section = thread.enter().expect("the section is entered");
         }
     });
     let (third_gate, third) = stage.released(30, &story, "30 begins", looks);
@@ -77,14 +78,14 @@ fn several_releases_go_in_order_of_priority() {
     assert_eq!(story.told(), ["low leaves", "40 begins", "30 begins", "20 begins", "low goes on"]);
 }
 
-/// Two managed threads and an unmanaged one.
+/// An unmanaged thread beside two managed ones.
 #[test]
-fn an_unmanaged_thread_preempts_and_lets_no_other_in() {
+fn an_unmanaged_thread_preempts_but_admits_no_managed_one() {
     let Some(stage) = Stage::set() else { return };
     let story = Story::default();
     let (high_gate, high) = stage.released(30, &story, "high inside", |thread| {
-        let _section = thread.enter().expect("a section");
-        assert_eq!(thread.look(), Ok(false), "it is inside itself");
+        let _section = thread.enter().expect("the section is entered");
+        assert_eq!(thread.look(), Ok(false), "it is inside a section itself");
     });
     let (stranger_gate, stranger) = stage.unmanaged(40, &story, "stranger begins");
     let low = holder(&stage, &story, move |_| {
@@ -98,14 +99,14 @@ fn an_unmanaged_thread_preempts_and_lets_no_other_in() {
 
 /// As after I/O in mid-job.
 #[test]
-fn who_resumes_without_a_look_goes_on_beside_the_section_and_not_into_one() {
+fn a_thread_that_resumes_without_a_check_cannot_enter_a_second_section() {
     let Some(stage) = Stage::set() else { return };
     let story = Story::default();
     let (gate, high) = stage.released(30, &story, "high inside", {
         let story = story.clone();
         move |thread| {
             story.tell("high goes on");
-            let section = thread.enter().expect("a section");
+            let section = thread.enter().expect("the section is entered");
             assert_eq!(section.leave(), Ok(()));
         }
     });
@@ -118,14 +119,15 @@ fn who_resumes_without_a_look_goes_on_beside_the_section_and_not_into_one() {
 }
 
 #[test]
-fn a_nested_section_ends_with_the_last() {
+fn nested_sections_end_with_the_last() {
     let Some(stage) = Stage::set() else { return };
     let story = Story::default();
     let (gate, high) = stage.released(30, &story, "high begins", looks);
     let low = holder(&stage, &story, {
         let story = story.clone();
         move |thread| {
-            let (second, third) = (thread.enter().expect("a section"), thread.enter().expect("a section"));
+            let (second, third) =
+                (thread.enter().expect("the section is entered"), thread.enter().expect("the section is entered"));
             gate.open();
             drop(second);
             story.tell("one left");
@@ -138,54 +140,54 @@ fn a_nested_section_ends_with_the_last() {
 }
 
 #[test]
-fn a_panic_leaves() {
+fn a_panic_leaves_the_section() {
     let Some(stage) = Stage::set() else { return };
     let (story, before) = (Story::default(), Lazy::abandoned(stage.cpu));
     let (gate, high) = stage.released(30, &story, "high begins", looks);
     let low = holder(&stage, &story, move |thread| {
-        let _nested = thread.enter().expect("a section");
+        let _nested = thread.enter().expect("the section is entered");
         gate.open();
-        panic!("a test of what follows");
+        panic!("a deliberate panic inside a section");
     });
     assert!(low.join().is_err());
     high.join().expect("high");
     assert_eq!(story.told(), ["high begins"]);
-    assert!(Cpu::get(stage.cpu).expect("this CPU").word.is_free());
-    assert_eq!(Lazy::abandoned(stage.cpu), before, "it was left");
+    assert!(Cpu::get(stage.cpu).expect("the CPU is allowed").word.is_free());
+    assert_eq!(Lazy::abandoned(stage.cpu), before, "the panic left the section");
 }
 
 #[test]
-fn a_section_is_no_place_to_sleep() {
+fn sleeping_inside_a_section_is_refused() {
     let Some(stage) = Stage::set() else { return };
     let cpu = stage.cpu;
     let thread = stage.thread(10, move || {
-        let thread = Lazy::manage(cpu).expect("this CPU");
+        let thread = Lazy::manage(cpu).expect("the CPU is allowed");
         let release = Instant::now() + Duration::from_millis(2);
         {
-            let _section = thread.enter().expect("a section");
+            let _section = thread.enter().expect("the section is entered");
             assert_eq!(thread.sleep_until(release), Err(SectionError::Inside));
         }
         assert_eq!(thread.sleep_until(release), Ok(false));
         assert!(Instant::now() >= release);
-        assert_eq!(thread.sleep_until(release), Ok(false), "past already");
+        assert_eq!(thread.sleep_until(release), Ok(false), "the release has already passed");
     });
-    thread.join().expect("a thread");
+    thread.join().expect("the thread does not panic");
 }
 
 #[test]
-fn handles_that_cannot_be_are_refused() {
+fn invalid_handles_are_refused() {
     let Some(stage) = Stage::set() else { return };
     let cpu = stage.cpu;
     let thread = stage.thread(10, move || {
         for cpu in [1_023, 1_024, usize::MAX] {
             assert!(matches!(Lazy::manage(cpu), Err(SectionError::NoCpu { .. })), "{cpu}");
         }
-        let first = Lazy::manage(cpu).expect("this CPU");
+        let first = Lazy::manage(cpu).expect("the CPU is allowed");
         assert_eq!(Lazy::manage(cpu).err(), Some(SectionError::SecondHandle));
         drop(first);
         assert!(Lazy::manage(cpu).is_ok());
     });
-    thread.join().expect("a thread");
+    thread.join().expect("the thread does not panic");
 }
 
 /// How a thread can end without leaving its section.
@@ -193,21 +195,21 @@ fn handles_that_cannot_be_are_refused() {
 enum End {
     /// The guard is forgotten.
     Guard,
-    /// Guard and handle are.
+    /// Guard and handle are forgotten.
     Both,
-    /// Nobody gets to do anything.
+    /// The thread ends by the raw system call, without destructors.
     AtOnce,
 }
 
-/// A thread of `level` that does `inside` in a section it never leaves. Returns when it has ended.
+/// A thread of `level` that calls `inside` in a section that it never leaves. Returns when the thread has ended.
 fn dies_inside(stage: &Stage, level: u8, end: End, inside: impl FnOnce() + Send + 'static) {
     let (cpu, tid) = (stage.cpu, Arc::new(AtomicU32::new(0)));
     let thread = stage.thread(level, {
         let tid = Arc::clone(&tid);
         move || {
             tid.store(sched::gettid().0, Ordering::Release);
-            let thread = Lazy::manage(cpu).expect("this CPU");
-            std::mem::forget(thread.enter().expect("a section"));
+            let thread = Lazy::manage(cpu).expect("the CPU is allowed");
+            std::mem::forget(thread.enter().expect("the section is entered"));
             inside();
             match end {
                 End::Guard => {}
@@ -217,9 +219,9 @@ fn dies_inside(stage: &Stage, level: u8, end: End, inside: impl FnOnce() + Send 
         }
     });
     if end != End::AtOnce {
-        return thread.join().expect("it ends in the usual way");
+        return thread.join().expect("the thread returns normally");
     }
-    // std would miss the result of a thread that ended at once.
+    // Joining would panic: std misses the result of a thread that ended by the raw system call.
     drop(thread);
     let is_alive = || match tid.load(Ordering::Acquire) {
         0 => true,
@@ -232,25 +234,25 @@ fn dies_inside(stage: &Stage, level: u8, end: End, inside: impl FnOnce() + Send 
 }
 
 #[test]
-fn a_thread_that_ends_inside_keeps_nobody_out() {
+fn a_thread_that_ends_inside_does_not_block_later_threads() {
     let Some(stage) = Stage::set() else { return };
     for end in [End::Guard, End::Both, End::AtOnce] {
         for enters in [true, false] {
             let before = Lazy::abandoned(stage.cpu);
             dies_inside(&stage, 10, end, || {});
             let cpu = stage.cpu;
-            let word = &Cpu::get(cpu).expect("this CPU").word;
+            let word = &Cpu::get(cpu).expect("the CPU is allowed").word;
             if end == End::AtOnce {
-                // A lock that does not inherit stays shut.
+                // A lock attempt that does not take over an ended owner's word fails.
                 assert_eq!(word.lock(sched::gettid()), Err(PiError::OwnerDied));
             } else {
-                assert!(word.is_free(), "{end:?}: the id may be given again");
+                assert!(word.is_free(), "{end:?}: the section ended with the thread");
             }
             let next = stage.thread(20, move || {
-                // Looks, too.
-                let thread = Lazy::manage(cpu).expect("this CPU");
+                // This also checks the word.
+                let thread = Lazy::manage(cpu).expect("the CPU is allowed");
                 if enters {
-                    drop(thread.enter().expect("a section"));
+                    drop(thread.enter().expect("the section is entered"));
                 }
             });
             join([next]);
@@ -261,16 +263,16 @@ fn a_thread_that_ends_inside_keeps_nobody_out() {
 }
 
 #[test]
-fn a_thread_that_ends_inside_lets_those_go_who_wait() {
+fn a_thread_that_ends_inside_releases_its_waiters() {
     let Some(stage) = Stage::set() else { return };
     for end in [End::Guard, End::Both, End::AtOnce] {
         let (story, before) = (Story::default(), Lazy::abandoned(stage.cpu));
         let (high_gate, high) = stage.released(30, &story, "high begins", |thread| {
             looks(thread);
-            drop(thread.enter().expect("a section"));
+            drop(thread.enter().expect("the section is entered"));
         });
         let (medium_gate, medium) = stage.released(20, &story, "medium inside", |thread| {
-            drop(thread.enter().expect("a section"));
+            drop(thread.enter().expect("the section is entered"));
         });
         dies_inside(&stage, 10, end, move || {
             medium_gate.open();
@@ -278,13 +280,13 @@ fn a_thread_that_ends_inside_lets_those_go_who_wait() {
         });
         join([high, medium]);
         assert_eq!(story.told(), ["high begins", "medium inside"], "{end:?}");
-        assert!(Cpu::get(stage.cpu).expect("this CPU").word.is_free(), "{end:?}");
+        assert!(Cpu::get(stage.cpu).expect("the CPU is allowed").word.is_free(), "{end:?}");
         assert_eq!(Lazy::abandoned(stage.cpu), before + 1, "{end:?}");
     }
 }
 
-/// The kernel gave the word to a waiter, which a third thread keeps from executing for `kept_ms`; meanwhile somebody more urgent
-/// asks. Returns its answer.
+/// The kernel gave the word to a waiter, which a third thread keeps from executing for `kept_ms`. Meanwhile a more
+/// urgent thread checks the word. Returns the result of that check.
 fn asks_before_the_heir(stage: &Stage, kept_ms: u64) -> Result<bool, SectionError> {
     let (cpu, story, answer) = (stage.cpu, Story::default(), Arc::new(Mutex::new(Ok(false))));
     let (heir_gate, heir) = stage.released(5, &story, "heir", looks);
@@ -305,19 +307,19 @@ fn asks_before_the_heir(stage: &Stage, kept_ms: u64) -> Result<bool, SectionErro
     ready.pass();
     dies_inside(stage, 50, End::AtOnce, move || {
         heir_gate.open();
-        // So that the heir gets to wait.
-        while !Cpu::get(cpu).expect("this CPU").word.has_waiters() {
-            clock::sleep_until(clock::now_ns() + MS).expect("a sleep");
+        // Lets the heir begin to wait.
+        while !Cpu::get(cpu).expect("the CPU is allowed").word.has_waiters() {
+            clock::sleep_until(clock::now_ns() + MS).expect("the sleep succeeds");
         }
         between_gate.open();
     });
     join([heir, high, between]);
-    assert!(Cpu::get(cpu).expect("this CPU").word.is_free());
+    assert!(Cpu::get(cpu).expect("the CPU is allowed").word.is_free());
     *answer.lock().unwrap()
 }
 
 #[test]
-fn who_asks_before_the_heir_executed_lets_it_execute_or_gives_up() {
+fn a_check_before_the_heir_executed_lets_it_execute_or_gives_up() {
     let Some(stage) = Stage::set() else { return };
     let before = Lazy::abandoned(stage.cpu);
     assert_eq!(asks_before_the_heir(&stage, 2), Ok(true));
@@ -325,27 +327,28 @@ fn who_asks_before_the_heir_executed_lets_it_execute_or_gives_up() {
     assert_eq!(Lazy::abandoned(stage.cpu), before + 2);
 }
 
-/// A thread that ended inside had the id that this one was given.
+/// A thread that ended inside had the same id as this one.
 #[test]
-fn an_id_that_is_used_again_inherits_the_section() {
+fn a_reused_thread_id_inherits_the_section() {
     let Some(stage) = Stage::set() else { return };
     let cpu = stage.cpu;
     let thread = stage.thread(10, move || {
-        let (me, before, word) = (sched::gettid(), Lazy::abandoned(cpu), &Cpu::get(cpu).expect("this CPU").word);
-        word.lock(me).expect("it is free");
-        let thread = Lazy::manage(cpu).expect("this CPU");
+        let (me, before, word) =
+            (sched::gettid(), Lazy::abandoned(cpu), &Cpu::get(cpu).expect("the CPU is allowed").word);
+        word.lock(me).expect("the word is free");
+        let thread = Lazy::manage(cpu).expect("the CPU is allowed");
         assert!(word.is_free());
-        word.lock(me).expect("it is free");
-        drop(thread.enter().expect("a section"));
+        word.lock(me).expect("the word is free");
+        drop(thread.enter().expect("the section is entered"));
         assert!(word.is_free());
         assert_eq!(Lazy::abandoned(cpu), before + 2);
     });
-    thread.join().expect("a thread");
+    thread.join().expect("the thread does not panic");
 }
 
-/// What two more urgent threads saw that come upon the sections of a third.
+/// What two more urgent threads observed of the sections of a third.
 ///
-/// ORDERING: Relaxed throughout: all execute on one processor, and the counts are read after they are joined.
+/// ORDERING: Relaxed throughout: all execute on one processor, and the counts are read after the threads are joined.
 #[derive(Default)]
 struct Seen {
     is_over: AtomicBool,
@@ -356,7 +359,7 @@ struct Seen {
     violations: AtomicU64,
 }
 
-/// Half a second of releases every 71 and 97 us, beside a thread that is inside most of its time.
+/// Half a second of releases every 71 and 97 µs, beside a thread that is inside a section most of the time.
 fn releases_beside_sections(stage: &Stage, looks: bool) -> Arc<Seen> {
     let (cpu, seen) = (stage.cpu, Arc::new(Seen::default()));
     let count = |counter: &AtomicU64| {
@@ -365,12 +368,12 @@ fn releases_beside_sections(stage: &Stage, looks: bool) -> Arc<Seen> {
     let highs = [(30, 71), (50, 97)].map(|(level, period_us)| {
         let seen = Arc::clone(&seen);
         stage.thread(level, move || {
-            let thread = Lazy::manage(cpu).expect("this CPU");
+            let thread = Lazy::manage(cpu).expect("the CPU is allowed");
             let mut release = Instant::now();
             while !seen.is_over.load(Ordering::Relaxed) {
                 release += Duration::from_micros(period_us);
                 if looks {
-                    if thread.sleep_until(release).expect("a sleep and a look") {
+                    if thread.sleep_until(release).expect("the sleep and the check succeed") {
                         count(&seen.waits);
                     }
                 } else {
@@ -381,8 +384,8 @@ fn releases_beside_sections(stage: &Stage, looks: bool) -> Arc<Seen> {
                     count(&seen.violations);
                 }
                 if looks {
-                    // Its own section excludes those of the others, too.
-                    let _section = thread.enter().expect("a section");
+                    // Its own section also excludes those of the others.
+                    let _section = thread.enter().expect("the section is entered");
                     if seen.inside.fetch_add(1, Ordering::Relaxed) != 0 {
                         count(&seen.violations);
                     }
@@ -395,10 +398,10 @@ fn releases_beside_sections(stage: &Stage, looks: bool) -> Arc<Seen> {
     let low = stage.thread(10, {
         let seen = Arc::clone(&seen);
         move || {
-            let thread = Lazy::manage(cpu).expect("this CPU");
+            let thread = Lazy::manage(cpu).expect("the CPU is allowed");
             let end = Instant::now() + Duration::from_millis(500);
             while Instant::now() < end {
-                let _section = thread.enter().expect("a section");
+                let _section = thread.enter().expect("the section is entered");
                 seen.inside.store(1, Ordering::Relaxed);
                 burn(8 * US);
                 seen.inside.store(0, Ordering::Relaxed);
@@ -420,13 +423,13 @@ fn thousands_of_releases_meet_no_section() {
     let Some(stage) = Stage::set() else { return };
     let seen = releases_beside_sections(&stage, true);
     assert_eq!(seen.violations.load(Ordering::Relaxed), 0);
-    assert!(seen.waits.load(Ordering::Relaxed) > 100, "a test of waiting without any");
-    assert!(Cpu::get(stage.cpu).expect("this CPU").word.is_free());
+    assert!(seen.waits.load(Ordering::Relaxed) > 100, "too few releases waited to test anything");
+    assert!(Cpu::get(stage.cpu).expect("the CPU is allowed").word.is_free());
 }
 
-/// If none of these met one, the test above would say nothing.
+/// The control for the test above: releases that do not check meet sections.
 #[test]
-fn releases_that_do_not_look_meet_sections() {
+fn releases_that_do_not_check_meet_sections() {
     let Some(stage) = Stage::set() else { return };
     let seen = releases_beside_sections(&stage, false);
     assert!(seen.violations.load(Ordering::Relaxed) > 100);
@@ -437,10 +440,10 @@ fn a_child_process_has_words_of_its_own() {
     let Some(stage) = Stage::set() else { return };
     let cpu = stage.cpu;
     let inside = stage.thread(10, move || {
-        let thread = Lazy::manage(cpu).expect("this CPU");
-        let mut section = Some(thread.enter().expect("a section"));
-        let word = &Cpu::get(cpu).expect("this CPU").word;
-        // Forked inside, the child is outside, and its copy of the section says so.
+        let thread = Lazy::manage(cpu).expect("the CPU is allowed");
+        let mut section = Some(thread.enter().expect("the section is entered"));
+        let word = &Cpu::get(cpu).expect("the CPU is allowed").word;
+        // The child was forked inside a section but is outside, and its copy of the section returns an error.
         let held = holds_in_child(|| {
             let free = word.is_free();
             free && section.take().is_some_and(|section| section.leave().is_err())
@@ -450,18 +453,18 @@ fn a_child_process_has_words_of_its_own() {
         let still = word.is_owned_by(sched::gettid());
         (held, still)
     });
-    assert_eq!(inside.join().expect("holds"), (true, true));
+    assert_eq!(inside.join().expect("the thread does not panic"), (true, true));
     let outside = stage.thread(10, move || {
-        let thread = Lazy::manage(cpu).expect("this CPU");
+        let thread = Lazy::manage(cpu).expect("the CPU is allowed");
         holds_in_child(|| {
-            let _section = thread.enter().expect("a section");
-            Cpu::get(cpu).expect("this CPU").word.is_owned_by(sched::gettid())
+            let _section = thread.enter().expect("the section is entered");
+            Cpu::get(cpu).expect("the CPU is allowed").word.is_owned_by(sched::gettid())
         })
     });
-    assert!(outside.join().expect("holds"), "the word carries the child's id");
+    assert!(outside.join().expect("the thread does not panic"), "the word carries the child's id");
 }
 
-/// A managed thread of level 10 that holds a mutex of ceiling 20 while `others` are released.
+/// A managed thread of level 10 holds a mutex of ceiling 20 while `others` are released. Returns the order of events.
 fn beside_a_ceiling(others: &'static [(u8, &'static str)], before: fn(&Lazy)) -> Option<Vec<&'static str>> {
     let stage = Stage::set()?;
     let story = Story::default();
@@ -471,15 +474,15 @@ fn beside_a_ceiling(others: &'static [(u8, &'static str)], before: fn(&Lazy)) ->
     let holder = stage.thread(10, {
         let story = story.clone();
         move || {
-            let _thread = Lazy::manage(cpu).expect("this CPU");
+            let _thread = Lazy::manage(cpu).expect("the CPU is allowed");
             let mutex = Mutex::builder().protocol(Protocol::Protect(20)).build(());
             {
-                let _guard = mutex.lock().expect("is free");
-                assert_eq!(level_of_me(), 10, "it is said, not risen to");
+                let _guard = mutex.lock().expect("the mutex is free");
+                assert_eq!(level_of_me(), 10, "the ceiling is marked, the level unchanged");
                 gates.iter().for_each(Gate::open);
                 story.tell("held");
             }
-            story.tell("given back");
+            story.tell("unlocked");
         }
     });
     holder.join().expect("the holder's body holds");
@@ -488,40 +491,41 @@ fn beside_a_ceiling(others: &'static [(u8, &'static str)], before: fn(&Lazy)) ->
 }
 
 #[test]
-fn managed_threads_do_not_come_between_up_to_a_ceiling() {
+fn managed_threads_up_to_the_ceiling_do_not_preempt_its_holder() {
     let Some(told) = beside_a_ceiling(&[(15, "below"), (20, "at"), (25, "above")], |thread| {
-        thread.look().expect("a look");
+        thread.look().expect("the check succeeds");
     }) else {
         return;
     };
-    assert_eq!(told, ["above", "held", "at", "below", "given back"]);
-    // The twin: who does not look comes between.
+    assert_eq!(told, ["above", "held", "at", "below", "unlocked"]);
+    // The control: threads that do not check preempt the holder.
     let told = beside_a_ceiling(&[(15, "below"), (20, "at")], |_| {});
-    assert_eq!(told, Some(vec!["below", "at", "held", "given back"]));
+    assert_eq!(told, Some(vec!["below", "at", "held", "unlocked"]));
 }
 
 #[test]
-fn ceilings_of_managed_threads_nest_and_are_kept() {
+fn ceilings_of_managed_threads_nest_and_are_enforced() {
     let Some(stage) = Stage::set() else { return };
     let cpu = stage.cpu;
     let task = stage.thread(10, move || {
-        let thread = Lazy::manage(cpu).expect("this CPU");
+        let thread = Lazy::manage(cpu).expect("the CPU is allowed");
         let of = |ceiling| Mutex::builder().protocol(Protocol::Protect(ceiling)).build(());
         let (low, same, high) = (of(20), of(20), of(30));
-        let held = |level| Cpu::get(cpu).expect("this CPU").above(level).filter(|word| !word.is_free()).count();
-        let (first, second) = (low.lock().expect("is free"), same.lock().expect("is free"));
+        let held =
+            |level| Cpu::get(cpu).expect("the CPU is allowed").above(level).filter(|word| !word.is_free()).count();
+        let (first, second) = (low.lock().expect("the mutex is free"), same.lock().expect("the mutex is free"));
         assert_eq!((held(20), held(21)), (1, 0), "one ceiling, one word");
-        let third = high.lock().expect("is free");
+        let third = high.lock().expect("the mutex is free");
         assert_eq!((held(20), held(30)), (2, 1));
         drop(first);
-        assert_eq!(held(20), 2, "the other of the same ceiling is held");
+        assert_eq!(held(20), 2, "the other mutex of the same ceiling is still held");
         drop((second, third));
         assert_eq!(held(1), 0);
         assert!(matches!(of(9).lock(), Err(LockError::PriorityAboveCeiling)));
         assert_eq!((held(1), thread.look()), (0, Ok(false)));
         drop(thread);
-        // Not managed any more, it rises.
-        let guard = low.lock().expect("is free");
+        // The thread is not managed any more, so it rises.
+        let guard = low.lock().expect("the mutex is free");
         assert_eq!((level_of_me(), held(1)), (20, 0));
         drop(guard);
         assert_eq!(level_of_me(), 10);

@@ -1,4 +1,4 @@
-//! Sections on real threads of one processor, in an order that gates force, not clocks.
+//! Tests of sections on real threads of one processor. Gates force the order of events, not clocks.
 
 mod eager;
 mod lazy;
@@ -14,22 +14,22 @@ use std::thread::{JoinHandle, spawn};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
-/// No test takes longer.
+/// The longest time that a test may take, in nanoseconds.
 const TEST_MAX_NS: u64 = 20_000 * MS;
 
-/// Closed, then open.
+/// A barrier that opens once.
 #[derive(Clone, Default)]
 struct Gate(Arc<AtomicU32>);
 
 impl Gate {
-    /// Whoever waits and is more urgent executes before this returns.
+    /// Opens the gate. A more urgent waiter executes before this returns.
     fn open(&self) {
         // ORDERING: Release pairs with the Acquire in `passes`.
         self.0.store(1, Ordering::Release);
         futex::wake(Scope::Private, &*self.0, i32::MAX);
     }
 
-    /// Waits, and says whether it was opened in time.
+    /// Waits for the gate. Returns whether it was opened in time.
     fn passes(&self) -> bool {
         let until_ns = clock::now_ns() + TEST_MAX_NS;
         // ORDERING: Acquire pairs with the Release in `open`.
@@ -47,7 +47,7 @@ impl Gate {
     }
 }
 
-/// What happened, in order. On one processor, and written to by one thread at a time.
+/// The events in order. All threads execute on one processor, and one writes at a time.
 #[derive(Clone, Default)]
 struct Story(Arc<Mutex<Vec<&'static str>>>);
 
@@ -61,7 +61,7 @@ impl Story {
     }
 }
 
-/// The machine, and a watchdog above all tasks that ends the process if the test does not end.
+/// The machine, and a watchdog above all tasks that aborts the process if the test does not end.
 struct Stage {
     cpu: usize,
     over: Gate,
@@ -78,7 +78,7 @@ impl Stage {
             move || {
                 sched::set_fifo(sched::gettid(), WATCHDOG_LEVEL).expect("permission was checked");
                 if !over.passes() {
-                    eprintln!("the watchdog ends a test that does not end");
+                    eprintln!("the watchdog aborts a test that does not end");
                     std::process::abort();
                 }
             }
@@ -87,19 +87,19 @@ impl Stage {
         Some(Self { cpu, over, watchdog: Some(watchdog), _machine: machine })
     }
 
-    /// A thread on the stage's processor under SCHED_FIFO.
+    /// Starts a thread on the stage's processor under SCHED_FIFO.
     fn thread<T: Send + 'static>(&self, level: u8, body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
         let cpu = self.cpu;
         spawn(move || {
             let me = sched::gettid();
-            // In this order: the processor may be busy with less urgent ones.
+            // The policy comes first, because less urgent threads may occupy the processor.
             sched::set_fifo(me, level).expect("permission was checked");
             sched::set_affinity(me, &[cpu]).expect("an allowed CPU");
             body()
         })
     }
 
-    /// A managed thread that waits for its gate, does `before` (which says whether it looks), and tells that it began.
+    /// A managed thread that waits for its gate, calls `before` (which may check the word), and records `name`.
     fn released(
         &self,
         level: u8,
@@ -111,7 +111,7 @@ impl Stage {
         let thread = self.thread(level, {
             let (ready, gate, story) = (ready.clone(), gate.clone(), story.clone());
             move || {
-                let thread = Lazy::manage(cpu).expect("this CPU");
+                let thread = Lazy::manage(cpu).expect("the CPU is allowed");
                 ready.open();
                 gate.pass();
                 before(&thread);
@@ -122,7 +122,7 @@ impl Stage {
         (gate, thread)
     }
 
-    /// The same, not managed.
+    /// An unmanaged thread that waits for its gate and records `name`.
     fn unmanaged(&self, level: u8, story: &Story, name: &'static str) -> (Gate, JoinHandle<()>) {
         let (ready, gate) = (Gate::default(), Gate::default());
         let thread = self.thread(level, {
@@ -145,7 +145,7 @@ impl Drop for Stage {
     }
 }
 
-/// Executes for about `ns`; time the thread did not execute does not count.
+/// Executes for about `ns` nanoseconds of the thread's own execution.
 fn burn(ns: u64) {
     let (mut left, mut last) = (ns, clock::now_ns());
     while left > 0 {
@@ -156,7 +156,7 @@ fn burn(ns: u64) {
 }
 
 fn join<const THREADS: usize>(threads: [JoinHandle<()>; THREADS]) {
-    threads.into_iter().for_each(|thread| thread.join().expect("the thread's body holds"));
+    threads.into_iter().for_each(|thread| thread.join().expect("the thread does not panic"));
 }
 
 fn level_of_me() -> i32 {
@@ -165,7 +165,7 @@ fn level_of_me() -> i32 {
 
 const BATCHES: usize = 101;
 
-/// The median of all batches, and where nine of ten of them lie.
+/// Prints the median of all batches, and the range of the middle nine tenths.
 fn print(what: &str, mut batches: Vec<f64>) {
     batches.sort_by(f64::total_cmp);
     let last = batches.len() - 1;
@@ -182,33 +182,35 @@ fn measure(what: &str, rounds: u64, mut section: impl FnMut()) {
     print(what, (0..BATCHES).map(batch).collect());
 }
 
-/// Not a test of anything but the figures it prints: `cargo test -p lockwright costs -- --ignored --nocapture`.
+/// Prints costs and tests nothing: `cargo test -p lockwright costs -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints costs"]
 fn costs() {
     let Some(stage) = Stage::set() else { return };
     let cpu = stage.cpu;
     let thread = stage.thread(10, move || {
-        let lazy = Lazy::manage(cpu).expect("this CPU");
-        measure("lazy section", 20_000, || drop(lazy.enter().expect("a section")));
-        measure("look at a free word", 20_000, || assert!(!lazy.look().expect("a look")));
+        let lazy = Lazy::manage(cpu).expect("the CPU is allowed");
+        measure("lazy section", 20_000, || drop(lazy.enter().expect("the section is entered")));
+        measure("look at a free word", 20_000, || assert!(!lazy.look().expect("the check succeeds")));
         let eager = Eager::new().expect("permission was checked");
-        measure("eager section", 500, || drop(eager.enter().expect("a section")));
+        measure("eager section", 500, || drop(eager.enter().expect("the section is entered")));
         {
-            let _outer = (lazy.enter().expect("a section"), eager.enter().expect("a section"));
-            measure("lazy section, nested", 20_000, || drop(lazy.enter().expect("a section")));
-            measure("eager section, nested", 20_000, || drop(eager.enter().expect("a section")));
+            let _outer =
+                (lazy.enter().expect("the section is entered"), eager.enter().expect("the section is entered"));
+            measure("lazy section, nested", 20_000, || drop(lazy.enter().expect("the section is entered")));
+            measure("eager section, nested", 20_000, || drop(eager.enter().expect("the section is entered")));
         }
         drop(eager);
         sched::set_other(sched::gettid()).expect("always allowed");
         let eager = Eager::new().expect("permission was checked");
-        measure("eager section of an ordinary thread", 500, || drop(eager.enter().expect("a section")));
+        measure("eager section of an ordinary thread", 500, || drop(eager.enter().expect("the section is entered")));
     });
     join([thread]);
     costs_of_a_release(&stage);
 }
 
-/// A more urgent job is released in the middle of a section: how long until the section goes on, and in all, until the job is done.
+/// Releases a more urgent job in the middle of a section. Prints how long the section is interrupted, and how long both
+/// take until the job is done.
 fn costs_of_a_release(stage: &Stage) {
     const ROUNDS: u32 = 2_000;
     let cpu = stage.cpu;
@@ -217,7 +219,7 @@ fn costs_of_a_release(stage: &Stage) {
         let high = stage.thread(30, {
             let (round, jobs, ready) = (Arc::clone(&round), Arc::clone(&jobs), ready.clone());
             move || {
-                let thread = Lazy::manage(cpu).expect("this CPU");
+                let thread = Lazy::manage(cpu).expect("the CPU is allowed");
                 ready.open();
                 for job in 0..ROUNDS {
                     // ORDERING: Acquire pairs with the Release below.
@@ -231,37 +233,37 @@ fn costs_of_a_release(stage: &Stage) {
                         .or_panic();
                     }
                     if looks {
-                        thread.look().expect("a look");
+                        thread.look().expect("the check succeeds");
                     }
                     jobs.fetch_add(1, Ordering::Relaxed);
                 }
             }
         });
-        // From then on the less urgent one executes only while this one waits.
+        // From then on the less urgent thread executes only while this one waits.
         ready.pass();
         let low = stage.thread(10, move || {
-            let thread = Lazy::manage(cpu).expect("this CPU");
+            let thread = Lazy::manage(cpu).expect("the CPU is allowed");
             let (mut inside, mut in_all) = (Vec::new(), Vec::new());
             for job in 0..ROUNDS {
-                let section = thread.enter().expect("a section");
+                let section = thread.enter().expect("the section is entered");
                 let start = clock::now_ns();
                 // ORDERING: Release pairs with the Acquire above.
                 round.fetch_add(1, Ordering::Release);
                 futex::wake(Scope::Private, &*round, 1);
                 inside.push((clock::now_ns() - start) as f64);
-                assert_eq!(jobs.load(Ordering::Relaxed) > job, !looks, "it waits if it looks");
+                assert_eq!(jobs.load(Ordering::Relaxed) > job, !looks, "the job waits if it checks the word");
                 drop(section);
                 in_all.push((clock::now_ns() - start) as f64);
             }
-            let what = if looks { "a job that looks" } else { "a job that does not look" };
-            print(&format!("release of {what}, until the section goes on"), inside);
+            let what = if looks { "a job that checks" } else { "a job that does not check" };
+            print(&format!("release of {what}, until the section continues"), inside);
             print(&format!("release of {what}, until the job is done and the section left"), in_all);
         });
         join([low, high]);
     }
 }
 
-/// The level the kernel has for a thread, inheritance not counted.
+/// The kernel's level of a thread, without inheritance.
 fn level_of(thread: sched::Tid) -> i32 {
     sched::scheduling(thread).map_or(-1, |scheduling| i32::from(scheduling.level))
 }

@@ -1,4 +1,4 @@
-//! How a lock or an unlock ends.
+//! The results of a lock or an unlock.
 
 use lockwright_protocol::Refusal;
 use lockwright_sys::SysError;
@@ -10,9 +10,9 @@ use std::fmt;
 pub enum ResourceError {
     /// The task would wait for itself.
     Deadlock,
-    /// The owner has ended without giving the resource back.
+    /// The owner ended without unlocking the resource.
     OwnerDied,
-    /// The protocol has no answer to the request.
+    /// The protocol refused the request.
     Refused(Refusal),
     /// A system call failed.
     Sys(SysError),
@@ -22,7 +22,7 @@ impl fmt::Display for ResourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deadlock => f.write_str("the task would wait for itself"),
-            Self::OwnerDied => f.write_str("the owner has ended without giving the resource back"),
+            Self::OwnerDied => f.write_str("the owner ended without unlocking the resource"),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Sys(error) => error.fmt(f),
         }
@@ -46,11 +46,11 @@ impl From<Refusal> for ResourceError {
     }
 }
 
-/// What became of an interruptible section that was executed to its end.
+/// How an interruptible section that was executed to its end was decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ending {
-    /// When that was decided, by the monotonic clock.
+    /// The time of the decision, in nanoseconds of the monotonic clock.
     pub at_ns: u64,
-    /// It was in vain: the task is inside still, and executes it again from its beginning.
+    /// The section was invalidated: the task is still inside, and executes it again from its beginning.
     pub restarts: bool,
 }

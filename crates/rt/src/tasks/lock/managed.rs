@@ -1,9 +1,11 @@
-//! Protocols whose machine decides: under its guard, its actions carried out after it.
+//! Protocols whose machine decides: the decision is made under the machine's guard, and its actions are carried out
+//! after it.
 //!
 //! ```text
-//!   request   rise; [guard: decide]; wait for the grant if told to; where it was woken without one, or has arrived elsewhere: again
-//!   release   [guard: decide, grant to the next]; wake it; go back; fall;  or, where the section was in vain: nothing, it is executed again
-//!   arrive    [guard: decide]; wait if it must not start
+//!   request   rise; [guard: decide]; wait for the grant if told to; if woken without one, or arrived elsewhere: again
+//!   release   [guard: decide, grant to the next]; wake it; go back; fall;
+//!             or, if the section was invalidated: nothing, it is executed again
+//!   arrive    [guard: decide]; wait if the job must not start
 //!   set_base  [guard: decide]; change the priority of the task
 //! ```
 
@@ -15,33 +17,33 @@ use lockwright_sys::guard::Guarded;
 use lockwright_sys::{SysError, clock};
 use std::fmt;
 
-/// A machine for all threads.
+/// A protocol machine that all threads share.
 pub(super) struct Managed {
     source: Source,
-    /// Where all tasks are that it knows; `None` where those are anywhere.
+    /// The CPU of all tasks of this machine, or `None` if they are on any CPU.
     cpu: Option<CpuId>,
     counts_jobs: bool,
     machine: Guarded<Box<dyn Machine + Send>>,
 }
 
-/// What a task rises to before it asks: what it has at least when it owns what it asked for.
+/// The priority to which a task rises before it requests a resource: the least that it has as the owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Rise {
-    /// Owners have no priority of their own.
+    /// The protocol gives owners no priority of their own.
     Nothing,
-    /// The same on every processor.
+    /// The same priority on every processor.
     To(Priority),
     Mpcp(MpcpCeiling),
-    /// Its own priority in the boosted band; at the resource's home, the ceiling.
+    /// The task's own priority in the boosted band; at the resource's home, at least the ceiling.
     Home(CpuId, Priority),
-    /// By processor.
+    /// A priority for each processor.
     Local(Box<[Priority]>),
-    /// Tasks below the cutoff, the first, to the ceiling among them.
+    /// Tasks below the cutoff, the first field, rise to their ceiling, the second.
     Below(Priority, Priority),
 }
 
 impl Rise {
-    /// Of a task that asks: at first, and when it has arrived at the resource's home.
+    /// Returns the priority for a task that requests: at first, and again after it arrived at the resource's home.
     fn of(&self, Asker { task, base, cpu }: Asker, executor: &Executor, is_first: bool) -> Option<Priority> {
         match self {
             Self::Nothing => None,
@@ -50,7 +52,7 @@ impl Rise {
             Self::Home(home, _) if is_first && *home != cpu => Some(base.boosted()),
             Self::Home(_, ceiling) => Some(base.boosted().max(*ceiling)),
             Self::Local(ceilings) => ceilings.get(cpu.index()).map(|ceiling| ceiling.raised()),
-            // A scripted change may have taken it across.
+            // A scripted change may have moved the task across the cutoff.
             Self::Below(cutoff, ceiling) => Some(*ceiling).filter(|_| executor.base(task) < *cutoff),
         }
     }
@@ -62,7 +64,7 @@ impl fmt::Debug for Managed {
     }
 }
 
-/// Who asks.
+/// The task that requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asker {
     pub(super) task: TaskId,
@@ -75,19 +77,19 @@ impl Managed {
         Self { source, cpu, counts_jobs: machine.counts_jobs(), machine: Guarded::new(machine) }
     }
 
-    /// Whether it wants to hear of the jobs of a task on `cpu`.
+    /// Whether the machine needs the begin and end of jobs of a task on `cpu`.
     pub(super) fn counts_jobs_of(&self, cpu: CpuId) -> bool {
         self.counts_jobs && self.knows(cpu)
     }
 
-    /// Whether a task on `cpu` can be one of its own.
+    /// Whether a task on `cpu` can belong to this machine.
     pub(super) fn knows(&self, cpu: CpuId) -> bool {
         self.cpu.is_none_or(|own| own == cpu)
     }
 
-    /// The caller asks, and returns as the owner. Says whether it waited.
+    /// Requests `resource` for the caller, which returns as the owner. Returns whether it waited.
     ///
-    /// BOUND: a round for each time it was woken without a grant, which its protocol bounds.
+    /// BOUND: one round for each time the caller was woken without a grant, which its protocol bounds.
     pub(super) fn request(
         &self,
         executor: &Executor,
@@ -109,7 +111,7 @@ impl Managed {
                 }
                 Err(error) => {
                     let settled = executor.asked(task);
-                    // What was asked before is taken back.
+                    // An earlier request is cancelled.
                     let taken_back = if is_first { Ok(()) } else { self.cancel(executor, task) };
                     return taken_back.and(settled.map_err(ResourceError::from)).and(Err(error.into()));
                 }
@@ -118,42 +120,43 @@ impl Managed {
                 Ok(decision) => decision,
                 Err(refusal) => {
                     let settled = executor.asked(task).map_err(ResourceError::from);
-                    // A machine that refuses one it has woken has it no more, or it is taken back.
+                    // A machine that refuses a task it has woken may have dropped the request already; otherwise the
+                    // request is cancelled.
                     let taken_back = if is_first { Ok(()) } else { self.cancel(executor, task) };
                     return taken_back.and(settled).and(Err(refusal.into()));
                 }
             };
             let (outcome, result) = executor.carry_out(self.source, Some(task), false, decision);
-            // Only what the machine said counts from here.
+            // From here on only the machine's priority counts.
             let result: Result<(), SysError> = result.and(if rises.is_some() { executor.asked(task) } else { Ok(()) });
             waited |= outcome.waited;
             match (outcome.is_granted, result) {
                 (true, Ok(())) => return Ok(waited),
                 (false, Ok(())) => is_first = false,
-                // The task owns what it asked for, or waits for it, whatever else failed: it must not stay so.
+                // After any other failure, the task must not stay the owner or a waiter.
                 (true, Err(error)) => return self.release(executor, task, resource).and(Err(error.into())),
                 (false, Err(error)) => return self.cancel(executor, task).and(Err(error.into())),
             }
         }
     }
 
-    /// `task`, the caller, gives back, whether its section was in vain or not.
+    /// Releases the resource for `task`, the caller, whether its section was invalidated or not.
     ///
-    /// BOUND: a round for each section of another that is committed between two decisions of the caller.
+    /// BOUND: one round for each section of another task that is committed between two decisions of the caller.
     pub(super) fn release(&self, executor: &Executor, task: TaskId, resource: ResourceId) -> Result<(), ResourceError> {
         while self.leave(executor, task, resource, || {})? {}
         Ok(())
     }
 
-    /// `task`, the caller, has executed its section to the end, and gives back unless that was in vain. The time is read under the guard: so the times of
-    /// commits are in the order of the decisions.
+    /// Ends the section of `task`, the caller, and releases the resource unless the section was invalidated. The time
+    /// is read under the guard, so the times of commits are in the order of the decisions.
     pub(super) fn end(&self, executor: &Executor, task: TaskId, resource: ResourceId) -> Result<Ending, ResourceError> {
         let mut at_ns = 0;
         let restarts = self.leave(executor, task, resource, || at_ns = clock::now_ns())?;
         Ok(Ending { at_ns, restarts })
     }
 
-    /// Says whether the section is to be executed again.
+    /// Releases the resource. Returns whether the section must be executed again.
     fn leave(
         &self,
         executor: &Executor,
@@ -171,17 +174,17 @@ impl Managed {
         Ok(outcome.restarts)
     }
 
-    /// A job of `task`, the caller, is released. Returns when it may start.
+    /// Announces the release of a job of `task`, the caller. Returns when the job may start.
     pub(super) fn arrive(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
         self.tell_of_job(executor, task, |machine, act| machine.arrive(task, act))
     }
 
-    /// The job of `task`, the caller, is done.
+    /// Announces that the job of `task`, the caller, is done.
     pub(super) fn finish(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
         self.tell_of_job(executor, task, |machine, act| machine.finish(task, act))
     }
 
-    /// The base priority of `task` changes; the caller is another thread.
+    /// Changes the base priority of `task`. The caller is another thread.
     pub(super) fn set_base(&self, executor: &Executor, task: TaskId, base: Priority) -> Result<(), ResourceError> {
         self.tell(executor, None, |machine, act| machine.set_base(task, base, act))
     }
@@ -190,14 +193,14 @@ impl Managed {
         self.tell(executor, Some(task), |machine, act| machine.cancel(task, act))
     }
 
-    /// Keeps everybody from deciding.
+    /// Holds the guard, so that no other thread can decide.
     #[cfg(test)]
     pub(super) fn hold(&self) -> lockwright_sys::guard::Guard<'_, Box<dyn Machine + Send>> {
         self.machine.lock()
     }
 
-    /// Jobs begin and end at priorities that say nothing on other processors: where those have the same guard, the caller is not preempted until all is carried
-    /// out.
+    /// Announces the begin or end of a job. The priority of the caller means nothing on other processors. So if their
+    /// tasks use the same guard, the caller is not preempted until everything is carried out.
     fn tell_of_job(
         &self,
         executor: &Executor,

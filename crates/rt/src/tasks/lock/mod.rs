@@ -5,13 +5,14 @@
 //! | `none` | [`Protocol::None`] | suspended on a futex; woken one at a time, tries again |
 //! | `pip` | [`Protocol::Pip`] | suspended in the kernel, which lends the owner the waiters' priority |
 //! | `spin` | [`Protocol::FmlpShort`], [`Protocol::Msrp`] | spins, above all tasks |
-//! | `managed` | [`Protocol::Ics`], [`Protocol::IcsLock`] | not at all, but for the lock below a cutoff; who ends a section is told whether to execute it again |
-//! | `managed` | all others | as the protocol's machine says: suspended on the task's own flag, ready on another processor, or spinning |
+//! | `managed` | [`Protocol::Ics`], [`Protocol::IcsLock`] | only for the lock below a cutoff; the end of a section returns whether to execute it again |
+//! | `managed` | all others | as the protocol's machine decides: suspended on the task's own flag, ready on another processor, or spinning |
 //!
-//! One machine rules all resources of its protocol that the same tasks can reach: protocols for one processor have one for each CPU, and `icpp` one more for what
-//! is shared across CPUs; the others have one. A guard is taken by tasks that can reach its own resources only: were the local
-//! resources of two CPUs under one guard, a decision on one CPU could wait for unrelated jobs of the other, which preempt
-//! the guard's holder there above anything it inherits.
+//! One machine decides for all resources of its protocol that the same tasks can reach. Protocols for one processor
+//! have one machine for each CPU, and `icpp` has one more for the resources shared across CPUs; the other protocols
+//! have one. Only tasks that can reach a machine's resources lock its guard. If the local resources of two CPUs had one
+//! guard, a decision on one CPU could wait for unrelated jobs of the other, which preempt the guard's holder there
+//! above any priority it inherits.
 
 mod error;
 mod managed;
@@ -36,16 +37,16 @@ enum Lock {
     None(PlainLock),
     Pip(PipLock),
     Spin(SpinLock),
-    /// Ruled by that machine.
+    /// The machine with this index decides.
     Managed(usize, Rise),
-    /// As well; its sections exclude nobody, and may be in vain.
+    /// The same, for sections that exclude nobody and may be invalidated.
     Interruptible(usize, Rise),
 }
 
 /// All resources of a system.
 #[derive(Debug)]
 pub struct Locks {
-    /// Carries the decisions out.
+    /// Carries out the decisions.
     pub executor: Executor,
     locks: Box<[Lock]>,
     tasks: Box<[Asker]>,
@@ -53,7 +54,8 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// All resources of `system` free, where `protocol` is the system's. `cpus` are the Linux numbers of its processors.
+    /// Creates the locks of `system`, all free. `protocol` is the system's, and `cpus` are the Linux numbers of its
+    /// processors.
     pub fn new(system: &System, protocol: Protocol, levels: Levels, cpus: &[usize]) -> Self {
         let mut known: Vec<(Protocol, Option<CpuId>)> = Vec::new();
         let mut lock = |resource| match system.protocol_of(resource, protocol) {
@@ -83,7 +85,7 @@ impl Locks {
         Self { executor, locks, tasks, machines }
     }
 
-    /// `task`, the calling thread, takes `resource`. Says whether it found it taken.
+    /// Locks `resource` for `task`, the calling thread. Returns whether it was held.
     ///
     /// BOUND: the protocol's; see the file of each.
     pub fn lock(&self, task: TaskId, resource: ResourceId) -> Result<bool, ResourceError> {
@@ -97,7 +99,7 @@ impl Locks {
         }
     }
 
-    /// `task`, the calling thread, gives `resource` back, for good.
+    /// Unlocks `resource` for `task`, the calling thread, even if its section was invalidated.
     pub fn unlock(&self, task: TaskId, resource: ResourceId) -> Result<(), ResourceError> {
         match &self.locks[resource.index()] {
             Lock::None(lock) => {
@@ -112,28 +114,29 @@ impl Locks {
         }
     }
 
-    /// `task`, the calling thread, has executed its section to the end. Where sections on `resource` may be in vain it is said whether this one was; it is given
-    /// back if not. `None` where they may not: nothing has happened then.
+    /// Ends the section of `task`, the calling thread, if sections on `resource` can be invalidated. Returns whether
+    /// this one was; if not, the resource is unlocked. Returns `None`, and does nothing, if sections on `resource`
+    /// cannot be invalidated.
     pub fn end_interruptible(&self, task: TaskId, resource: ResourceId) -> Option<Result<Ending, ResourceError>> {
         let Lock::Interruptible(machine, _) = &self.locks[resource.index()] else { return None };
         Some(self.machines[*machine].end(&self.executor, task, resource))
     }
 
-    /// A job of `task`, the calling thread, is released. Returns when its protocols let it start.
+    /// Announces the release of a job of `task`, the calling thread. Returns when its protocols let it start.
     pub fn arrive(&self, task: TaskId) -> Result<(), ResourceError> {
         let cpu = self.tasks[task.index()].cpu;
         let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
         counting.try_for_each(|machine| machine.arrive(&self.executor, task))
     }
 
-    /// The job of `task`, the calling thread, is done; it holds nothing.
+    /// Announces that the job of `task`, the calling thread, is done. The task holds no resource.
     pub fn finish(&self, task: TaskId) -> Result<(), ResourceError> {
         let cpu = self.tasks[task.index()].cpu;
         let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
         counting.try_for_each(|machine| machine.finish(&self.executor, task))
     }
 
-    /// The base priority of `task` changes, whatever it does at the moment.
+    /// Changes the base priority of `task`, whatever the task does at the moment.
     pub fn set_base(&self, task: TaskId, base: Priority) -> Result<(), ResourceError> {
         self.executor.set_base(task, base)?;
         let cpu = self.tasks[task.index()].cpu;
@@ -141,7 +144,7 @@ impl Locks {
         knowing.try_for_each(|machine| machine.set_base(&self.executor, task, base))
     }
 
-    /// Whether taking `resource` may change the priority or the place at once.
+    /// Whether locking `resource` may change the task's priority or processor at once.
     pub fn has_ceiling(&self, resource: ResourceId) -> bool {
         match &self.locks[resource.index()] {
             Lock::Managed(..) | Lock::Spin(_) => true,
@@ -181,7 +184,7 @@ fn rise(system: &System, resource: ResourceId, ruling: Protocol) -> Rise {
 const SMALL_TASKS: usize = 64;
 const SMALL_RESOURCES: usize = 32;
 
-/// A machine of the size the system needs.
+/// Creates a machine of the size that the system needs.
 fn small_or_large(system: &System, ruling: Protocol) -> Box<dyn lockwright_protocol::Machine + Send> {
     if system.tasks().len() <= SMALL_TASKS && system.resources().len() <= SMALL_RESOURCES {
         boxed::<SMALL_TASKS, SMALL_RESOURCES>(system, ruling)

@@ -4,9 +4,9 @@
 //!   word        meaning                    lock                      unlock
 //!   FREE        nobody holds it            -> LOCKED, one CAS        -
 //!   LOCKED      held, nobody waits         -> CONTENDED, wait        -> FREE
-//!   CONTENDED   held, somebody may wait    wait                      -> FREE, wake one
+//!   CONTENDED   held, a task may wait      wait                      -> FREE, wake one
 //!
-//!   woken       FREE -> CONTENDED, for others may still wait;  else wait again
+//!   woken       FREE -> CONTENDED, because others may still wait;  else wait again
 //! ```
 
 use lockwright_sys::futex::{self, Scope};
@@ -16,11 +16,11 @@ const FREE: u32 = 0;
 const LOCKED: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// See the table above. Waiters are woken by their priority at the time they began to wait.
+/// A plain mutex; see the table above. Waiters are woken by their priority at the time they began to wait.
 ///
 /// # Bound
-/// None: a task of medium priority may run for as long as it likes while a less urgent one holds the lock, and a
-/// woken waiter may find the lock taken again.
+/// None: a task of medium priority may execute without bound while a less urgent one holds the lock, and a woken waiter
+/// may find the lock held again.
 #[derive(Debug)]
 pub(super) struct PlainLock(AtomicU32);
 
@@ -29,7 +29,7 @@ impl PlainLock {
         Self(AtomicU32::new(FREE))
     }
 
-    /// Says whether it found the lock taken.
+    /// Locks the mutex. Returns whether it was held.
     pub(super) fn lock(&self) -> bool {
         // ORDERING: Acquire, here and below, pairs with the Release in `unlock`.
         if self.0.compare_exchange(FREE, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok() {

@@ -1,10 +1,10 @@
-//! `pip`: priority inheritance, carried out by the kernel (see [`PiWord`] for the states).
+//! `pip`: priority inheritance by the kernel (see [`PiWord`] for the states).
 
 use super::error::ResourceError;
 use lockwright_sys::pi_word::{PiError, PiWord};
 use lockwright_sys::sched::gettid;
 
-/// A mutex whose owner inherits from its waiters.
+/// A mutex whose owner inherits the priority of its waiters.
 ///
 /// # Bound
 /// On one processor at most one section of each less urgent task.
@@ -16,7 +16,7 @@ impl PipLock {
         Self(PiWord::new())
     }
 
-    /// Says whether it found the lock taken.
+    /// Locks the mutex. Returns whether it was held.
     pub(super) fn lock(&self) -> Result<bool, ResourceError> {
         Ok(self.0.lock(gettid())?)
     }

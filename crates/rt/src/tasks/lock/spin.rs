@@ -1,4 +1,4 @@
-//! `fmlp_short`, and the global resources of `msrp`: a ticket lock, by tasks that are not preempted.
+//! `fmlp_short`, and the global resources of `msrp`: a ticket lock for tasks that are not preempted.
 //!
 //! ```text
 //!   lock     rise above all tasks; draw a ticket; wait until it is served
@@ -11,6 +11,8 @@ use lockwright_model::TaskId;
 use lockwright_sys::clock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// A ticket lock whose users rise above all tasks.
+///
 /// # Bound
 /// One section of each other processor: at most one task of each waits or holds, and none is preempted by another task.
 #[derive(Debug)]
@@ -25,12 +27,12 @@ impl SpinLock {
         Self { next: AtomicU32::new(0), served: AtomicU32::new(0) }
     }
 
-    /// `task`, the caller, takes the lock. Says whether it found it taken.
+    /// Locks for `task`, the caller. Returns whether the lock was held.
     pub(super) fn lock(&self, executor: &Executor, task: TaskId) -> Result<bool, ResourceError> {
         if let Err(error) = executor.exclude(task) {
             return executor.include(task).and(Err(error)).map_err(ResourceError::from);
         }
-        // ORDERING: Relaxed: the ticket orders nothing but tickets; `served` orders the sections.
+        // ORDERING: Relaxed: the ticket orders only tickets; `served` orders the sections.
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         // ORDERING: Acquire pairs with the Release in `unlock`.
         let is_served = || self.served.load(Ordering::Acquire) == ticket;
@@ -41,14 +43,14 @@ impl SpinLock {
         spin_until(
             || is_served().then_some(()),
             |until| {
-                // A refusal is one more round.
+                // A refused sleep only adds one more round.
                 let _ = clock::sleep_until(until);
             },
         );
         Ok(true)
     }
 
-    /// The owner, the caller, gives it back.
+    /// Unlocks for `task`, the caller and owner.
     pub(super) fn unlock(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
         // ORDERING: Relaxed: only the owner writes. Release pairs with the Acquire in `lock`.
         let served = self.served.load(Ordering::Relaxed);

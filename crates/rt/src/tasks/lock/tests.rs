@@ -1,4 +1,4 @@
-//! The locks one by one: what the kernel is told, and what is refused.
+//! The locks one by one: the levels set in the kernel, and the refusals.
 
 use super::*;
 use crate::machine::require_realtime;
@@ -11,7 +11,7 @@ const ME: TaskId = TaskId(0);
 const LOCAL: ResourceId = ResourceId(0);
 const GLOBAL: ResourceId = ResourceId(1);
 
-/// Base priorities 1 and 2 on CPU 0, 3 on CPU 1; one resource for CPU 0, one for all.
+/// Tasks with base priorities 1 and 2 on CPU 0 and 3 on CPU 1; one resource local to CPU 0, and one global resource.
 fn locks(protocol: Protocol) -> Locks {
     let task = |name: &str, cpu, priority, resources: &[ResourceId]| {
         let run = Duration::from_us(10);
@@ -31,7 +31,7 @@ fn locks(protocol: Protocol) -> Locks {
     };
     let tasks =
         vec![task("me", 0, 1, &[LOCAL, GLOBAL]), task("local", 0, 2, &[LOCAL]), task("remote", 1, 3, &[GLOBAL])];
-    // Under `ics_lock` all lock.
+    // Under `ics_lock` all tasks lock.
     let resource = |name: &str| Resource { name: name.into(), cutoff: Some(Priority::base(9)), ..Resource::default() };
     let system = System::new("s".into(), 2, None, vec![resource("l"), resource("g")], tasks).expect("valid");
     let levels = Levels::of(&system, protocol, &[]).expect("few levels");
@@ -40,18 +40,18 @@ fn locks(protocol: Protocol) -> Locks {
     Locks::new(&system, protocol, levels, &cpus)
 }
 
-/// Runs `body` on a SCHED_FIFO thread that sits on the seat of `ME`.
+/// Runs `body` on a SCHED_FIFO thread in the seat of `ME`.
 fn as_me(protocol: Protocol, body: impl FnOnce(&Locks) + Send + 'static) {
     let thread = std::thread::spawn(move || {
         let locks = locks(protocol);
         locks.executor.seat(ME).sit();
         locks.executor.prepare();
-        sched::set_affinity(sched::gettid(), &[sched::affinity().expect("a CPU set")[0]]).expect("one of them");
+        sched::set_affinity(sched::gettid(), &[sched::affinity().expect("a CPU set")[0]]).expect("the CPU is allowed");
         let level = locks.executor.level(Priority::base(1));
         sched::set_fifo(sched::gettid(), level).expect("permission was checked");
         body(&locks);
     });
-    thread.join().expect("the body holds");
+    thread.join().expect("the thread does not panic");
 }
 
 fn level_of_me() -> i32 {
@@ -59,7 +59,7 @@ fn level_of_me() -> i32 {
 }
 
 #[test]
-fn the_kernel_is_told_the_highest_of_all_ceilings() {
+fn the_kernel_has_the_highest_of_all_ceilings() {
     let Some(_machine) = require_realtime() else { return };
     as_me(Protocol::Mpcp, |locks| {
         let level = |priority| i32::from(locks.executor.level(priority));
@@ -67,7 +67,7 @@ fn the_kernel_is_told_the_highest_of_all_ceilings() {
             (level(Priority::base(1)), level(Priority::base(2)), level(Priority::base(3).boosted()));
         assert!(base < local && local < global);
         assert_eq!(level_of_me(), base);
-        // One inside the other, in both orders of giving back.
+        // Nested locks, unlocked in both orders.
         for first_back in [LOCAL, GLOBAL] {
             assert_eq!(locks.lock(ME, LOCAL), Ok(false));
             assert_eq!(level_of_me(), local);
@@ -98,7 +98,7 @@ fn a_base_priority_changes_below_a_ceiling_and_shows_after_it() {
 }
 
 #[test]
-fn what_is_refused_leaves_the_priority_as_it_was() {
+fn a_refusal_leaves_the_priority_unchanged() {
     let Some(_machine) = require_realtime() else { return };
     as_me(Protocol::Icpp, |locks| {
         let before = level_of_me();
@@ -122,7 +122,7 @@ fn the_kernel_refuses_a_task_that_would_wait_for_itself() {
     assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
 }
 
-/// Not a test of anything but the figures it prints: `cargo test -p lockwright costs -- --ignored --nocapture`.
+/// Prints costs and tests nothing: `cargo test -p lockwright costs -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints costs"]
 fn costs() {
@@ -130,13 +130,13 @@ fn costs() {
     let Some(_machine) = require_realtime() else { return };
     for protocol in Protocol::ALL {
         as_me(protocol, move |locks| {
-            locks.arrive(ME).expect("its first job");
+            locks.arrive(ME).expect("the first job begins");
             let start = lockwright_sys::clock::now_ns();
             for _ in 0..ROUNDS {
                 let _ = locks.lock(ME, GLOBAL);
                 let _ = locks.unlock(ME, GLOBAL);
             }
-            println!("{protocol}: {} ns a pair", (lockwright_sys::clock::now_ns() - start) / ROUNDS);
+            println!("{protocol}: {} ns per pair", (lockwright_sys::clock::now_ns() - start) / ROUNDS);
         });
     }
     as_me(Protocol::Icpp, |locks| {
@@ -146,16 +146,17 @@ fn costs() {
             let _ = locks.lock(ME, LOCAL);
             let _ = locks.unlock(ME, LOCAL);
         }
-        println!("icpp, at its ceiling already: {} ns a pair", (lockwright_sys::clock::now_ns() - start) / ROUNDS);
+        println!("icpp, already at its ceiling: {} ns per pair", (lockwright_sys::clock::now_ns() - start) / ROUNDS);
     });
 }
 
 #[test]
-fn a_decision_waits_only_for_those_who_share_its_resources() {
+fn a_decision_waits_only_for_users_of_its_resources() {
     let Some(_machine) = require_realtime() else { return };
     as_me(Protocol::Icpp, |locks| {
-        assert_eq!(locks.machines.len(), 2, "one for what is shared, and one for each CPU that needs one");
-        // The guard of what is shared across CPUs is taken: were it the same one, asking would be a deadlock.
+        assert_eq!(locks.machines.len(), 2, "one for shared resources, and one for each CPU with local ones");
+        // The guard of the resources shared across CPUs is held: if the local one used it as well, the request would
+        // deadlock.
         let Lock::Managed(shared, _) = &locks.locks[GLOBAL.index()] else { panic!("icpp has a machine") };
         let _held = locks.machines[*shared].hold();
         assert_eq!(locks.lock(ME, LOCAL), Ok(false));
@@ -164,18 +165,18 @@ fn a_decision_waits_only_for_those_who_share_its_resources() {
 }
 
 #[test]
-fn a_task_that_cannot_rise_takes_nothing() {
+fn a_task_that_cannot_rise_locks_nothing() {
     let Some(_machine) = require_realtime() else { return };
     for protocol in [Protocol::Icpp, Protocol::IcsLock] {
         as_me(protocol, |locks| {
-            // Somebody else takes SCHED_FIFO away, without a word.
+            // Another thread takes SCHED_FIFO away without notice.
             let me = sched::gettid();
             sched::set_other(me).expect("permission was checked");
             for _ in 0..2 {
                 assert!(matches!(locks.lock(ME, LOCAL), Err(ResourceError::Sys(_))));
             }
             sched::set_fifo(me, locks.executor.level(Priority::base(1))).expect("permission was checked");
-            assert_eq!(locks.lock(ME, LOCAL), Ok(false), "nobody owns it");
+            assert_eq!(locks.lock(ME, LOCAL), Ok(false), "the resource is free");
             assert_eq!(level_of_me(), i32::from(locks.executor.level(Priority::base(2))));
             assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
             assert_eq!(level_of_me(), i32::from(locks.executor.level(Priority::base(1))));
@@ -184,12 +185,14 @@ fn a_task_that_cannot_rise_takes_nothing() {
 }
 
 #[test]
-fn a_section_in_vain_stays_inside_until_it_is_committed_or_given_up() {
+fn an_invalidated_section_stays_inside_until_it_is_committed_or_given_up() {
     let Some(_machine) = require_realtime() else { return };
     as_me(Protocol::Ics, |locks| {
-        // They never wait, so one thread can be both.
+        // The two tasks never wait, so one thread can act as both.
         const OTHER: TaskId = TaskId(1);
-        let restarts = |task| locks.end_interruptible(task, LOCAL).expect("it is such").map(|ending| ending.restarts);
+        let restarts = |task| {
+            locks.end_interruptible(task, LOCAL).expect("the section is interruptible").map(|ending| ending.restarts)
+        };
         let commit = || {
             assert_eq!(locks.lock(OTHER, LOCAL), Ok(false));
             assert_eq!(restarts(OTHER), Ok(false));
@@ -201,9 +204,9 @@ fn a_section_in_vain_stays_inside_until_it_is_committed_or_given_up() {
         commit();
         assert_eq!(restarts(ME), Ok(true));
         assert_eq!(locks.lock(ME, LOCAL), Err(ResourceError::Refused(Refusal::AlreadyHeld)));
-        assert_eq!(restarts(ME), Ok(false), "once, however many there were");
+        assert_eq!(restarts(ME), Ok(false), "one restart after any number of commits");
         assert_eq!(restarts(ME), Err(ResourceError::Refused(Refusal::NotHeld)));
-        // In vain, and given up.
+        // Invalidated and given up.
         assert_eq!(locks.lock(ME, LOCAL), Ok(false));
         commit();
         assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
@@ -217,12 +220,12 @@ fn a_section_in_vain_stays_inside_until_it_is_committed_or_given_up() {
 }
 
 #[test]
-fn from_the_cutoff_on_nobody_locks() {
+fn tasks_at_or_above_the_cutoff_do_not_lock() {
     let Some(_machine) = require_realtime() else { return };
     as_me(Protocol::IcsLock, |locks| {
         let level = |level| i32::from(locks.executor.level(Priority::base(level)));
         assert_eq!(locks.lock(ME, LOCAL), Ok(false));
-        assert_eq!(level_of_me(), level(2), "the ceiling among those that lock");
+        assert_eq!(level_of_me(), level(2), "the ceiling of the tasks that lock");
         assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
         assert_eq!(locks.set_base(ME, Priority::base(9)), Ok(()));
         let before = level_of_me();
@@ -237,7 +240,7 @@ fn from_the_cutoff_on_nobody_locks() {
     });
 }
 
-/// The level the kernel has for a thread, inheritance not counted.
+/// The kernel's level of a thread, without inheritance.
 fn level_of(thread: sched::Tid) -> i32 {
     sched::scheduling(thread).map_or(-1, |scheduling| i32::from(scheduling.level))
 }
