@@ -170,15 +170,18 @@ pub(super) enum Waits {
 }
 
 impl Entry {
-    const NONE: Self = Self {
-        thread: AtomicU32::new(0),
-        seen: 0,
-        mutex: std::ptr::null(),
-        signals: std::ptr::null(),
-        // SAFETY: the table is a static, and only the thread of an entry inserts and removes its node.
-        node: unsafe { Node::new() },
-        is_timed: false,
-    };
+    /// A free entry.
+    const fn free() -> Self {
+        Self {
+            thread: AtomicU32::new(0),
+            seen: 0,
+            mutex: std::ptr::null(),
+            signals: std::ptr::null(),
+            // SAFETY: the table is a static, and only the thread of an entry inserts and removes its node.
+            node: unsafe { Node::new() },
+            is_timed: false,
+        }
+    }
 
     /// Whether the entry belongs to no living thread.
     fn is_free(&self) -> bool {
@@ -217,7 +220,7 @@ struct Table([Entry; WAITING_MAX]);
 // SAFETY: the pointers are read only while their entries stand.
 unsafe impl Send for Table {}
 
-static TABLE: Guarded<Table> = Guarded::new(Table([const { Entry::NONE }; WAITING_MAX]));
+static TABLE: Guarded<Table> = Guarded::new(Table([const { Entry::free() }; WAITING_MAX]));
 
 impl Table {
     fn places(thread: u32) -> impl Iterator<Item = usize> {
