@@ -127,7 +127,7 @@ pub(super) fn one_cpu() -> Result<usize, RunError> {
 pub(super) fn measuring<T: Send + 'static, E: From<RunError> + Send + 'static>(
     body: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, E> {
-    let thread = signal::with_all_blocked(|| spawn("measure", body)).map_err(RunError::from)?;
+    let thread = signal::with_all_blocked(|| spawn("measure", body))?;
     thread.join().map_err(|_| RunError::SetUp)?
 }
 
