@@ -122,8 +122,8 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
                 (Arc::clone(&ics), Arc::clone(&done), Arc::clone(&over), Arc::clone(&conflicts));
             let (send, receive) = std::sync::mpsc::channel();
             let handle = spawn(move || {
-                // SAFETY: only this thread and its handlers use these numbers, and `ics` outlives them.
                 let take = |place: usize| {
+                    // SAFETY: only this thread and its handlers use these numbers, and `ics` outlives them.
                     unsafe { ics.shared_writer(index + place * THREADS) }.expect("each thread has a slot")
                 };
                 let mut slot = take(0);

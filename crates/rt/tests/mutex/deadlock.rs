@@ -113,7 +113,7 @@ fn lengths_found(length: usize) -> Vec<usize> {
                 match next.lock(Limit::Never) {
                     Ok(_) => next.unlock().expect("the caller holds it"),
                     Err(RawError::Deadlock(Some(cycle))) => {
-                        lengths.lock().expect("the lock succeeds").push(cycle.links().len())
+                        lengths.lock().expect("the lock succeeds").push(cycle.links().len());
                     }
                     Err(error) => panic!("{error:?}"),
                 }
