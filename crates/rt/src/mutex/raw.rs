@@ -187,11 +187,12 @@ impl RawMutex {
         }
     }
 
-    /// Clears that field before the owner unlocks. Does nothing for another thread, nor while the owner has locked the
-    /// mutex more than once.
+    /// Clears that field before the mutex is unlocked, unless its owner has locked it more than once.
     #[inline(always)]
     pub fn hide_owner(&self) {
-        if self.state.load(Ordering::Relaxed) == gettid().0 && self.is_locked_once(self.kind()) {
+        // ORDERING: Relaxed: as above. If the caller is not the owner and its unlock fails, nothing but the display is
+        // wrong.
+        if self.state.load(Ordering::Relaxed) < NOT_RECOVERABLE && self.depth.load(Ordering::Relaxed) == 0 {
             self.state.store(0, Ordering::Relaxed);
         }
     }
