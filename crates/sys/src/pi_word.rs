@@ -77,6 +77,13 @@ impl PiWord {
         }
     }
 
+    /// Locks the word if it is free. Returns whether it is locked.
+    #[inline]
+    pub fn try_lock(&self, me: Tid) -> bool {
+        // ORDERING: as in `lock`.
+        self.0.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
     /// As [`PiWord::lock`], but also acquires a word whose owner ended without unlocking. It also acquires a word that
     /// is already in the caller's name: the caller did not unlock it, or it has the thread id of a thread that ended.
     ///

@@ -59,14 +59,19 @@ pub(super) fn warm_up() {
 /// # Errors
 /// [`RawError::AboveCeiling`] if the caller's own level is higher; [`RawError::TooOften`] if it holds too many mutexes
 /// with this ceiling; [`RawError::BadKind`] if the ceiling is not a level; [`RawError::Sys`] if the kernel refuses to
-/// raise it. For a managed thread also [`RawError::Deadlock`]. After an error nothing has changed.
-pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
+/// raise it. For a managed thread also [`RawError::Deadlock`], and [`RawError::Busy`] if it may not wait and another
+/// managed thread holds the ceiling. After an error nothing has changed.
+///
+/// # Bound
+/// A managed thread that may wait waits for the rest of a section with this ceiling, at its own priority. Other threads
+/// do not wait.
+pub(super) fn rise(ceiling: u8, may_wait: bool) -> Result<(), RawError> {
     warm_up();
     HELD.with(|held| {
         if let Some((word, level)) = LazyCeiling::of_caller(ceiling)
             && let Some(place) = held.said(ceiling).or_else(|| held.lazy.iter().find(|place| place.get().is_none()))
         {
-            return held.rise_lazily(place, word, level);
+            return held.rise_lazily(place, word, level, may_wait);
         }
         let _errno = KeepErrno::now();
         let own = match held.own.get() {
@@ -131,7 +136,13 @@ impl Held {
         self.lazy.iter().find(|place| place.get().is_some_and(|word| word.level() == ceiling))
     }
 
-    fn rise_lazily(&self, place: &Cell<Option<LazyCeiling>>, word: LazyCeiling, level: u8) -> Result<(), RawError> {
+    fn rise_lazily(
+        &self,
+        place: &Cell<Option<LazyCeiling>>,
+        word: LazyCeiling,
+        level: u8,
+        may_wait: bool,
+    ) -> Result<(), RawError> {
         let ceiling = word.level();
         if level > ceiling {
             return Err(RawError::AboveCeiling);
@@ -139,11 +150,16 @@ impl Held {
         let count = self.count.get(usize::from(ceiling)).ok_or(RawError::BadKind)?;
         let more = count.get().checked_add(1).ok_or(RawError::TooOften)?;
         if count.get() == 0 {
-            word.rise().map_err(|error| match error {
-                PiError::Deadlock => RawError::Deadlock(None),
-                PiError::OwnerDied => RawError::Sys(SysError { call: "raising a ceiling", errno: libc::EAGAIN }),
-                PiError::Sys(error) => RawError::Sys(error),
-            })?;
+            if !word.try_rise() {
+                if !may_wait {
+                    return Err(RawError::Busy);
+                }
+                word.rise().map_err(|error| match error {
+                    PiError::Deadlock => RawError::Deadlock(None),
+                    PiError::OwnerDied => RawError::Sys(SysError { call: "raising a ceiling", errno: libc::EAGAIN }),
+                    PiError::Sys(error) => RawError::Sys(error),
+                })?;
+            }
             place.set(Some(word));
         }
         count.set(more);

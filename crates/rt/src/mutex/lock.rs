@@ -97,7 +97,7 @@ impl RawMutex {
                 _ => {}
             }
         }
-        let risen = self.rise(kind)?;
+        let risen = self.rise(kind, limit != Limit::Now)?;
         let locked = self.lock_risen(me, kind, Way::Asks(limit));
         self.settle_ceiling(me, kind, risen, locked)
     }
@@ -143,7 +143,7 @@ impl RawMutex {
         if now == risen {
             return Ok(acquired);
         }
-        let settled = ceiling::rise(now);
+        let settled = ceiling::rise(now, true);
         if settled.is_err() {
             self.pass_on(me, kind, acquired)?;
         }
@@ -155,7 +155,7 @@ impl RawMutex {
     /// the mutex.
     pub(super) fn lock_after_wait(&self, was_woken: bool) -> Result<Acquired, RawError> {
         let (me, kind) = (gettid(), self.kind());
-        match self.rise(kind) {
+        match self.rise(kind, true) {
             Ok(risen) => {
                 let locked = self.lock_risen(me, kind, Way::Waited { was_woken });
                 self.settle_ceiling(me, kind, risen, locked)
@@ -195,7 +195,7 @@ impl RawMutex {
         // ORDERING: Relaxed, here and below: the mutex orders it.
         if self.owner() == me.0 {
             // The owner falls by the ceiling that it finds when it unlocks, so it must have risen to that one.
-            ceiling::rise(ceiling)?;
+            ceiling::rise(ceiling, true)?;
             let before = self.ceiling.swap(ceiling, Ordering::Relaxed);
             ceiling::fall(before);
             return Ok(before);

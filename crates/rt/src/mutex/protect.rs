@@ -14,12 +14,12 @@ impl RawMutex {
     ///
     /// # Errors
     /// Those of [`ceiling::rise`].
-    pub(super) fn rise(&self, kind: u32) -> Result<Option<u8>, RawError> {
+    pub(super) fn rise(&self, kind: u32, may_wait: bool) -> Result<Option<u8>, RawError> {
         if kind & PROTECT == 0 {
             return Ok(None);
         }
         let ceiling = self.ceiling();
-        ceiling::rise(ceiling).map(|()| Some(ceiling))
+        ceiling::rise(ceiling, may_wait).map(|()| Some(ceiling))
     }
 
     /// Locks a mutex with a ceiling if it is free. Returns whether it is locked.
@@ -28,7 +28,7 @@ impl RawMutex {
         let ceiling = self.ceiling();
         // ORDERING: Relaxed: a hint whether rising is worthwhile. The slow path finds out why the caller could not
         // rise.
-        if self.word.load(Ordering::Relaxed) != FREE || ceiling::rise(ceiling).is_err() {
+        if self.word.load(Ordering::Relaxed) != FREE || ceiling::rise(ceiling, false).is_err() {
             return false;
         }
         if !self.lock_free_word(me) {

@@ -400,6 +400,12 @@ impl LazyCeiling {
         self.0.word.lock_or_inherit(gettid()).map(|_| ())
     }
 
+    /// The same, unless another thread holds it. Returns whether it is marked.
+    #[inline]
+    pub(crate) fn try_rise(self) -> bool {
+        self.0.word.try_lock(gettid())
+    }
+
     /// Marks the ceiling as free.
     #[inline]
     pub(crate) fn fall(self) -> Result<(), PiError> {

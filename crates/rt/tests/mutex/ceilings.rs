@@ -2,7 +2,9 @@
 
 use crate::support::*;
 use lockwright::mutex::{Acquired, Condvar, Limit, LockError, Mutex, Protocol, RawError, kind, note_own};
+use lockwright::section::Lazy;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn protects(ceiling: u8) -> Mutex<()> {
@@ -43,6 +45,42 @@ fn the_level_is_the_highest_ceiling_held() {
             }
         })
         .end();
+}
+
+/// Another managed thread of the processor holds the ceiling, but not the mutex.
+#[test]
+fn a_try_by_a_managed_thread_does_not_wait() {
+    const HOLD: Duration = Duration::from_millis(300);
+    let Some(stage) = Stage::set() else { return };
+    let (cpu, managed, is_held) = (stage.cpu, Gate::default(), Arc::new(AtomicBool::new(false)));
+    let other = stage.thread(20, {
+        let (managed, is_held) = (managed.clone(), Arc::clone(&is_held));
+        move || {
+            // A thread that becomes managed later would wait for the ceiling here.
+            let _managed = Lazy::manage(cpu).expect("the thread has a level");
+            managed.open();
+            while !is_held.load(Ordering::Relaxed) {
+                std::thread::sleep(ms(1));
+            }
+            let (free, start) = (protects(50), Instant::now());
+            let tried = matches!(free.try_lock(), Err(LockError::Busy));
+            let took = start.elapsed();
+            (tried, took, free.lock().is_ok())
+        }
+    });
+    managed.pass();
+    let holder = stage.thread(10, move || {
+        let _managed = Lazy::manage(cpu).expect("the thread has a level");
+        let held = protects(50);
+        let _guard = held.lock().expect("the mutex is free");
+        is_held.store(true, Ordering::Relaxed);
+        let start = Instant::now();
+        while start.elapsed() < HOLD {}
+    });
+    let (tried, took, locked) = other.end();
+    holder.end();
+    assert!(tried && took < HOLD / 2, "a try waited: {took:?}");
+    assert!(locked, "a lock waits for the ceiling");
 }
 
 #[test]
