@@ -13,7 +13,7 @@ use loom::thread;
 
 /// A mutation of the loops that must make a property fail.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Twin {
+enum Mutant {
     /// No mutation.
     None,
     /// A thread that has waited does not announce further waiters.
@@ -46,18 +46,18 @@ struct Model {
     ended: Condvar,
     value: UnsafeCell<u32>,
     serial: bool,
-    twin: Twin,
+    mutant: Mutant,
 }
 
 impl Model {
-    fn new(serial: bool, twin: Twin) -> Arc<Self> {
+    fn new(serial: bool, mutant: Mutant) -> Arc<Self> {
         Arc::new(Self {
             word: AtomicU32::new(FREE),
             queue: Mutex::default(),
             ended: Condvar::new(),
             value: UnsafeCell::new(0),
             serial,
-            twin,
+            mutant,
         })
     }
 
@@ -103,14 +103,14 @@ impl Model {
     /// Like `RawMutex::lock`. Returns whether the mutex is locked.
     fn lock(&self, me: u32, tries: bool) -> bool {
         self.word.compare_exchange(FREE, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            || self.take(me, tries, false, self.twin == Twin::Steals)
+            || self.take(me, tries, false, self.mutant == Mutant::Steals)
     }
 
     /// Like `RawMutex::wait_for_word`.
     fn take(&self, me: u32, tries: bool, mut has_waited: bool, mut was_woken: bool) -> bool {
         loop {
             let word = self.word.load(Ordering::Relaxed);
-            match word::ask(word, me, has_waited && self.twin != Twin::Forgets, was_woken) {
+            match word::ask(word, me, has_waited && self.mutant != Mutant::Forgets, was_woken) {
                 Ask::Take { word: taken, .. } => {
                     if self.word.compare_exchange(word, taken, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                         return true;
@@ -118,7 +118,7 @@ impl Model {
                 }
                 _ if tries => return false,
                 Ask::Announce(announced) => {
-                    was_woken &= self.twin == Twin::Remembers;
+                    was_woken &= self.mutant == Mutant::Remembers;
                     let _ = self.word.compare_exchange(word, announced, Ordering::Relaxed, Ordering::Relaxed);
                 }
                 Ask::Wait => match self.wait(word, me) {
@@ -131,7 +131,7 @@ impl Model {
 
     /// Like `RawMutex::unlock_word`.
     fn unlock(&self) {
-        let release = if self.twin == Twin::Relaxed { Ordering::Relaxed } else { Ordering::Release };
+        let release = if self.mutant == Mutant::Relaxed { Ordering::Relaxed } else { Ordering::Release };
         loop {
             let word = self.word.load(Ordering::Relaxed);
             match word::give_back(word, self.serial) {
@@ -146,10 +146,10 @@ impl Model {
                 }
                 GiveBack::Hand(handed) => {
                     self.word.store(handed, release);
-                    if self.wake(true) == 0 && self.twin != Twin::StaysHanded {
+                    if self.wake(true) == 0 && self.mutant != Mutant::StaysHanded {
                         let freed = self.word.compare_exchange(handed, FREE, release, Ordering::Relaxed);
                         assert!(freed.is_ok(), "another thread owns it, and may have freed its memory");
-                        if self.twin != Twin::FreesQuietly {
+                        if self.mutant != Mutant::FreesQuietly {
                             self.wake(false);
                         }
                     }
@@ -208,9 +208,9 @@ fn fails_within(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'sta
 }
 
 /// Three threads visit. Checks exclusion, and that no thread waits for ever (the model detects that all threads wait).
-fn three_visit(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static {
+fn three_visit(serial: bool, mutant: Mutant) -> impl Fn() + Sync + Send + 'static {
     move || {
-        let model = Model::new(serial, twin);
+        let model = Model::new(serial, mutant);
         let others = [2, 3].map(|me| {
             let model = Arc::clone(&model);
             thread::spawn(move || model.visit(me))
@@ -227,9 +227,9 @@ fn three_visit(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static {
 }
 
 /// One waiter times out at any instant, beside one without a deadline.
-fn one_gives_up(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static {
+fn one_gives_up(serial: bool, mutant: Mutant) -> impl Fn() + Sync + Send + 'static {
     move || {
-        let model = Model::new(serial, twin);
+        let model = Model::new(serial, mutant);
         assert!(model.lock(1, false));
         let others = [2, 3].map(|me| {
             let model = Arc::clone(&model);
@@ -244,9 +244,9 @@ fn one_gives_up(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static {
 }
 
 /// A thread that was woken before finds that another thread owns the mutex.
-fn one_was_woken_before(twin: Twin) -> impl Fn() + Sync + Send + 'static {
+fn one_was_woken_before(mutant: Mutant) -> impl Fn() + Sync + Send + 'static {
     move || {
-        let model = Model::new(true, twin);
+        let model = Model::new(true, mutant);
         assert!(model.lock(1, false));
         let owner = thread::spawn({
             let model = Arc::clone(&model);
@@ -264,9 +264,9 @@ fn one_was_woken_before(twin: Twin) -> impl Fn() + Sync + Send + 'static {
 }
 
 /// A try beside an owner and a waiter.
-fn a_thief_comes(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static {
+fn a_thief_comes(serial: bool, mutant: Mutant) -> impl Fn() + Sync + Send + 'static {
     move || {
-        let model = Model::new(serial, twin);
+        let model = Model::new(serial, mutant);
         assert!(model.lock(1, false));
         let waiter = thread::spawn({
             let model = Arc::clone(&model);
@@ -289,30 +289,30 @@ fn a_thief_comes(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static 
 fn three_threads_exclude_each_other_and_all_finish() {
     let _quiet = require_realtime();
     for serial in [false, true] {
-        explore(3, three_visit(serial, Twin::None));
-        explore(3, one_gives_up(serial, Twin::None));
+        explore(3, three_visit(serial, Mutant::None));
+        explore(3, one_gives_up(serial, Mutant::None));
     }
 }
 
 #[test]
 fn a_handed_mutex_is_not_stolen() {
     let _quiet = require_realtime();
-    explore(None, one_was_woken_before(Twin::None));
-    explore(3, a_thief_comes(true, Twin::None));
-    explore(3, a_thief_comes(false, Twin::None));
+    explore(None, one_was_woken_before(Mutant::None));
+    explore(3, a_thief_comes(true, Mutant::None));
+    explore(3, a_thief_comes(false, Mutant::None));
 }
 
 #[test]
 fn each_mutation_fails() {
     let _quiet = require_realtime();
-    assert!(fails(three_visit(false, Twin::Forgets)), "a waiter is never woken");
-    assert!(fails(three_visit(true, Twin::StaysHanded)), "the mutex stays handed to nobody");
-    assert!(fails(three_visit(true, Twin::FreesQuietly)), "a waiter is never woken");
-    assert!(fails(a_thief_comes(true, Twin::Steals)), "a try locks the heir's mutex");
-    assert!(fails(three_visit(false, Twin::Relaxed)), "the access is not published");
+    assert!(fails(three_visit(false, Mutant::Forgets)), "a waiter is never woken");
+    assert!(fails(three_visit(true, Mutant::StaysHanded)), "the mutex stays handed to nobody");
+    assert!(fails(three_visit(true, Mutant::FreesQuietly)), "a waiter is never woken");
+    assert!(fails(a_thief_comes(true, Mutant::Steals)), "a try locks the heir's mutex");
+    assert!(fails(three_visit(false, Mutant::Relaxed)), "the access is not published");
     assert!(
-        fails_within(None, one_was_woken_before(Twin::Remembers)),
+        fails_within(None, one_was_woken_before(Mutant::Remembers)),
         "the old owner changes a word that another thread owns"
     );
-    assert!(!fails(a_thief_comes(true, Twin::None)), "the unchanged model also holds in a child process");
+    assert!(!fails(a_thief_comes(true, Mutant::None)), "the unchanged model also holds in a child process");
 }
