@@ -64,15 +64,13 @@ fn outputs_are_valid_under_the_schema() {
         if let Err(error) = valid(&value) {
             panic!("{error}: {value}");
         }
-        for task in
-            value["results"].as_array().expect("results").iter().flat_map(|r| r["tasks"].as_array().expect("tasks"))
-        {
-            for key in TASK_KEYS {
-                assert!(task.get(key).is_some(), "{key} is missing in {task}");
-                let mut without = value.clone();
-                without["results"][0]["tasks"][0].as_object_mut().expect("an object").remove(key);
-                assert!(valid(&without).is_err(), "the object without {key} must be refused");
-            }
+        let results = value["results"].as_array().expect("results");
+        let tasks: Vec<_> = results.iter().flat_map(|result| result["tasks"].as_array().expect("tasks")).collect();
+        for key in TASK_KEYS {
+            assert!(tasks.iter().all(|task| task.get(key).is_some()), "a task lacks {key}: {value}");
+            let mut without = value.clone();
+            without["results"][0]["tasks"][0].as_object_mut().expect("an object").remove(key);
+            assert!(valid(&without).is_err(), "the object without {key} must be refused");
         }
     }
     let study = ["study", "bpl", "--cores", "1,4", "--requests", "100", "--json"];
