@@ -6,6 +6,7 @@
 
 pub mod bpl;
 mod generate;
+pub mod generators;
 mod hold;
 mod late;
 mod mutate;
