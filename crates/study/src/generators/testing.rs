@@ -18,3 +18,12 @@ pub(super) fn limit(count: usize) -> f64 {
     // The quantile of Kolmogorov's distribution: the square root of ln(2 / 0.001) / 2.
     1.949 / (count as f64).sqrt()
 }
+
+/// Returns the distance between two samples, as a share of the distance that one correct pair in a thousand exceeds.
+pub(super) fn distance_of_two(one: &[f64], other: &[f64]) -> f64 {
+    let mut sorted = other.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let count = |x: f64| sorted.partition_point(|&y| y <= x) as f64 / sorted.len() as f64;
+    let (n, m) = (one.len() as f64, other.len() as f64);
+    distance(one, count) / (1.949 * ((n + m) / (n * m)).sqrt())
+}
