@@ -81,6 +81,9 @@ pub struct Check {
     /// Tasks that share a resource are assigned to one CPU if they fit.
     #[arg(long, value_name = "HEURISTIC", value_parser = one_of(FITS))]
     pub partition: Option<Fit>,
+    /// Draw the bounds into this file: each as a bar of its terms, beside its deadline
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
+    pub svg: Option<PathBuf>,
 }
 
 /// `simulate`.
