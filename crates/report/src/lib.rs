@@ -13,4 +13,4 @@ mod schedule;
 pub mod svg;
 pub mod text;
 
-pub use schedule::{Mark, Row, Schedule, Span, State, Window, worst_jobs};
+pub use schedule::{Mark, Row, Schedule, Span, State, Window, jobs, worst_jobs};

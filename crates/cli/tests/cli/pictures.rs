@@ -1,4 +1,4 @@
-//! The pictures of `check --svg`: their numbers are those of `--json`.
+//! Pictures: the numbers of `check --svg` are those of `--json`, and `--job` chooses the part of a schedule.
 
 use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use serde_json::Value;
@@ -71,4 +71,29 @@ fn bounds_without_terms_are_not_drawn() {
     assert_eq!(ended.status, 2, "{}", ended.err);
     assert!(ended.err.contains("--svg draws the terms of response bounds"), "{}", ended.err);
     assert!(!svg.exists());
+}
+
+#[test]
+fn a_job_chooses_the_window() {
+    let chart = |options: &[&str]| on(INVERSION, "simulate", &[&["-p", "icpp", "--gantt"][..], options].concat());
+    let second = chart(&["--job", "high:2"]);
+    // The job executes alone, from 10 ms to 11 ms; a tenth of its response time is drawn on both sides.
+    let same = chart(&["--window", "9900us..11100us"]);
+    assert_eq!((second.status, &second.out), (0, &same.out), "{}", second.err);
+    assert_ne!(second.out, chart(&["--job", "high:1"]).out);
+}
+
+#[test]
+fn jobs_that_do_not_exist_are_refused() {
+    for (job, help) in [
+        ("hihg:1", "did you mean `high`?"),
+        ("elsewhere:1", "the tasks are `high`, `medium`, `low`"),
+        ("low:1000", "its jobs are 1 to 2"),
+        ("low:0", "the first job is 1"),
+        ("low", "it must be a task and a number"),
+    ] {
+        let ended = on(INVERSION, "simulate", &["-p", "icpp", "--gantt", "--job", job]);
+        assert_eq!(ended.status, 2, "{job}: {}", ended.err);
+        assert!(ended.err.contains(help), "{job}: {}", ended.err);
+    }
 }
