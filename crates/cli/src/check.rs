@@ -1,10 +1,12 @@
 //! `lockwright check`: bounds.
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
+use crate::bars;
 use crate::beside::{self, Beside};
 use crate::charges;
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::export::ResultFile;
 use crate::input::{self, Input, Source};
 use crate::interrupt;
 use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
@@ -21,6 +23,7 @@ use lockwright_analysis::{
 };
 use lockwright_model::format::Placing;
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
+use lockwright_report::bounds;
 
 /// All results for one protocol.
 struct Answer {
@@ -45,6 +48,16 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         interrupt::listen(|| {}, console);
     }
     if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
+        if arguments.svg.is_some() {
+            console.error(
+                format!(
+                    "--svg draws the terms of response bounds, and the tests of `{}` give none",
+                    system.scheduler()
+                ),
+                "remove --svg, or use `--scheduler p-fp`",
+            );
+            return Err(Exit::BadInput);
+        }
         return scheduled::check(arguments, &input, &overheads, console);
     }
     let charged = |protocol| Ok((protocol, charges::charged(system, &overheads, protocol, console)?));
@@ -55,6 +68,7 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         return Err(Exit::BadInput);
     }
     let task = arguments.explain.as_deref().map(|name| input::find_task(system, name, console)).transpose()?;
+    let svg = arguments.svg.as_deref().map(|path| ResultFile::open(path, "--svg", console)).transpose()?;
     let answer = |(protocol, charged): (Protocol, &System)| {
         let analysis = bounds(arguments.bound, charged, protocol, console);
         Answer {
@@ -69,6 +83,11 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     };
     let mut answers: Vec<Answer> = charged.iter().map(|(protocol, charged)| answer((*protocol, charged))).collect();
     answers.sort_by_key(|answer| Rank::of(system, &answer.report));
+    if let Some(file) = svg {
+        let picture = picture(&input, &answers);
+        file.write(|out| Ok(std::io::Write::write_all(out, picture.as_bytes())?), console)?;
+        console.note(format!("the picture of the bounds is in {}", file.path().display()));
+    }
     if arguments.subject.json {
         let charged = arguments.subject.overheads.as_deref().map(json::Charged::given);
         console.print(&json::to_text(&Output { overheads: charged, ..as_json(&input, &answers) }))?;
@@ -226,11 +245,9 @@ const ORDER: &str = "Sorted best first: protocols under which all deadlines are 
 /// The comparison: one row for each protocol, best first.
 fn compare(input: &Input, answers: &[Answer], layout: Layout) -> String {
     let system = &input.system;
-    let bounds = answers.iter().map(|answer| (answer.analysis.protocol, answer.report.clone())).collect();
-    let groups = grouped(system, bounds);
+    let groups = groups(system, answers);
     let reports = || groups.iter().map(|(_, report)| report);
-    let is_shown = |answer: &&Answer| groups.iter().any(|(protocol, _)| *protocol == answer.analysis.protocol);
-    let shown: Vec<&Answer> = answers.iter().filter(is_shown).collect();
+    let shown: Vec<&Answer> = groups.iter().map(|(answer, _)| *answer).collect();
     let slack = |report: &Report| match report.worst_slack(system) {
         Some((slack, task)) => format!("{} ({})", units::slack(slack), system.task(task).name),
         None => "no bound".into(),
@@ -259,6 +276,25 @@ fn compare(input: &Input, answers: &[Answer], layout: Layout) -> String {
         }
     }
     text
+}
+
+/// The first answer of each group of protocols with the same rules, with the report that names the others.
+fn groups<'a>(system: &System, answers: &'a [Answer]) -> Vec<(&'a Answer, Report)> {
+    let bounds = answers.iter().map(|answer| (answer.analysis.protocol, answer.report.clone())).collect();
+    let groups = grouped(system, bounds).into_iter();
+    let of = |protocol| answers.iter().find(|answer| answer.analysis.protocol == protocol);
+    groups.filter_map(|(protocol, report)| Some((of(protocol)?, report))).collect()
+}
+
+/// The bounds of all tasks as bars of their terms. Of protocols with the same rules, only the first is drawn.
+fn picture(input: &Input, answers: &[Answer]) -> String {
+    let groups = groups(&input.system, answers);
+    let title = match groups.as_slice() {
+        [(_, report)] => format!("{}: bounds under {}", input.name, report.protocol),
+        _ => format!("{}: bounds under each protocol", input.name),
+    };
+    let shown: Vec<_> = groups.iter().map(|(answer, _)| (&answer.report, &answer.analysis)).collect();
+    bounds::draw(&bars::bars(&input.system, &shown), &title)
 }
 
 /// The comparison of interruptible sections with the best lock, if `answer` is about interruptible sections.

@@ -5,7 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
-pub mod beside;
+mod bars;
+mod beside;
 mod charges;
 pub mod check;
 mod completions;

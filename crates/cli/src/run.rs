@@ -113,7 +113,7 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let mut runs: Vec<Ran> = Vec::new();
     // Before anything is executed, so that a bad path costs no run.
     let files = |&(protocol, _): &(Protocol, Report)| {
-        ScheduleFiles::create(&arguments.execution.schedules, protocol, groups.len(), console)
+        ScheduleFiles::create(system, &arguments.execution.schedules, protocol, groups.len(), console)
     };
     let files = groups.iter().map(files).collect::<Result<Vec<_>, Exit>>()?;
     for ((protocol, bounds), files) in groups.iter().zip(files) {

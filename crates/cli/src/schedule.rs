@@ -4,11 +4,12 @@ use crate::args::Schedules;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::ResultFile;
+use crate::input::find_task;
 use crate::perfetto;
 use crate::tame::tame;
-use lockwright_model::{Protocol, Record, System};
+use lockwright_model::{Protocol, Record, System, TaskId};
 use lockwright_report::text::Layout;
-use lockwright_report::{Schedule, Window, svg, text, worst_jobs};
+use lockwright_report::{Schedule, Window, jobs, svg, text, worst_jobs};
 use std::path::{Path, PathBuf};
 
 /// The margin of the default window: this part of the job's response time, before and after it.
@@ -20,14 +21,17 @@ pub struct ScheduleFiles {
     svg: Option<ResultFile>,
     gantt: bool,
     window: Option<Window>,
+    /// The job around which the window is: its task, and its number from 1.
+    job: Option<(TaskId, usize)>,
 }
 
 impl ScheduleFiles {
     /// Opens the files that are wanted. With several protocols, each has its own: `out.svg` becomes `out-pip.svg`.
     ///
     /// # Errors
-    /// A file cannot be opened; the console has the message.
+    /// A file cannot be opened, or there is no such task; the console has the message.
     pub fn create(
+        system: &System,
         arguments: &Schedules,
         protocol: Protocol,
         protocols: usize,
@@ -40,11 +44,16 @@ impl ScheduleFiles {
             });
             path.map(|path| ResultFile::open(&path, option, console)).transpose()
         };
+        let job = match &arguments.job {
+            Some((task, number)) => Some((find_task(system, task, console)?, *number)),
+            None => None,
+        };
         Ok(Self {
             trace: open(&arguments.trace, "--trace")?,
             svg: open(&arguments.svg, "--svg")?,
             gantt: arguments.gantt,
             window: arguments.window,
+            job,
         })
     }
 
@@ -57,7 +66,8 @@ impl ScheduleFiles {
     /// Writes the files, and prints their paths; prints the chart.
     ///
     /// # Errors
-    /// A file cannot be written, for example on a full disk; the console has the message.
+    /// A file cannot be written, for example on a full disk, or the schedule has no such job; the console has the
+    /// message.
     pub fn write(self, system: &System, title: &str, records: &[Record], console: &Console) -> Result<(), Exit> {
         if let Some(file) = self.trace {
             file.write(|out| Ok(perfetto::write(system, title, records, out)?), console)?;
@@ -66,7 +76,10 @@ impl ScheduleFiles {
         if self.svg.is_none() && !self.gantt {
             return Ok(());
         }
-        let window = self.window.unwrap_or_else(|| tightest(system, records));
+        let window = match self.job {
+            Some((task, number)) => around(system, records, task, number, console)?,
+            None => self.window.unwrap_or_else(|| tightest(system, records)),
+        };
         let schedule = Schedule::read(system, records, window);
         if let Some(file) = self.svg {
             file.write(
@@ -91,6 +104,23 @@ fn tightest(system: &System, records: &[Record]) -> Window {
     });
     let least = jobs.min_by_key(|&(slack, _)| slack);
     least.map_or_else(|| Window::of(records), |(_, job)| job.with_margin(MARGIN))
+}
+
+/// The time around the job of this number.
+fn around(system: &System, records: &[Record], task: TaskId, number: usize, console: &Console) -> Result<Window, Exit> {
+    let jobs = jobs(records, task);
+    if let Some(job) = jobs.get(number - 1) {
+        return Ok(job.with_margin(MARGIN));
+    }
+    console.error(
+        format!("there is no job {number} of `{}` in this schedule", tame(&system.task(task).name)),
+        &match jobs.len() {
+            0 => "no job of it arrived; use a longer --for".to_owned(),
+            1 => "its only job is 1; use a longer --for for more".to_owned(),
+            last => format!("its jobs are 1 to {last}; use a longer --for for more"),
+        },
+    );
+    Err(Exit::BadInput)
 }
 
 fn beside(path: &Path, word: &str) -> PathBuf {

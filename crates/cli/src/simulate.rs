@@ -253,7 +253,7 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     }
     let mut reports = Vec::new();
     for (protocol, bounds) in &groups {
-        let files = ScheduleFiles::create(&arguments.schedules, *protocol, groups.len(), console)?;
+        let files = ScheduleFiles::create(system, &arguments.schedules, *protocol, groups.len(), console)?;
         let executed = bounds.analysed(system);
         let found = play_all(&plan, executed, *protocol, files.need_records(), console);
         if files.need_records() {

@@ -1,4 +1,4 @@
-//! Short names of tasks and resources.
+//! Names of tasks and resources, short and escaped.
 
 use lockwright_model::ResourceId;
 
@@ -14,4 +14,21 @@ pub fn short(name: &str, most: usize) -> String {
 pub fn letter(resource: ResourceId, resources: &[ResourceId]) -> char {
     let place = resources.iter().position(|&other| other == resource).and_then(|place| u8::try_from(place).ok());
     place.filter(|&place| place < 26).map_or('*', |place| char::from(b'a' + place))
+}
+
+/// Escapes text for use between tags and in attributes. Characters that XML does not allow are replaced.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for sign in text.chars() {
+        match sign {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            sign if sign.is_control() || matches!(sign, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            sign => out.push(sign),
+        }
+    }
+    out
 }

@@ -1,15 +1,16 @@
-//! Draws schedules.
+//! Draws schedules and bounds.
 //!
 //! A [`Schedule`] is read from the records of a simulation or of a run. For each task and each instant, it shows
 //! whether the task executes, and otherwise which resource it waits for and which task executes instead. [`svg`] draws
-//! it for a page, [`text`] for a terminal.
+//! it for a page, [`text`] for a terminal. [`bounds`] draws response-time bounds as bars of their terms.
 
 #![forbid(unsafe_code)]
 
 mod axis;
+pub mod bounds;
 mod label;
 mod schedule;
 pub mod svg;
 pub mod text;
 
-pub use schedule::{Mark, Row, Schedule, Span, State, Window, worst_jobs};
+pub use schedule::{Mark, Row, Schedule, Span, State, Window, jobs, worst_jobs};

@@ -303,3 +303,18 @@ pub fn worst_jobs(system: &System, records: &[Record]) -> Vec<Option<Window>> {
     }
     worst
 }
+
+/// The jobs of a task in the order of their arrivals, each from its arrival to its finish. A job that did not finish
+/// ends with the last record. A job that arrives with the last record is omitted.
+#[must_use]
+pub fn jobs(records: &[Record], task: TaskId) -> Vec<Window> {
+    let at = |event: Event| {
+        let of_task = records.iter().filter(move |record| record.task == task && record.event == event);
+        of_task.map(|record| record.at)
+    };
+    let end = Window::of(records).until;
+    let arrivals = at(Event::Arrive).filter(|&from| from < end);
+    let window =
+        |(from, until): (Instant, Instant)| Window { from, until: until.max(Instant::from_ns(from.as_ns() + 1)) };
+    arrivals.zip(at(Event::Finish).chain(std::iter::repeat(end))).map(window).collect()
+}

@@ -5,7 +5,7 @@
 //! colour-blind readers can distinguish. Every state also has a pattern or a letter.
 
 use crate::axis::Axis;
-use crate::label::{letter, short};
+use crate::label::{escaped, letter, short};
 use crate::{Mark, Row, Schedule, Span, State};
 use lockwright_model::{Duration, Instant, ResourceId, System, TaskId};
 use std::fmt::Write;
@@ -337,21 +337,4 @@ fn filled(fill: &str) -> String {
 
 fn since_start(at: Instant) -> Duration {
     at.since(Instant::ZERO)
-}
-
-/// Escapes text for use between tags and in attributes. Characters that XML does not allow are replaced.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for sign in text.chars() {
-        match sign {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            sign if sign.is_control() || matches!(sign, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            sign => out.push(sign),
-        }
-    }
-    out
 }

@@ -1,7 +1,7 @@
 //! `check`, `simulate`, `run` and `verify`: the commands on one task-set file.
 
 use super::help::OUTPUT;
-use super::values::{duration, one_of, up_to, window};
+use super::values::{duration, job, one_of, up_to, window};
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use lockwright_analysis::Fit;
@@ -56,6 +56,9 @@ pub struct Schedules {
     /// slack]
     #[arg(long, value_name = "FROM..UNTIL", value_parser = window, help_heading = OUTPUT)]
     pub window: Option<Window>,
+    /// Draw the time around the Nth job of this task, for example control:3
+    #[arg(long, value_name = "TASK:N", value_parser = job, conflicts_with = "window", help_heading = OUTPUT)]
+    pub job: Option<(String, usize)>,
 }
 
 /// `check`.
@@ -81,6 +84,9 @@ pub struct Check {
     /// Tasks that share a resource are assigned to one CPU if they fit.
     #[arg(long, value_name = "HEURISTIC", value_parser = one_of(FITS))]
     pub partition: Option<Fit>,
+    /// Draw the bounds into this file: each as a bar of its terms, beside its deadline
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
+    pub svg: Option<PathBuf>,
 }
 
 /// `simulate`.

@@ -44,6 +44,15 @@ pub fn window(text: &str) -> Result<Window, String> {
     if window.from < window.until { Ok(window) } else { Err("the second time must be later than the first".into()) }
 }
 
+/// A task and the number of one of its jobs, from 1, with `:` between them. The name may contain `:`.
+pub fn job(text: &str) -> Result<(String, usize), String> {
+    let (task, number) = text.rsplit_once(':').ok_or("it must be a task and a number, for example control:3")?;
+    match number.parse() {
+        Ok(number) if number > 0 => Ok((task.to_owned(), number)),
+        _ => Err(format!("`{number}` is not the number of a job; the first job is 1")),
+    }
+}
+
 /// A duration in a range, which `words` names.
 pub fn duration_in(
     range: RangeInclusive<Duration>,
@@ -85,6 +94,15 @@ mod tests {
         assert!(window("0ns..1us").is_ok());
         for text in ["100ms", "2ms..1ms", "1ms..1ms", "1..2", "..5ms"] {
             assert!(window(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_job_has_a_task_and_a_number() {
+        assert_eq!(job("control:3"), Ok(("control".into(), 3)));
+        assert_eq!(job("a:b:1"), Ok(("a:b".into(), 1)));
+        for text in ["control", "control:", "control:0", "control:-1", "control:x"] {
+            assert!(job(text).is_err(), "{text}");
         }
     }
 

@@ -43,7 +43,8 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     let protocols = input::executable(&arguments.execution.subject, system, console)?;
     let given = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
-    let files = |protocol| ScheduleFiles::create(&arguments.execution.schedules, protocol, protocols.len(), console);
+    let files =
+        |protocol| ScheduleFiles::create(system, &arguments.execution.schedules, protocol, protocols.len(), console);
     // A bad path is reported before the long work begins. The first protocol is executed in any case.
     protocols.first().map(|&protocol| files(protocol)).transpose()?;
     let length = Length::of(arguments.execution.duration, system);

@@ -95,7 +95,7 @@ impl Command {
     pub fn run(&self, repository: &Repository) -> Option<(i32, String)> {
         let arguments = self.arguments().filter(|_| self.is_whole)?;
         let file = match parse(arguments).ok()?.verb {
-            Verb::Check(check) => check.subject.file,
+            Verb::Check(check) if check.svg.is_none() => check.subject.file,
             Verb::Simulate(simulate) if simulate.schedules.trace.is_none() && simulate.schedules.svg.is_none() => {
                 simulate.subject.file
             }

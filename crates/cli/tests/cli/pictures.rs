@@ -1,0 +1,99 @@
+//! Pictures: the numbers of `check --svg` are those of `--json`, and `--job` chooses the part of a schedule.
+
+use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
+use serde_json::Value;
+
+/// What `--json --explain TASK` says of each task under each drawn protocol, and what the picture says.
+fn numbers(text: &str, options: &[&str]) -> (Vec<String>, Vec<String>) {
+    let file = File::new(text);
+    let svg = file.beside("bounds.svg");
+    let first = end(lockwright().args(["check", "--json"]).arg(&file.path).args(options).arg("--svg").arg(&svg));
+    let drawn = std::fs::read_to_string(&svg).unwrap_or_else(|error| panic!("{error}: {}", first.err));
+    let tree = roxmltree::Document::parse(&drawn).expect("well-formed");
+    let (mut told, mut shown) = (Vec::new(), Vec::new());
+    for row in tree.descendants().filter(|node| node.has_attribute("data-task")) {
+        let task = row.attribute("data-task").expect("a name");
+        let explained = on(text, "check", &[&["--json", "--explain", task][..], options].concat());
+        let results = json(&explained)["results"].clone();
+        for bar in row.descendants().filter(|node| node.has_attribute("data-protocol")) {
+            let ns = |name| bar.attribute(name).map_or("null".to_owned(), str::to_owned);
+            let terms = bar.descendants().filter_map(|node| node.attribute("data-ns")).collect::<Vec<_>>().join(" ");
+            shown.push(format!(
+                "{task} {} {} {} {} {terms}",
+                bar.attribute("data-protocol").expect("a protocol"),
+                row.attribute("data-deadline-ns").expect("a deadline"),
+                ns("data-response-ns"),
+                ns("data-proved"),
+            ));
+            let result = results
+                .as_array()
+                .and_then(|results| {
+                    results.iter().find(|one| one["protocol"].as_str() == bar.attribute("data-protocol"))
+                })
+                .expect("a result");
+            let own = result["tasks"].as_array().and_then(|rows| rows.iter().find(|row| row["name"] == task));
+            let own = own.expect("a task");
+            let terms = result["explain"]["terms"].as_array().expect("terms").iter().map(|term| &term["total_ns"]);
+            let terms = terms.filter(|ns| **ns != Value::from(0)).map(Value::to_string).collect::<Vec<_>>().join(" ");
+            told.push(format!(
+                "{task} {} {} {} {} {terms}",
+                result["protocol"].as_str().expect("a protocol"),
+                own["deadline_ns"],
+                own["response_ns"],
+                own["proved"],
+            ));
+        }
+    }
+    (told, shown)
+}
+
+#[test]
+fn numbers_of_bounds_are_those_of_json() {
+    for (text, options, rows) in [
+        (HOLDS, &[][..], 2),
+        (LATE, &[], 2),
+        (INVERSION, &["--protocol", "none"], 3),
+        (INVERSION, &["--protocol", "all"], 9),
+        (GLOBAL, &["--protocol", "all"], 9),
+    ] {
+        let (told, shown) = numbers(text, options);
+        assert!(shown.len() >= rows, "{options:?}: {shown:?}");
+        assert_eq!(told, shown, "{options:?}");
+    }
+}
+
+#[test]
+fn bounds_without_terms_are_not_drawn() {
+    let file = File::new(LATE);
+    let svg = file.beside("bounds.svg");
+    let mut edf = lockwright();
+    let ended = end(edf.args(["check", "--scheduler", "p-edf"]).arg(&file.path).arg("--svg").arg(&svg));
+    assert_eq!(ended.status, 2, "{}", ended.err);
+    assert!(ended.err.contains("--svg draws the terms of response bounds"), "{}", ended.err);
+    assert!(!svg.exists());
+}
+
+#[test]
+fn a_job_chooses_the_window() {
+    let chart = |options: &[&str]| on(INVERSION, "simulate", &[&["-p", "icpp", "--gantt"][..], options].concat());
+    let second = chart(&["--job", "high:2"]);
+    // The job executes alone, from 10 ms to 11 ms; a tenth of its response time is drawn on both sides.
+    let same = chart(&["--window", "9900us..11100us"]);
+    assert_eq!((second.status, &second.out), (0, &same.out), "{}", second.err);
+    assert_ne!(second.out, chart(&["--job", "high:1"]).out);
+}
+
+#[test]
+fn jobs_that_do_not_exist_are_refused() {
+    for (job, help) in [
+        ("hihg:1", "did you mean `high`?"),
+        ("elsewhere:1", "the tasks are `high`, `medium`, `low`"),
+        ("low:1000", "its jobs are 1 to 2"),
+        ("low:0", "the first job is 1"),
+        ("low", "it must be a task and a number"),
+    ] {
+        let ended = on(INVERSION, "simulate", &["-p", "icpp", "--gantt", "--job", job]);
+        assert_eq!(ended.status, 2, "{job}: {}", ended.err);
+        assert!(ended.err.contains(help), "{job}: {}", ended.err);
+    }
+}

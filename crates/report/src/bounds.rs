@@ -1,0 +1,381 @@
+//! Draws response-time bounds as SVG: each bound is a bar of its terms.
+//!
+//! The length of a bar is the share of the deadline, so that tasks with very different deadlines fit on one axis. The
+//! numbers are in the text beside the bars and in the attributes `data-…-ns`. As in [`svg`](crate::svg), the picture is
+//! self-contained and follows the reader's theme, and every colour also has a letter.
+
+use crate::label::{escaped, short};
+use lockwright_model::Duration;
+use std::fmt::Write;
+
+/// The width of the picture in its own units. It is narrow, so that the text is readable on a phone.
+const WIDTH: f64 = 440.0;
+const MARGIN: f64 = 10.0;
+const BAR: f64 = 14.0;
+const LINE: f64 = 18.0;
+/// The width of the protocol names, if there are several.
+const NAMES: f64 = 84.0;
+/// The width of the response times to the right of the bars.
+const TIMES: f64 = 84.0;
+/// The greatest share of the deadline that is drawn. Longer bars are cut, and an arrow marks the cut.
+const SHARE_MAX: f64 = 1.5;
+/// The most characters of a line of text in the picture. Longer lines are cut; the descriptions have the whole text.
+const TEXT_MAX: usize = 64;
+/// The most characters of a protocol's name and of a response time.
+const NAME_MAX: usize = 12;
+
+/// The cause of a delay. The letters and colours of the picture distinguish these.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// The execution of the job itself.
+    Execution,
+    /// The delay from arrival to release.
+    Jitter,
+    /// Jobs of tasks at least as urgent.
+    Interference,
+    /// Sections of less urgent tasks of the same processor.
+    Local,
+    /// Boosted sections of less urgent tasks of the same processor.
+    Boosted,
+    /// Waiting for tasks of other processors.
+    Remote,
+    /// Interruptible sections that are executed again.
+    Again,
+}
+
+impl Cause {
+    const ALL: [Self; 7] =
+        [Self::Execution, Self::Jitter, Self::Interference, Self::Local, Self::Boosted, Self::Remote, Self::Again];
+
+    /// The class in the style, the letter, and the meaning in the legend.
+    fn look(self) -> (&'static str, char, &'static str) {
+        match self {
+            Self::Execution => ("c0", 'E', "own execution"),
+            Self::Jitter => ("c1", 'J', "release jitter"),
+            Self::Interference => ("c2", 'I', "interference"),
+            Self::Local => ("c3", 'L', "local blocking"),
+            Self::Boosted => ("c4", 'B', "boosted blocking"),
+            Self::Remote => ("c5", 'R', "remote blocking"),
+            Self::Again => ("c6", 'A', "executed again"),
+        }
+    }
+
+    fn is_blocking(self) -> bool {
+        matches!(self, Self::Local | Self::Boosted | Self::Remote)
+    }
+}
+
+/// One term of a bound.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Term {
+    /// The cause.
+    pub cause: Cause,
+    /// The name of the task that causes the delay, if it is one.
+    pub by: Option<String>,
+    /// The name of the resource involved, if there is one.
+    pub resource: Option<String>,
+    /// The length.
+    pub total: Duration,
+}
+
+impl Term {
+    /// The cause, the task and the resource in words.
+    fn told(&self) -> String {
+        let mut text = self.cause.look().2.to_owned();
+        for (word, name) in [("by", &self.by), ("on", &self.resource)] {
+            if let Some(name) = name {
+                let _ = write!(text, " {word} {name}");
+            }
+        }
+        let _ = write!(text, " {}", self.total);
+        text
+    }
+}
+
+/// The bound of one task under one protocol.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bar {
+    /// The protocol.
+    pub protocol: String,
+    /// The bound; `None` if there is none. The terms are then those that are known without one.
+    pub response: Option<Duration>,
+    /// Whether the deadline is proved to hold.
+    pub proved: bool,
+    /// The terms, in the order in which they are drawn.
+    pub terms: Vec<Term>,
+}
+
+/// The bounds of one task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// The name of the task.
+    pub task: String,
+    /// Its deadline.
+    pub deadline: Duration,
+    /// One bar for each protocol.
+    pub bars: Vec<Bar>,
+}
+
+/// The light style, and the differences of the dark one. The letters are dark in both, as they are on colours.
+const STYLE: &str = "\
+svg{background:#ffffff}text{font:13px system-ui,sans-serif;fill:#1a1a1a}.title{font-size:15px;font-weight:600}.task{font-weight:600}\
+.faint{fill:#5c5c5c;font-weight:400}.small{font-size:12px}text.letter{font-size:11px;font-weight:600;fill:#1a1a1a;text-anchor:middle}\
+.grid{stroke:#d8d8d8}.frame{stroke:#1a1a1a;stroke-width:.7}.deadline{stroke:#1a1a1a;stroke-width:2}.cut{stroke:#1a1a1a;stroke-width:2;fill:none}\
+text.late{fill:#b00000}.open{fill:none;stroke:#5c5c5c;stroke-dasharray:4 3}\
+.c0{fill:#56b4e9}.c1{fill:#2fb58d}.c2{fill:#c4c4c4}.c3{fill:#e69f00}.c4{fill:#d55e00}.c5{fill:#cc79a7}.c6{fill:#f0e442}\
+@media(prefers-color-scheme:dark){svg{background:#16181a}text{fill:#ececec}.faint{fill:#a8a8a8}.grid{stroke:#3c3c3c}.frame{stroke:#16181a}\
+.deadline,.cut{stroke:#ececec}text.late{fill:#ff8080}.open{stroke:#a8a8a8}}";
+
+/// Draws the bounds under a title, one row for each task.
+#[must_use]
+pub fn draw(rows: &[Row], title: &str) -> String {
+    Picture::new(rows).draw(title)
+}
+
+struct Picture<'a> {
+    rows: &'a [Row],
+    /// Whether the bars have different protocols, so that each is named.
+    is_comparison: bool,
+    left: f64,
+    right: f64,
+    /// The share of the deadline at the right end.
+    most: f64,
+    out: String,
+}
+
+impl<'a> Picture<'a> {
+    fn new(rows: &'a [Row]) -> Self {
+        let bars = || rows.iter().flat_map(|row| row.bars.iter().map(move |bar| (row, bar)));
+        let is_comparison = rows.iter().any(|row| row.bars.len() > 1);
+        let shares = bars().filter_map(|(row, bar)| Some(share(bar.response?, row.deadline)));
+        Self {
+            rows,
+            is_comparison,
+            left: if is_comparison { MARGIN + NAMES } else { MARGIN },
+            right: WIDTH - MARGIN - TIMES,
+            most: shares.fold(1.0, f64::max).min(SHARE_MAX),
+            out: String::new(),
+        }
+    }
+
+    /// The position of a share of the deadline.
+    fn x(&self, share: f64) -> f64 {
+        self.left + share.min(self.most) / self.most * (self.right - self.left)
+    }
+
+    fn put(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to a string cannot fail.
+        let _ = self.out.write_fmt(line);
+        self.out.push('\n');
+    }
+
+    fn draw(mut self, title: &str) -> String {
+        let legend = self.legend();
+        let axis = 42.0 + LINE * legend.len() as f64 + 34.0;
+        let height = axis + 14.0 + self.rows.iter().map(|row| self.height(row)).sum::<f64>();
+        self.put(format_args!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"bounds-title\" aria-describedby=\"bounds-what\">"
+        ));
+        self.put(format_args!("<title id=\"bounds-title\">{}</title>", escaped(title)));
+        let what = self.description();
+        self.put(format_args!("<desc id=\"bounds-what\">{}</desc>", escaped(&what)));
+        self.put(format_args!("<style>{STYLE}</style>"));
+        let shown = short(title, 52);
+        self.put(format_args!("<text class=\"title\" x=\"{MARGIN}\" y=\"22\">{}</text>", escaped(&shown)));
+        for (index, line) in legend.iter().enumerate() {
+            let y = 46.0 + LINE * index as f64;
+            self.put(format_args!("<g transform=\"translate({MARGIN} {y})\">{line}</g>"));
+        }
+        self.grid(axis, height);
+        let mut top = axis + 8.0;
+        let rows = self.rows;
+        for row in rows {
+            self.row(row, top);
+            top += self.height(row);
+        }
+        self.out.push_str("</svg>\n");
+        self.out
+    }
+
+    fn height(&self, row: &Row) -> f64 {
+        let lines = if self.is_comparison { row.bars.len() } else { row.bars.len() + self.blockers(row).len() };
+        LINE * (1 + lines) as f64 + 8.0
+    }
+
+    fn grid(&mut self, top: f64, bottom: f64) {
+        let (left, most) = (self.left, self.most * 100.0);
+        for percent in (0..=150_u32).step_by(25).filter(|&percent| f64::from(percent) <= most) {
+            let x = self.x(f64::from(percent) / 100.0);
+            self.put(format_args!(
+                "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\"/>",
+                bottom - 6.0
+            ));
+            let label = if percent == 0 { "0".to_owned() } else { format!("{percent} %") };
+            let anchor = if percent == 0 { "start" } else { "middle" };
+            self.put(format_args!(
+                "<text class=\"small faint\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{:.1}\">{label}</text>",
+                top - 4.0
+            ));
+        }
+        self.put(format_args!(
+            "<text class=\"small faint\" x=\"{:.1}\" y=\"{:.1}\">bound as a share of the deadline</text>",
+            left,
+            top - 22.0
+        ));
+    }
+
+    fn row(&mut self, row: &Row, top: f64) {
+        let (task, deadline) = (escaped(&row.task), row.deadline.as_ns());
+        self.put(format_args!("<g data-task=\"{task}\" data-deadline-ns=\"{deadline}\"><title>{task}</title>"));
+        let name = short(&row.task, 36);
+        self.put(format_args!(
+            "<text class=\"task\" x=\"{MARGIN}\" y=\"{:.1}\">{} <tspan class=\"small faint\">deadline {}</tspan></text>",
+            top + 13.0,
+            escaped(&name),
+            row.deadline
+        ));
+        for (index, bar) in row.bars.iter().enumerate() {
+            self.bar(row, bar, top + LINE * (index + 1) as f64);
+        }
+        let x = self.x(1.0);
+        self.put(format_args!(
+            "<line class=\"deadline\" x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\"><title>deadline</title></line>",
+            top + LINE - 2.0,
+            top + LINE * (row.bars.len() + 1) as f64
+        ));
+        if !self.is_comparison {
+            for (index, line) in self.blockers(row).iter().enumerate() {
+                let y = top + LINE * (row.bars.len() + index + 2) as f64 - 5.0;
+                self.put(format_args!("<text class=\"small\" x=\"{MARGIN}\" y=\"{y:.1}\">{}</text>", escaped(line)));
+            }
+        }
+        self.out.push_str("</g>\n");
+    }
+
+    fn bar(&mut self, row: &Row, bar: &Bar, top: f64) {
+        let protocol = escaped(&bar.protocol);
+        let response = bar.response.map_or_else(String::new, |time| format!(" data-response-ns=\"{}\"", time.as_ns()));
+        self.put(format_args!("<g data-protocol=\"{protocol}\"{response} data-proved=\"{}\">", bar.proved));
+        let base = top + BAR - 3.0;
+        if self.is_comparison {
+            let name = short(&bar.protocol, NAME_MAX);
+            self.put(format_args!("<text class=\"small\" x=\"{MARGIN}\" y=\"{base:.1}\">{}</text>", escaped(&name)));
+        }
+        let mut sum = 0.0;
+        for term in bar.terms.iter().filter(|term| term.total > Duration::ZERO) {
+            let from = self.x(sum);
+            sum += share(term.total, row.deadline);
+            let width = self.x(sum) - from;
+            let (class, letter, _) = term.cause.look();
+            self.put(format_args!(
+                "<rect class=\"frame {class}\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{BAR}\" data-ns=\"{}\"><title>{}</title></rect>",
+                term.total.as_ns(),
+                escaped(&term.told())
+            ));
+            if width > 11.0 {
+                self.put(format_args!(
+                    "<text class=\"letter\" x=\"{:.1}\" y=\"{base:.1}\">{letter}</text>",
+                    from + width / 2.0
+                ));
+            }
+        }
+        if sum > self.most {
+            // The cut bar ends in an arrow.
+            self.put(format_args!(
+                "<path class=\"cut\" d=\"M{:.1} {:.1}l5 {}l-5 {}\"/>",
+                self.right + 1.0,
+                top + 2.0,
+                BAR / 2.0 - 2.0,
+                BAR / 2.0 - 2.0
+            ));
+        }
+        let x = self.right + 10.0;
+        match bar.response {
+            Some(response) => {
+                let (class, mark) = if bar.proved { ("small", "") } else { ("small late", "✗ ") };
+                self.put(format_args!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{base:.1}\">{mark}{response}</text>"));
+            }
+            None => {
+                let from = self.x(sum);
+                self.put(format_args!(
+                    "<rect class=\"open\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{}\"><title>no bound</title></rect>",
+                    top + 0.5,
+                    (self.right - from).max(0.0),
+                    BAR - 1.0
+                ));
+                self.put(format_args!("<text class=\"small late\" x=\"{x:.1}\" y=\"{base:.1}\">✗ no bound</text>"));
+            }
+        }
+        self.out.push_str("</g>\n");
+    }
+
+    /// The terms of blocking of one bar in words, as lines that fit.
+    fn blockers(&self, row: &Row) -> Vec<String> {
+        let terms = row.bars.iter().flat_map(|bar| &bar.terms);
+        let told = terms.filter(|term| term.cause.is_blocking() && term.total > Duration::ZERO).map(Term::told);
+        told.map(|line| short(&line, TEXT_MAX)).collect()
+    }
+
+    /// The lines of the legend: the causes that occur, and the marks.
+    fn legend(&self) -> Vec<String> {
+        let bars = || self.rows.iter().flat_map(|row| &row.bars);
+        let has = |cause: &Cause| bars().flat_map(|bar| &bar.terms).any(|term| term.cause == *cause);
+        let mut samples: Vec<(String, &str)> = Cause::ALL
+            .into_iter()
+            .filter(has)
+            .map(|cause| {
+                let (class, letter, meaning) = cause.look();
+                let sample = format!(
+                    "<rect class=\"frame {class}\" x=\"0\" y=\"-11\" width=\"18\" height=\"{BAR}\"/>\
+                     <text class=\"letter\" x=\"9\" y=\"0\">{letter}</text>"
+                );
+                (sample, meaning)
+            })
+            .collect();
+        samples.push(("<path class=\"deadline\" d=\"M9 -12V4\"/>".into(), "deadline"));
+        if bars().any(|bar| !bar.proved) {
+            samples.push(("<text class=\"late\" x=\"4\" y=\"0\">✗</text>".into(), "deadline not proved"));
+        }
+        if bars().any(|bar| bar.response.is_none()) {
+            samples.push(("<path class=\"open\" d=\"M0 -10H18V2H0Z\"/>".into(), "no bound"));
+        }
+        let (mut lines, mut line, mut x) = (Vec::new(), String::new(), 0.0);
+        for (sample, meaning) in samples {
+            let width = 24.0 + 6.6 * meaning.chars().count() as f64 + 12.0;
+            if x > 0.0 && x + width > WIDTH - MARGIN {
+                lines.push(std::mem::take(&mut line));
+                x = 0.0;
+            }
+            let _ = write!(
+                line,
+                "<g transform=\"translate({x:.0} 0)\">{sample}<text class=\"small\" x=\"24\" y=\"0\">{meaning}</text></g>"
+            );
+            x += width;
+        }
+        lines.push(line);
+        lines
+    }
+
+    /// The picture in words.
+    fn description(&self) -> String {
+        let mut text = "Response-time bounds as shares of the deadlines.".to_owned();
+        for row in self.rows {
+            for bar in &row.bars {
+                let _ = write!(text, " {} under {}: ", row.task, bar.protocol);
+                let _ = match bar.response {
+                    Some(response) => write!(text, "{response} of {}", row.deadline),
+                    None => write!(text, "no bound"),
+                };
+                if bar.response.is_some() && !bar.proved {
+                    text.push_str(", not proved in time");
+                }
+                text.push('.');
+            }
+        }
+        text
+    }
+}
+
+fn share(time: Duration, deadline: Duration) -> f64 {
+    time.as_ns() as f64 / deadline.as_ns().max(1) as f64
+}
