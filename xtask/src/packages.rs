@@ -7,6 +7,7 @@ const CRATES: [&str; 9] = [
     "lockwright",
     "lockwright-analysis",
     "lockwright-ics",
+    "lockwright-objects",
     "lockwright-locks",
     "lockwright-model",
     "lockwright-protocol",
