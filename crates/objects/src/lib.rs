@@ -3,7 +3,8 @@
 //! | object | interface | lock-free | wait-free |
 //! |---|---|---|---|
 //! | buffer of several words | [`Buffer`] | [`LockFreeBuffer`] | [`WaitFreeBuffer`] |
-//! | bounded FIFO queue | [`Queue`] | [`LockFreeQueue`] | |
+//! | bounded FIFO queue | [`Queue`] | [`LockFreeQueue`] | [`WaitFreeQueue`] |
+//! | priority queue | [`PriorityQueue`] | [`LockFreeHeap`] | [`WaitFreeHeap`] |
 //!
 //! A participant is a thread or core with a [`Slot`](lockwright_locks::Slot); an object of `SLOTS` slots serves the
 //! slots below this number.
@@ -47,10 +48,14 @@ extern crate std;
 
 mod bound;
 mod buffer;
+mod constructed;
+mod construction;
 mod mutation;
 mod participant;
 mod place;
+mod priority_queue;
 mod queue;
+mod sequential;
 mod sync;
 #[cfg(test)]
 mod testing;
@@ -59,7 +64,9 @@ mod word;
 
 pub use bound::Bound;
 pub use buffer::{Buffer, LockFreeBuffer, WaitFreeBuffer};
+pub use constructed::{LockFreeHeap, WaitFreeHeap, WaitFreeQueue};
 pub(crate) use participant::participant;
+pub use priority_queue::PriorityQueue;
 pub use queue::{Full, LockFreeQueue, Queue};
 pub use value::Value;
 

@@ -2,7 +2,7 @@
 
 use super::history::Operation::{self, Pop, Push, Read, Write};
 use super::history::{Answer, History};
-use super::subjects::{HoldingBuffer, RepeatingBuffer, SmallQueue, Subject};
+use super::subjects::{HelpingHeap, HelpingQueue, HoldingBuffer, RepeatingBuffer, RepeatingHeap, SmallQueue, Subject};
 use super::{fails, slot};
 use crate::mutation::Part;
 use crate::sync::steps;
@@ -133,10 +133,8 @@ pub(super) fn queue<S: Subject>() -> u64 {
         for one in [Push(5), Pop] {
             for two in [[Push(6), Pop], [Pop, Push(6)], [Pop, Pop], [Push(6), Push(7)]] {
                 interrupts_twice::<S>(first, one, two, &[Pop, Pop, Pop]);
-                for three in [[Push(4), Pop], [Pop, Push(8)]] {
-                    let operations = [[one].to_vec(), two.to_vec(), three.to_vec()];
-                    most = most.max(interrupts::<S>(first, &operations, &[Pop, Pop, Pop]));
-                }
+                let operations = [[one].to_vec(), two.to_vec(), [Pop, Push(8)].to_vec()];
+                most = most.max(interrupts::<S>(first, &operations, &[Pop, Pop, Pop]));
             }
             let others = [Pop, Push(6), Push(7), Push(8), Pop, Pop, Push(9), Pop, Pop];
             assert!(kills::<S>(first, one, &others) > 1, "killed before several steps");
@@ -201,4 +199,76 @@ fn lock_free_queue_needs_its_parts() {
     for part in [Part::Help, Part::Exchange] {
         assert!(part.without(|| fails(|| _ = queue::<SmallQueue>())), "the mutant without {part:?} is not caught");
     }
+}
+
+#[test]
+fn wait_free_queue() {
+    queue::<HelpingQueue>();
+}
+
+#[test]
+fn lock_free_heap() {
+    queue::<RepeatingHeap>();
+}
+
+#[test]
+fn wait_free_heap() {
+    queue::<HelpingHeap>();
+}
+
+#[test]
+fn construction_needs_its_exchange() {
+    for check in [queue::<HelpingQueue>, queue::<RepeatingHeap>, queue::<HelpingHeap>] {
+        assert!(Part::Exchange.without(|| fails(|| _ = check())), "the mutant is not caught");
+    }
+}
+
+/// Before each step of an operation of slot 0, slot 1 performs one, up to a number of them. Returns the steps of the
+/// operation and its bound.
+fn adversary<S: Subject>(one: Operation, other: [Operation; 2], operations: u64) -> (u64, u64) {
+    let object = Rc::new(S::new());
+    let event = |step: u64| {
+        let object = Rc::clone(&object);
+        let operation = other[step as usize % 2];
+        (step, Box::new(move || _ = steps::count(|| object.perform(&slot(1), operation))) as Box<dyn FnOnce()>)
+    };
+    let (_, steps, _) = steps::interrupted((0..operations).map(event).collect(), || object.perform(&slot(0), one));
+    let bound = S::bound(one).steps(operations);
+    assert!(steps <= bound, "more than {bound} steps: {steps}");
+    (steps, bound)
+}
+
+#[test]
+fn wait_free_bounds_do_not_depend_on_the_adversary() {
+    for one in [Push(1), Pop] {
+        for operations in [0, 1, 100, 2_000] {
+            adversary::<HelpingQueue>(one, [Push(2), Pop], operations);
+            adversary::<HelpingHeap>(one, [Push(2), Pop], operations);
+        }
+        let few = HelpingHeap::bound().steps(5);
+        assert_eq!(adversary::<HelpingHeap>(one, [Push(2), Pop], 2_000).1, few, "it has five attempts at most");
+    }
+    for one in [Read, Write(1)] {
+        adversary::<HoldingBuffer>(one, [Write(2), Write(3)], 2_000);
+    }
+    adversary::<RepeatingBuffer>(Write(1), [Write(2), Write(3)], 2_000);
+}
+
+#[test]
+fn lock_free_bounds_count_the_adversary() {
+    for operations in [0, 1, 10, 100] {
+        adversary::<SmallQueue>(Push(1), [Push(2), Pop], operations);
+        adversary::<SmallQueue>(Pop, [Push(2), Pop], operations);
+        adversary::<RepeatingHeap>(Push(1), [Push(2), Pop], operations);
+        adversary::<RepeatingHeap>(Pop, [Push(2), Pop], operations);
+        adversary::<RepeatingBuffer>(Read, [Write(2), Write(3)], operations);
+    }
+    // The adversary makes lock-free operations longer.
+    assert!(adversary::<RepeatingHeap>(Push(1), [Push(2), Pop], 2_000).0 > RepeatingHeap::bound().steps(5));
+}
+
+#[test]
+fn wait_free_construction_needs_its_help() {
+    let check = || _ = adversary::<HelpingHeap>(Push(1), [Push(2), Pop], 2_000);
+    assert!(Part::Help.without(|| fails(check)));
 }

@@ -1,7 +1,8 @@
 //! The objects under test.
 
 use super::history::{Answer, Operation, Sequential};
-use crate::{Bound, Buffer, Full, LockFreeBuffer, LockFreeQueue, Queue, WaitFreeBuffer};
+use crate::{Bound, Buffer, Full, LockFreeBuffer, LockFreeHeap, LockFreeQueue, PriorityQueue, Queue};
+use crate::{WaitFreeBuffer, WaitFreeHeap, WaitFreeQueue};
 use lockwright_locks::Slot;
 use std::collections::VecDeque;
 
@@ -77,3 +78,34 @@ macro_rules! buffer {
 
 buffer!(RepeatingBuffer, LockFreeBuffer);
 buffer!(HoldingBuffer, WaitFreeBuffer);
+
+macro_rules! constructed {
+    ($name:ident, $object:ident, $sequential:ident, $push:ident, $pop:ident) => {
+        pub(crate) type $name = $object<u64, 2, 4>;
+
+        impl Subject for $name {
+            fn new() -> Self {
+                Self::new()
+            }
+            fn sequential() -> Sequential {
+                Sequential::$sequential(Default::default(), Self::CAPACITY)
+            }
+            fn perform(&self, slot: &Slot, operation: Operation) -> Answer {
+                match operation {
+                    Operation::Push(value) => pushed(self.$push(slot, value)),
+                    _ => Answer::Value(self.$pop(slot)),
+                }
+            }
+            fn bound(_: Operation) -> Bound {
+                Self::bound()
+            }
+            fn interferes(_: Operation, _: Operation) -> bool {
+                true
+            }
+        }
+    };
+}
+
+constructed!(HelpingQueue, WaitFreeQueue, Queue, push, pop);
+constructed!(RepeatingHeap, LockFreeHeap, Heap, insert, extract_max);
+constructed!(HelpingHeap, WaitFreeHeap, Heap, insert, extract_max);

@@ -4,7 +4,7 @@ use super::history::{
     History,
     Operation::{self, Pop, Push, Read, Write},
 };
-use super::subjects::{HoldingBuffer, RepeatingBuffer, SmallQueue, Subject};
+use super::subjects::{HelpingHeap, HelpingQueue, HoldingBuffer, RepeatingBuffer, RepeatingHeap, SmallQueue, Subject};
 use super::{fails, slot};
 use crate::mutation::Part;
 use crate::sync::steps;
@@ -44,8 +44,13 @@ fn execute<S: Subject>(first: &[Operation], scripts: &[&'static [Operation]]) {
 
 #[cfg(lockwright_loom)]
 fn explore(check: impl Fn() + Send + Sync + 'static) {
+    explore_with(3, check);
+}
+
+#[cfg(lockwright_loom)]
+fn explore_with(preemptions: usize, check: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
+    model.preemption_bound = Some(preemptions);
     model.max_branches = 20_000;
     model.check(check);
 }
@@ -136,4 +141,42 @@ fn lock_free_queue() {
 #[test]
 fn lock_free_queue_needs_its_parts() {
     assert!(Part::Exchange.without(|| fails(queue::<SmallQueue>)));
+}
+
+/// The constructed objects have many steps, so loom executes shorter scripts.
+fn constructed<S: Subject>() {
+    #[cfg(lockwright_loom)]
+    {
+        explore_with(2, || execute::<S>(&[], &[&[Push(1)], &[Push(2)]]));
+        explore_with(2, || execute::<S>(&[Push(1)], &[&[Pop], &[Pop]]));
+    }
+    #[cfg(not(lockwright_loom))]
+    queue::<S>();
+}
+
+#[test]
+fn wait_free_queue() {
+    constructed::<HelpingQueue>();
+}
+
+#[test]
+fn lock_free_heap() {
+    constructed::<RepeatingHeap>();
+}
+
+#[test]
+fn wait_free_heap() {
+    constructed::<HelpingHeap>();
+}
+
+#[cfg(any(lockwright_loom, lockwright_shuttle))]
+#[test]
+fn construction_needs_its_exchange() {
+    #[cfg(lockwright_loom)]
+    assert!(
+        Part::Exchange
+            .without(|| fails(|| explore_with(2, || execute::<RepeatingHeap>(&[Push(1)], &[&[Pop, Push(2)], &[Pop]]))))
+    );
+    #[cfg(lockwright_shuttle)]
+    assert!(Part::Exchange.without(|| fails(queue::<RepeatingHeap>)));
 }
