@@ -1,15 +1,17 @@
 //! Objects for real time that nobody waits for: buffers, queues and priority queues, lock-free and wait-free.
 //!
-//! | object | interface | lock-free | wait-free |
-//! |---|---|---|---|
-//! | buffer of several words | [`Buffer`] | [`LockFreeBuffer`] | [`WaitFreeBuffer`] |
-//! | bounded FIFO queue | [`Queue`] | [`LockFreeQueue`] | [`WaitFreeQueue`] |
-//! | priority queue | [`PriorityQueue`] | [`LockFreeHeap`] | [`WaitFreeHeap`] |
+//! | object | interface | lock-free | wait-free | under a spinlock |
+//! |---|---|---|---|---|
+//! | buffer of several words | [`Buffer`] | [`LockFreeBuffer`] | [`WaitFreeBuffer`] | [`LockedBuffer`] |
+//! | bounded FIFO queue | [`Queue`] | [`LockFreeQueue`] | [`WaitFreeQueue`] | [`LockedQueue`] |
+//! | priority queue | [`PriorityQueue`] | [`LockFreeHeap`] | [`WaitFreeHeap`] | [`LockedHeap`] |
 //!
 //! A participant is a thread or core with a [`Slot`](lockwright_locks::Slot); an object of `SLOTS` slots serves the
 //! slots below this number.
 //!
 //! # Guarantees
+//! The objects under a spinlock give none of these except linearizable operations and no allocation.
+//!
 //! - Operations are linearizable on any number of processors.
 //! - No participant waits for another one: a participant that is preempted or killed inside an operation does not stop
 //!   the others.
@@ -50,6 +52,7 @@ mod bound;
 mod buffer;
 mod constructed;
 mod construction;
+mod locked;
 mod mutation;
 mod participant;
 mod place;
@@ -65,6 +68,7 @@ mod word;
 pub use bound::Bound;
 pub use buffer::{Buffer, LockFreeBuffer, WaitFreeBuffer};
 pub use constructed::{LockFreeHeap, WaitFreeHeap, WaitFreeQueue};
+pub use locked::{LockedBuffer, LockedHeap, LockedQueue};
 pub(crate) use participant::participant;
 pub use priority_queue::PriorityQueue;
 pub use queue::{Full, LockFreeQueue, Queue};

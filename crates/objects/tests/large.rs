@@ -1,7 +1,9 @@
 //! Objects of many blocks, against collections of the standard library.
 
-use lockwright_locks::Slot;
-use lockwright_objects::{Full, LockFreeHeap, PriorityQueue, Queue, Value, WaitFreeHeap, WaitFreeQueue};
+use lockwright_locks::{Batched, Slot, Ticket};
+use lockwright_objects::{
+    Full, LockFreeHeap, LockedHeap, LockedQueue, PriorityQueue, Queue, Value, WaitFreeHeap, WaitFreeQueue,
+};
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Numbers in an order without a pattern.
@@ -37,6 +39,8 @@ fn heaps_of_a_thousand_values() {
     assert_eq!(LockFreeHeap::<u64, 64, 64>::CAPACITY, 1023);
     fills_and_empties(&LOCK_FREE, 1023);
     fills_and_empties(&WAIT_FREE, 1023);
+    static LOCKED: LockedHeap<Batched<64>, u64, 1023> = LockedHeap::new();
+    fills_and_empties(&LOCKED, 1023);
 }
 
 #[test]
@@ -49,22 +53,28 @@ fn the_largest_heap_has_spare_blocks_for_every_path() {
     (65_000..65_535).rev().for_each(|value| assert_eq!(HEAP.extract_max(&slot), Some(value)));
 }
 
-#[test]
-fn a_queue_of_many_blocks_goes_round() {
-    static QUEUE: WaitFreeQueue<i64, 64, 64> = WaitFreeQueue::new();
+fn goes_round(queue: &impl Queue<i64>, capacity: usize) {
     let slot = Slot::claim().expect("a slot");
     let mut expected = VecDeque::new();
     for value in scattered(5_000) {
         if value % 5 < 3 {
-            let is_full = expected.len() == WaitFreeQueue::<i64, 64, 64>::CAPACITY;
-            assert_eq!(QUEUE.push(&slot, i64::from_bits(value)), if is_full { Err(Full) } else { Ok(()) });
+            let is_full = expected.len() == capacity;
+            assert_eq!(queue.push(&slot, i64::from_bits(value)), if is_full { Err(Full) } else { Ok(()) });
             if !is_full {
                 expected.push_back(i64::from_bits(value));
             }
         } else {
-            assert_eq!(QUEUE.pop(&slot), expected.pop_front());
+            assert_eq!(queue.pop(&slot), expected.pop_front());
         }
     }
+}
+
+#[test]
+fn queues_of_many_values_go_round() {
+    static WAIT_FREE: WaitFreeQueue<i64, 16, 64> = WaitFreeQueue::new();
+    static LOCKED: LockedQueue<Ticket, i64, 100> = LockedQueue::new();
+    goes_round(&WAIT_FREE, WaitFreeQueue::<i64, 16, 64>::CAPACITY);
+    goes_round(&LOCKED, 100);
 }
 
 /// Values that several threads move through a heap arrive once.
