@@ -11,9 +11,11 @@ const CHECKS: [Check; 13] = [
     ("targets", "the crates without std build for processors without an operating system", targets),
     ("msrv", "everything builds with the oldest supported compiler", msrv),
     ("attacks", "the attacks on all bounds, with ten times as many systems", attacks),
-    ("loom", "the interleavings of two to four threads on each spinlock and in interruptible sections", || {
-        model("loom")
-    }),
+    (
+        "loom",
+        "the interleavings of two to four threads on each spinlock, in interruptible sections and on objects",
+        || model("loom"),
+    ),
     ("shuttle", "samples of the interleavings of four to six threads on the same", || model("shuttle")),
     (
         "installed",
@@ -23,7 +25,7 @@ const CHECKS: [Check; 13] = [
     ("deb", "the Debian package is built, installed below target/, used and removed", deb::check),
     ("packages", "every published crate is packaged and built from its package", packages::crates),
     ("licences", "licences and banned crates (cargo-deny)", packages::licences),
-    ("miri", "undefined behaviour in locks, ics, protocol and model (Miri)", miri),
+    ("miri", "undefined behaviour in locks, ics, objects, protocol and model (Miri)", miri),
     ("tsan", "data races in a program in C and the library below it (ThreadSanitizer)", tsan::run),
     ("fuzz", "each reader, for a minute, with random bytes (cargo-fuzz)", fuzz),
 ];
@@ -75,8 +77,8 @@ fn features() -> Result<(), String> {
     tool::cargo(&["test", "--package", "lockwright-locks", "--all-features"])
 }
 
-/// The targets, and whether interruptible sections build there. Each target has a compare-and-swap of a word;
-/// interruptible sections need one of 64 bits.
+/// The targets, and whether interruptible sections and objects build there. Each target has a compare-and-swap of a
+/// word; interruptible sections and objects need one of 64 bits.
 const TARGETS: [(&str, bool); 3] =
     [("thumbv7em-none-eabihf", false), ("riscv32imac-unknown-none-elf", false), ("x86_64-unknown-none", true)];
 
@@ -88,6 +90,7 @@ fn targets() -> Result<(), String> {
         build("lockwright-locks")?;
         if has_64_bits {
             build("lockwright-ics")?;
+            build("lockwright-objects")?;
         }
         // Only linking a program with model and protocol shows that they need no allocator.
         let program = "crates/protocol/tests/no_alloc/Cargo.toml";
@@ -112,12 +115,13 @@ fn attacks() -> Result<(), String> {
     tool::run(command.env("LOCKWRIGHT_DEEP", "1"))
 }
 
-/// Tests the spinlocks and interruptible sections with the atomics of a model checker. They have their own target
-/// directory, because everything is built again.
+/// Tests the spinlocks, interruptible sections and objects with the atomics of a model checker. They have their own
+/// target directory, because everything is built again.
 fn model(name: &str) -> Result<(), String> {
     let mut command = tool::cargo_command(&["test", "--release", "--lib"]);
     command
-        .args(["--package", "lockwright-locks", "--package", "lockwright-ics", "--target-dir"])
+        .args(["--package", "lockwright-locks", "--package", "lockwright-ics", "--package", "lockwright-objects"])
+        .arg("--target-dir")
         .arg(tool::root().join("target").join(name))
         .env("RUSTFLAGS", format!("--cfg lockwright_{name}"))
         .env("RUST_BACKTRACE", "0");
@@ -128,7 +132,9 @@ fn miri() -> Result<(), String> {
     if !tool::has_toolchain(&["+nightly", "component", "add", "miri", "rust-src"]) {
         return Ok(());
     }
-    for package in ["lockwright-locks", "lockwright-ics", "lockwright-protocol", "lockwright-model"] {
+    for package in
+        ["lockwright-locks", "lockwright-ics", "lockwright-objects", "lockwright-protocol", "lockwright-model"]
+    {
         let mut command = tool::rustup_cargo("nightly", &["miri", "test", "--package", package, "--lib"]);
         tool::run(command.arg("--target-dir").arg(tool::root().join("target/miri")))?;
     }

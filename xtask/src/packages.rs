@@ -3,12 +3,13 @@
 use crate::tool;
 
 /// The crates that are published; all others have `publish = false`.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "lockwright",
     "lockwright-analysis",
     "lockwright-ics",
     "lockwright-locks",
     "lockwright-model",
+    "lockwright-objects",
     "lockwright-protocol",
     "lockwright-sim",
     "lockwright-study",

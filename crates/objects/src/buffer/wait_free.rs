@@ -1,0 +1,192 @@
+//! The wait-free buffer.
+
+use super::Buffer;
+use crate::mutation::removed;
+use crate::place::Place;
+use crate::sync::{AtomicU64, array, constructor, fence};
+use crate::word::{PLACES_MAX, field, index, place, tag, tagged};
+use crate::{Bound, Value, participant};
+use core::fmt;
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use crossbeam_utils::CachePadded;
+use lockwright_locks::Slot;
+
+/// A wait-free buffer: reads take a number of steps that does not depend on other participants.
+///
+/// A reader holds the place that it reads, and no writer writes a place that is held.
+/// To hold the current place, a reader announces that it wants one, looks up the current place, and notes that it holds
+/// it.
+/// A writer that replaces a place first answers all readers that want one, so no reader holds a place that was replaced
+/// before it noted so.
+/// Each writer owns `SLOTS` places, of which the other participants hold `SLOTS - 1` at most.
+///
+/// A participant that is preempted or killed keeps a place held, and delays nobody.
+/// The slot of a participant that was killed in a write must not be used for the same buffer again.
+/// A tag returns after 2^48 writes or 2^46 reads of one participant.
+///
+/// The buffer needs `SLOTS * SLOTS + 1` places of `WORDS` words.
+///
+/// # Reference
+/// J. Anderson, P. Holman: Efficient pure-buffer algorithms for real-time systems. RTCSA 2000.
+/// The interface and the order of the costs are theirs; the algorithm is ours.
+///
+/// # Examples
+/// ```
+/// use lockwright_objects::{Buffer, WaitFreeBuffer};
+/// use lockwright_locks::Slot;
+///
+/// static POSE: WaitFreeBuffer<f32, 3, 4> = WaitFreeBuffer::new();
+///
+/// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
+/// POSE.write(&slot, [1.0, 2.0, 0.5]);
+/// assert_eq!(POSE.read(&slot), [1.0, 2.0, 0.5]);
+/// ```
+pub struct WaitFreeBuffer<T, const WORDS: usize, const SLOTS: usize> {
+    /// | tag 48 | place 16 |
+    current: CachePadded<AtomicU64>,
+    /// The place zero.
+    first: Place<WORDS>,
+    /// | count 46 | 0 idle, 1 wants a place, 2 holds the place 2 | place 16 |
+    readers: [CachePadded<AtomicU64>; SLOTS],
+    writers: [CachePadded<Writer<WORDS, SLOTS>>; SLOTS],
+    holds: PhantomData<fn(T) -> T>,
+}
+
+/// The part of the buffer that one writer owns.
+struct Writer<const WORDS: usize, const SLOTS: usize> {
+    /// The number in `owned` of the place for the next write, which no reader holds.
+    next: AtomicU64,
+    /// The places that it owns; zero stands for its own place of the same number.
+    owned: [AtomicU64; SLOTS],
+    /// The places whose numbers begin at 1 and the number of the slot times `SLOTS`.
+    places: [Place<WORDS>; SLOTS],
+}
+
+/// The states of a reader, which are added to four times its count.
+const WANTS: u64 = 1;
+const HOLDS: u64 = 2;
+
+/// Returns the state of a reader.
+const fn state(reader: u64) -> u64 {
+    tag(reader) & 3
+}
+
+impl<T: Value, const WORDS: usize, const SLOTS: usize> WaitFreeBuffer<T, WORDS, SLOTS> {
+    const IS_VALID: () = assert!(SLOTS < 256 && SLOTS * SLOTS < PLACES_MAX - 1, "a buffer has at most 255 slots");
+
+    /// The bound of [`Buffer::read`].
+    pub const READ: Bound = Bound { once: 5 + WORDS as u64, attempt: 0, attempts: Some(1) };
+    /// The bound of [`Buffer::write`].
+    pub const WRITE: Bound = Bound { once: 6 + WORDS as u64 + 4 * SLOTS as u64, attempt: 0, attempts: Some(1) };
+
+    constructor! {
+        /// Creates a buffer of values of the bits zero.
+        #[must_use]
+        pub fn new() -> Self {
+            let () = Self::IS_VALID;
+            Self {
+                current: CachePadded::new(AtomicU64::new(0)),
+                first: Place::new(),
+                readers: array!(CachePadded::new(AtomicU64::new(0))),
+                writers: array!(CachePadded::new(Writer {
+                    next: AtomicU64::new(0),
+                    owned: array!(AtomicU64::new(0)),
+                    places: array!(Place::new()),
+                })),
+                holds: PhantomData,
+            }
+        }
+    }
+
+    fn place(&self, place: usize) -> &Place<WORDS> {
+        place.checked_sub(1).map_or(&self.first, |place| &self.writers[place / SLOTS].places[place % SLOTS])
+    }
+
+    /// Answers a reader that wants a place with the current one. Returns the place that the reader holds, if any.
+    fn answer(&self, reader: &AtomicU64) -> Option<usize> {
+        // ORDERING: the acquire pairs with the release of a read that has ended.
+        let mut seen = reader.load(Acquire);
+        if state(seen) == WANTS && !removed!(Help) {
+            // ORDERING: the fence pairs with that of a write: if that write has not seen this reader want a place, then
+            // this thread sees the place that it made the current one.
+            fence(SeqCst);
+            let held = tagged(tag(seen) + 1, index(self.current.load(Acquire)));
+            // ORDERING: the release pairs with the acquire of the reader, which reads the place.
+            seen = match reader.compare_exchange(seen, held, AcqRel, Acquire) {
+                Ok(_) => held,
+                Err(now) => now,
+            };
+        }
+        (state(seen) == HOLDS).then_some(index(seen))
+    }
+}
+
+impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for WaitFreeBuffer<T, WORDS, SLOTS> {
+    /// Returns the values of the last write, or those of the bits zero before the first one.
+    ///
+    /// # Bound
+    /// `WORDS` + 5 steps.
+    fn read(&self, slot: &Slot) -> [T; WORDS] {
+        let reader = &self.readers[participant(slot, SLOTS)];
+        let idle = (tag(reader.load(Relaxed)) | 3) + 1;
+        let wants = tagged(idle + WANTS, 0);
+        // ORDERING: the release continues that of the last read.
+        reader.store(wants, Release);
+        // ORDERING: the fence pairs with that of a write: either the write sees that this reader wants a place, or this
+        // reader sees the place that the write made the current one.
+        fence(SeqCst);
+        let held = tagged(idle + HOLDS, index(self.current.load(Acquire)));
+        // ORDERING: the acquire of the failure pairs with the release of the writer that answered.
+        let held = match reader.compare_exchange(wants, held, Release, Acquire) {
+            Ok(_) => held,
+            Err(answered) => answered,
+        };
+        let words = self.place(index(held)).read();
+        // ORDERING: the release pairs with the acquire of the writer that reuses the place.
+        reader.store(tagged(idle, 0), Release);
+        words.map(T::from_bits)
+    }
+
+    /// Replaces all values.
+    ///
+    /// # Bound
+    /// `WORDS` + 4 `SLOTS` + 6 steps.
+    fn write(&self, slot: &Slot, values: [T; WORDS]) {
+        let me = participant(slot, SLOTS);
+        let writer = &self.writers[me];
+        let next = writer.next.load(Relaxed) as usize;
+        let own = |number: usize| place(writer.owned[number].load(Relaxed) as usize, 1 + me * SLOTS + number);
+        let new = own(next);
+        self.place(new).write(values);
+        let seen = self.current.load(Relaxed);
+        // ORDERING: the release pairs with the acquire of those that read the place.
+        if self.current.compare_exchange(seen, tagged(tag(seen) + 1, new), AcqRel, Relaxed).is_err() {
+            // Another write has overwritten this one.
+            return;
+        }
+        writer.owned[next].store(field(index(seen)) as u64, Relaxed);
+        // ORDERING: see `read` and `answer`.
+        fence(SeqCst);
+        let mut held = [None; SLOTS];
+        for (other, held) in held.iter_mut().enumerate().filter(|(other, _)| *other != me) {
+            *held = self.answer(&self.readers[other]);
+        }
+        // One of the places is free, as the others hold fewer than there are.
+        let free = |number: &usize| removed!(Holding) || !held.contains(&Some(own(*number)));
+        let next = (0..SLOTS).find(free).unwrap_or(next);
+        writer.next.store(next as u64, Relaxed);
+    }
+}
+
+impl<T: Value, const WORDS: usize, const SLOTS: usize> Default for WaitFreeBuffer<T, WORDS, SLOTS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, const WORDS: usize, const SLOTS: usize> fmt::Debug for WaitFreeBuffer<T, WORDS, SLOTS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitFreeBuffer").finish_non_exhaustive()
+    }
+}

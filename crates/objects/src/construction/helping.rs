@@ -1,0 +1,111 @@
+//! The wait-free object.
+
+use super::{Attempt, BLOCK, Construction};
+use crate::Bound;
+use crate::mutation::removed;
+use crate::sequential::{Answer, Request, Sequential};
+use crate::sync::{AtomicU64, array, constructor, fence};
+use crate::word::{index, tag};
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use crossbeam_utils::CachePadded;
+
+/// A sequential object on which each attempt performs two requests: that of its participant, and that of the
+/// participant whose turn it is in this version.
+///
+/// The answer to a request is in the same place of all tables from the version that contains it until the participant
+/// makes another request. Attempts that begin later copy the answer, so it can be read from a table that is not current.
+pub(crate) struct Helping<O, const BLOCKS: usize, const SLOTS: usize> {
+    object: Construction<BLOCKS, SLOTS, SLOTS>,
+    announced: [CachePadded<Announced>; SLOTS],
+    kind: PhantomData<fn() -> O>,
+}
+
+/// The last request of a participant.
+struct Announced {
+    /// | number of the request 63 | 1 for a push |
+    request: AtomicU64,
+    value: AtomicU64,
+}
+
+impl<O: Sequential, const BLOCKS: usize, const SLOTS: usize> Helping<O, BLOCKS, SLOTS> {
+    /// The values that fit.
+    pub(crate) const CAPACITY: usize = BLOCKS * BLOCK - O::HEADER;
+
+    /// The bound of an operation.
+    pub(crate) fn bound() -> Bound {
+        let attempt = Construction::<BLOCKS, SLOTS, SLOTS>::steps(O::accesses(Self::CAPACITY), 2);
+        // An announcement, and a late answer. Per attempt and request: the request, its value, and the answer before
+        // and after.
+        let once = 3 + 3;
+        Bound { once, attempt: attempt + 12, attempts: Some(SLOTS as u64 + 1) }
+    }
+
+    constructor! {
+        pub(crate) fn new() -> Self {
+            Self {
+                object: Construction::new(),
+                announced: array!(CachePadded::new(Announced {
+                    request: AtomicU64::new(0),
+                    value: AtomicU64::new(0),
+                })),
+                kind: PhantomData,
+            }
+        }
+    }
+
+    pub(crate) fn perform(&self, me: usize, request: Request) -> Answer {
+        let announced = &self.announced[me];
+        let number = (announced.request.load(Relaxed) >> 1) + 1;
+        let (is_push, value) = match request {
+            Request::Push(value) => (true, value),
+            Request::Pop => (false, 0),
+        };
+        announced.value.store(value, Relaxed);
+        // ORDERING: the release pairs with the acquire of an attempt that performs the request.
+        announced.request.store(number << 1 | u64::from(is_push), Release);
+        // ORDERING: the fence pairs with that of an attempt: it sees the request, or its version is not later than the
+        // one from which this participant begins.
+        fence(SeqCst);
+        // After the first commit that this participant notices, each commit sees the request, and this participant has
+        // its turn in one of `SLOTS` versions.
+        for _ in 0..=SLOTS {
+            let mut attempt = self.object.begin(me);
+            fence(SeqCst);
+            if !removed!(Help) {
+                let turn = (tag(attempt.seen) % SLOTS as u64) as usize;
+                self.help(&mut attempt, turn);
+            }
+            let answer = self.help(&mut attempt, me);
+            if attempt.commit() {
+                return answer;
+            }
+        }
+        let table = self.object.table(index(self.object.head.load(Acquire)));
+        let (done, value) = &table.answers[me];
+        let (done, value) = (done.load(Relaxed), value.load(Relaxed));
+        assert!(done >> 1 == number, "others have performed a request after as many versions as there are slots");
+        (done & 1 == 1, value)
+    }
+
+    /// Performs the request of a participant unless it has been performed, and returns the answer.
+    fn help(&self, attempt: &mut Attempt<'_, BLOCKS, SLOTS, SLOTS>, other: usize) -> Answer {
+        let announced = &self.announced[other];
+        let request = announced.request.load(Acquire);
+        let (done, value) = &attempt.object.table(attempt.mine).answers[other];
+        let seen = done.load(Relaxed);
+        if seen >> 1 == request >> 1 {
+            return (seen & 1 == 1, value.load(Relaxed));
+        }
+        // If the participant has announced another request meanwhile, then a commit has performed this one, and this
+        // attempt fails.
+        let argument = announced.value.load(Relaxed);
+        let asked = if request & 1 == 1 { Request::Push(argument) } else { Request::Pop };
+        let (is_done, result) = O::apply(attempt, Self::CAPACITY, asked);
+        let (done, value) = &attempt.object.table(attempt.mine).answers[other];
+        done.store(request & !1 | u64::from(is_done), Relaxed);
+        value.store(result, Relaxed);
+        attempt.changed = true;
+        (is_done, result)
+    }
+}

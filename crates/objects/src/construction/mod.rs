@@ -1,0 +1,213 @@
+//! The construction that makes a sequential object lock-free or wait-free.
+//!
+//! The words of an object lie in blocks, and a table names its blocks. An operation copies the current table and the
+//! blocks that it changes. One compare-and-swap makes the new table the current one, and the participant then owns the
+//! table and the blocks that it has replaced. If another operation has committed meanwhile, the attempt fails.
+//!
+//! The lock-free object repeats the attempt. The wait-free object announces its request; each attempt also performs
+//! the request of one other participant, in turn.
+//!
+//! Reference: J. Anderson, M. Moir: Universal constructions for large objects. IEEE TPDS 10(12), 1999.
+
+mod helping;
+mod repeating;
+
+pub(crate) use helping::Helping;
+pub(crate) use repeating::Repeating;
+
+use crate::mutation::removed;
+use crate::sequential::{Accesses, Words};
+use crate::sync::{AtomicU64, array, constructor, fence};
+use crate::word::{PLACES_MAX, field, index, place, tag, tagged};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crossbeam_utils::CachePadded;
+
+/// The words of a block. Models have small ones.
+pub(crate) const BLOCK: usize = if cfg!(any(test, lockwright_loom, lockwright_shuttle)) { 2 } else { 16 };
+
+/// The greatest number of blocks of an object.
+pub(crate) const BLOCKS_MAX: usize = 4096;
+
+/// The blocks that a participant owns: as many as two operations change. A path in a heap of [`BLOCKS_MAX`] blocks of
+/// 16 words is in one block near the root and in 12 blocks below it.
+pub(crate) const SPARES: usize = if cfg!(any(test, lockwright_loom, lockwright_shuttle)) { 4 } else { 25 };
+
+/// The memory of an object, with the answers to `ANSWERS` participants.
+pub(crate) struct Construction<const BLOCKS: usize, const SLOTS: usize, const ANSWERS: usize> {
+    /// | version 48 | current table 16 |
+    head: CachePadded<AtomicU64>,
+    /// The table zero.
+    first: Table<BLOCKS, ANSWERS>,
+    blocks: [Block; BLOCKS],
+    owners: [CachePadded<Owner<BLOCKS, ANSWERS>>; SLOTS],
+}
+
+struct Block([AtomicU64; BLOCK]);
+
+/// The version of an object that is current, was current, or is in preparation.
+struct Table<const BLOCKS: usize, const ANSWERS: usize> {
+    /// The blocks; zero stands for the block of the same number.
+    blocks: [AtomicU64; BLOCKS],
+    answers: [(AtomicU64, AtomicU64); ANSWERS],
+}
+
+/// The part of the memory that one participant owns.
+struct Owner<const BLOCKS: usize, const ANSWERS: usize> {
+    /// The table that it owns; zero stands for `own`.
+    table: AtomicU64,
+    /// The blocks that it owns; zero stands for the block in `blocks` of the same number.
+    spares: [AtomicU64; SPARES],
+    /// The table whose number is one more than that of the slot.
+    own: Table<BLOCKS, ANSWERS>,
+    blocks: [Block; SPARES],
+}
+
+impl<const BLOCKS: usize, const ANSWERS: usize> Table<BLOCKS, ANSWERS> {
+    constructor! {
+        fn new() -> Self {
+            Self {
+                blocks: array!(AtomicU64::new(0)),
+                answers: array!((AtomicU64::new(0), AtomicU64::new(0))),
+            }
+        }
+    }
+}
+
+impl<const BLOCKS: usize, const SLOTS: usize, const ANSWERS: usize> Construction<BLOCKS, SLOTS, ANSWERS> {
+    constructor! {
+        pub(crate) fn new() -> Self {
+            assert!(BLOCKS > 1 && BLOCKS <= BLOCKS_MAX, "an object has between 2 and 4096 blocks");
+            assert!(BLOCKS + SLOTS * SPARES < PLACES_MAX, "the blocks of all participants have 16-bit numbers");
+            Self {
+                head: CachePadded::new(AtomicU64::new(0)),
+                first: Table::new(),
+                blocks: array!(Block(array!(AtomicU64::new(0)))),
+                owners: array!(CachePadded::new(Owner {
+                    table: AtomicU64::new(0),
+                    spares: array!(AtomicU64::new(0)),
+                    own: Table::new(),
+                    blocks: array!(Block(array!(AtomicU64::new(0)))),
+                })),
+            }
+        }
+    }
+
+    fn table(&self, table: usize) -> &Table<BLOCKS, ANSWERS> {
+        table.checked_sub(1).map_or(&self.first, |owner| &self.owners[owner].own)
+    }
+
+    fn block(&self, block: usize) -> &Block {
+        self.blocks.get(block).unwrap_or_else(|| {
+            let block = block - BLOCKS;
+            &self.owners[block / SPARES].blocks[block % SPARES]
+        })
+    }
+
+    /// Begins an attempt of a participant.
+    fn begin(&self, me: usize) -> Attempt<'_, BLOCKS, SLOTS, ANSWERS> {
+        // ORDERING: the acquire pairs with the release of the commit. The fence pairs with that of a commit that changes
+        // nothing: if it has seen a store of this attempt, then it sees that the version is another one.
+        let seen = self.head.load(Acquire);
+        fence(Release);
+        let (old, mine) = (self.table(index(seen)), place(self.owners[me].table.load(Relaxed) as usize, me + 1));
+        let new = self.table(mine);
+        for (new, old) in new.blocks.iter().zip(&old.blocks) {
+            new.store(old.load(Relaxed), Relaxed);
+        }
+        for (new, old) in new.answers.iter().zip(&old.answers) {
+            new.0.store(old.0.load(Relaxed), Relaxed);
+            new.1.store(old.1.load(Relaxed), Relaxed);
+        }
+        Attempt { object: self, me, seen, mine, replaced: [(0, 0); SPARES], count: 0, changed: false }
+    }
+
+    /// The steps of an attempt with some operations of a sequential object.
+    const fn steps(accesses: Accesses, operations: usize) -> u64 {
+        let copies = if accesses.sets < BLOCKS { accesses.sets } else { BLOCKS };
+        let copy = 2 + 2 * BLOCK + 1;
+        let operation = 2 * accesses.gets + 2 * accesses.sets + copies * copy;
+        // Head and own table; the copy of the table; the commit, the table and the blocks that it replaces.
+        (2 + 2 * BLOCKS + 4 * ANSWERS + operations * operation + 2 + operations * copies) as u64
+    }
+}
+
+/// An attempt to commit.
+struct Attempt<'a, const BLOCKS: usize, const SLOTS: usize, const ANSWERS: usize> {
+    object: &'a Construction<BLOCKS, SLOTS, ANSWERS>,
+    me: usize,
+    /// The head at the beginning.
+    seen: u64,
+    /// The number of the new table.
+    mine: usize,
+    /// The blocks that are copied, by their number in the object, and the blocks that they replace.
+    replaced: [(usize, usize); SPARES],
+    count: usize,
+    changed: bool,
+}
+
+impl<const BLOCKS: usize, const SLOTS: usize, const ANSWERS: usize> Attempt<'_, BLOCKS, SLOTS, ANSWERS> {
+    fn table(&self) -> &Table<BLOCKS, ANSWERS> {
+        self.object.table(self.mine)
+    }
+
+    /// Returns the block of a number in the object.
+    fn block(&self, number: usize) -> usize {
+        place(self.table().blocks[number].load(Relaxed) as usize, number)
+    }
+
+    /// Returns the copy of a block, and makes it before the first change. There is always a spare for it, except in an
+    /// attempt that fails because it has seen words of different instants.
+    fn copy(&mut self, number: usize) -> Option<usize> {
+        let owner = &self.object.owners[self.me];
+        if self.replaced[..self.count].iter().any(|replaced| replaced.0 == number) {
+            return Some(self.block(number));
+        }
+        let spare = place(owner.spares.get(self.count)?.load(Relaxed) as usize, BLOCKS + self.me * SPARES + self.count);
+        let old = self.block(number);
+        for (new, old) in self.object.block(spare).0.iter().zip(&self.object.block(old).0) {
+            new.store(old.load(Relaxed), Relaxed);
+        }
+        self.table().blocks[number].store(field(spare) as u64, Relaxed);
+        self.replaced[self.count] = (number, old);
+        self.count += 1;
+        Some(spare)
+    }
+
+    /// Commits, and returns whether no other attempt has committed since the beginning.
+    fn commit(self) -> bool {
+        let head = &self.object.head;
+        if !self.changed {
+            // ORDERING: the fence pairs with those of attempts that reuse a table or a block.
+            fence(Acquire);
+            return head.load(Relaxed) == self.seen || removed!(Validation);
+        }
+        // ORDERING: the release pairs with the acquire of the attempts that begin from this table.
+        if head.compare_exchange(self.seen, tagged(tag(self.seen) + 1, self.mine), AcqRel, Acquire).is_err() {
+            return false;
+        }
+        let owner = &self.object.owners[self.me];
+        owner.table.store(field(index(self.seen)) as u64, Relaxed);
+        if !removed!(Exchange) {
+            for (spare, (_, old)) in owner.spares.iter().zip(&self.replaced[..self.count]) {
+                spare.store(field(*old) as u64, Relaxed);
+            }
+        }
+        true
+    }
+}
+
+impl<const BLOCKS: usize, const SLOTS: usize, const ANSWERS: usize> Words for Attempt<'_, BLOCKS, SLOTS, ANSWERS> {
+    fn get(&mut self, word: usize) -> u64 {
+        // A word beyond the object comes from a table that is no longer current.
+        let number = word / BLOCK % BLOCKS;
+        self.object.block(self.block(number)).0[word % BLOCK].load(Relaxed)
+    }
+
+    fn set(&mut self, word: usize, bits: u64) {
+        let number = word / BLOCK % BLOCKS;
+        self.changed = true;
+        if let Some(copy) = self.copy(number) {
+            self.object.block(copy).0[word % BLOCK].store(bits, Relaxed);
+        }
+    }
+}
