@@ -34,7 +34,7 @@ fn numbers(text: &str, options: &[&str]) -> (Vec<String>, Vec<String>) {
             let own = result["tasks"].as_array().and_then(|rows| rows.iter().find(|row| row["name"] == task));
             let own = own.expect("a task");
             let terms = result["explain"]["terms"].as_array().expect("terms").iter().map(|term| &term["total_ns"]);
-            let terms = terms.filter(|ns| **ns != Value::from(0)).map(Value::to_string).collect::<Vec<_>>().join(" ");
+            let terms = terms.filter(|ns| ns.as_u64() != Some(0)).map(Value::to_string).collect::<Vec<_>>().join(" ");
             told.push(format!(
                 "{task} {} {} {} {} {terms}",
                 result["protocol"].as_str().expect("a protocol"),
