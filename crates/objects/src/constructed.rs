@@ -1,6 +1,7 @@
 //! The objects that the construction makes.
 
-use crate::construction::{Helping, Repeating};
+use crate::construction::helping::Helping;
+use crate::construction::repeating::Repeating;
 use crate::sequential::{Answer, Fifo, Heap, Request};
 use crate::sync::constructor;
 use crate::{Bound, Full, PriorityQueue, Queue, Value, participant};

@@ -66,12 +66,15 @@ mod value;
 mod word;
 
 pub use bound::Bound;
-pub use buffer::{Buffer, LockFreeBuffer, WaitFreeBuffer};
+pub use buffer::Buffer;
+pub use buffer::lock_free::LockFreeBuffer;
+pub use buffer::wait_free::WaitFreeBuffer;
 pub use constructed::{LockFreeHeap, WaitFreeHeap, WaitFreeQueue};
 pub use locked::{LockedBuffer, LockedHeap, LockedQueue};
 pub(crate) use participant::participant;
 pub use priority_queue::PriorityQueue;
-pub use queue::{Full, LockFreeQueue, Queue};
+pub use queue::lock_free::LockFreeQueue;
+pub use queue::{Full, Queue};
 pub use value::Value;
 
 /// The examples of the README.

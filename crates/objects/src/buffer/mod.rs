@@ -1,10 +1,7 @@
 //! Buffers of several words.
 
-mod lock_free;
-mod wait_free;
-
-pub use lock_free::LockFreeBuffer;
-pub use wait_free::WaitFreeBuffer;
+pub(crate) mod lock_free;
+pub(crate) mod wait_free;
 
 use lockwright_locks::Slot;
 

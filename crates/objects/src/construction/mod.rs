@@ -9,11 +9,8 @@
 //!
 //! Reference: J. Anderson, M. Moir: Universal constructions for large objects. IEEE TPDS 10(12), 1999.
 
-mod helping;
-mod repeating;
-
-pub(crate) use helping::Helping;
-pub(crate) use repeating::Repeating;
+pub(crate) mod helping;
+pub(crate) mod repeating;
 
 use crate::mutation::removed;
 use crate::sequential::{Accesses, Words};

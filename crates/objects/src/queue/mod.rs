@@ -1,8 +1,6 @@
 //! Bounded FIFO queues.
 
-mod lock_free;
-
-pub use lock_free::LockFreeQueue;
+pub(crate) mod lock_free;
 
 use core::fmt;
 use lockwright_locks::Slot;

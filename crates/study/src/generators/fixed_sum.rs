@@ -1,9 +1,7 @@
 //! Utilizations with a given sum.
 
-use super::{Impossible, Stream};
-
-/// The number of draws after which [`uunifast_discard`] fails.
-pub(super) const DRAWS: usize = 1_000;
+use super::Stream;
+use super::impossible::{DRAWS, Impossible};
 
 /// Draws `count` utilizations that sum to `total`, uniformly among all such vectors: UUniFast. A utilization may exceed
 /// 1 if `total` does.
