@@ -20,8 +20,15 @@ const CRATES: [&str; 10] = [
 /// dependencies.
 pub fn crates() -> Result<(), String> {
     let packages: Vec<&str> = CRATES.iter().flat_map(|name| ["--package", name]).collect();
+    // Cargo keeps the sources of a package by version and by this path: with a path that was used before, a crate would
+    // be built with the others as they were then.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_millis();
+    let folder = tool::root().join(format!("target/package-{now}"));
     let mut command = tool::cargo_command(&["package", "--locked", "--allow-dirty"]);
-    tool::run(command.args(packages).arg("--target-dir").arg(tool::root().join("target/package")))
+    let packaged = tool::run(command.args(packages).arg("--target-dir").arg(&folder));
+    // What is left over takes space and does no harm.
+    let _ = std::fs::remove_dir_all(&folder);
+    packaged
 }
 
 /// Refuses the licences and crates that deny.toml excludes.
