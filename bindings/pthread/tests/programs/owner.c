@@ -13,6 +13,23 @@ static void look_at_owner(pthread_mutex_t *mutex, int times)
     CHECK(mutex->__data.__owner == 0);
 }
 
+/* Another thread that unlocks a robust mutex is refused, and leaves the owner where it is. */
+static void *fails_to_unlock(void *mutex)
+{
+    GIVES(EPERM, pthread_mutex_unlock(mutex));
+    return NULL;
+}
+
+static void keep_the_owner_of_a_robust_one(void)
+{
+    pthread_mutex_t mutex;
+    make(&mutex, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_ROBUST, 0);
+    GIVES(0, pthread_mutex_lock(&mutex));
+    join(start(fails_to_unlock, &mutex));
+    CHECK(mutex.__data.__owner == gettid());
+    GIVES(0, pthread_mutex_unlock(&mutex));
+}
+
 static pthread_mutex_t contended;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static bool go;
@@ -55,6 +72,7 @@ int main(void)
         GIVES(0, pthread_mutex_unlock(&contended));
         join(thread);
     }
+    keep_the_owner_of_a_robust_one();
     /* A child of a raw clone has another id than the C library notes. The mutex shows the noted one. */
     int parent = gettid();
     pid_t child = syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);

@@ -190,9 +190,10 @@ impl RawMutex {
     /// Clears that field before the mutex is unlocked, unless its owner has locked it more than once.
     #[inline(always)]
     pub fn hide_owner(&self) {
-        // ORDERING: Relaxed: as above. If the caller is not the owner and its unlock fails, nothing but the display is
-        // wrong.
-        if self.state.load(Ordering::Relaxed) < NOT_RECOVERABLE && self.depth.load(Ordering::Relaxed) == 0 {
+        // ORDERING: Relaxed: as above. The field of a robust mutex is also its state, so only its owner writes it. For
+        // other mutexes a caller that is not the owner makes the display wrong, and nothing else.
+        let may_write = self.kind() & ROBUST == 0 || self.state.load(Ordering::Relaxed) == gettid().0;
+        if may_write && self.depth.load(Ordering::Relaxed) == 0 {
             self.state.store(0, Ordering::Relaxed);
         }
     }
