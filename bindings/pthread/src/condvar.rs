@@ -6,6 +6,7 @@
 
 use crate::attributes;
 use crate::mutex::number;
+use crate::shared::Place;
 use crate::{clock, deadline, next, shared};
 use libc::{EBUSY, EINVAL, EOWNERDEAD, ETIMEDOUT, c_int, c_long, c_void, timespec};
 use lockwright::mutex::{
@@ -36,7 +37,8 @@ unsafe extern "C" fn cancelled(wait: *mut c_void) {
     let Wait { cond, mutex, waiting } = unsafe { *wait.cast::<Wait<'_>>() };
     if shared::is_shared(mutex) {
         cond.leave_stranger(waiting, None);
-        shared::lock(mutex, Limit::Never);
+        // SAFETY: the mutex is valid, and the C library's.
+        unsafe { next::pthread_mutex_lock(mutex) };
         return;
     }
     // If a robust mutex is not recoverable now, its unlock reports that.
@@ -74,7 +76,8 @@ unsafe fn wait_with_shared(cond: &RawCondvar, mutex: &RawMutex, until: Option<De
     // SAFETY: both outlive the wait.
     let ended = unsafe { suspend(Wait { cond, mutex, waiting }, until) };
     let end = cond.leave_stranger(waiting, Some(ended));
-    match (shared::lock(mutex, Limit::Never), end) {
+    // SAFETY: as above.
+    match (unsafe { next::pthread_mutex_lock(mutex) }, end) {
         (0, WaitEnd::TimedOut) => ETIMEDOUT,
         (errno, _) => errno,
     }
@@ -113,16 +116,6 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
         }
         Err(error) => number(&error),
     }
-}
-
-/// Returns what the caller waits at in place of a shared condition variable: `None` if that is the C library's own, as
-/// the mutex is, too.
-unsafe fn stand_in(cond: *const RawCondvar, mutex: *const RawMutex) -> Result<Option<*const RawCondvar>, c_int> {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
-    if shared::is_shared(unsafe { &*mutex }) {
-        return Ok(None);
-    }
-    shared::make_stand_in(cond).map(|own| Some(std::ptr::from_ref(own))).ok_or(libc::ENOMEM)
 }
 
 unsafe fn wait_until(cond: *const RawCondvar, mutex: *mut RawMutex, clock: Clock, time: *const timespec) -> c_int {
@@ -168,18 +161,14 @@ pub unsafe extern "C" fn pthread_cond_destroy(cond: *mut RawCondvar) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_wait(cond: *mut RawCondvar, mutex: *mut RawMutex) -> c_int {
-    if shared::is_shared_cond(cond) {
-        // SAFETY: the same is required of the caller.
-        return match unsafe { stand_in(cond, mutex) } {
-            // SAFETY: as above.
-            Ok(None) => unsafe { next::pthread_cond_wait(cond, mutex) },
-            // SAFETY: as above.
-            Ok(Some(own)) => unsafe { wait(own, mutex, None) },
+    // SAFETY: the same is required of the caller.
+    unsafe {
+        match shared::place(cond, mutex) {
+            Ok(Place::Ours(cond)) => wait(cond, mutex, None),
+            Ok(Place::Theirs) => next::pthread_cond_wait(cond, mutex),
             Err(errno) => errno,
-        };
+        }
     }
-    // SAFETY: POSIX requires valid pointers to objects of their types.
-    unsafe { wait(cond, mutex, None) }
 }
 
 #[unsafe(no_mangle)]
@@ -188,18 +177,14 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
     mutex: *mut RawMutex,
     time: *const timespec,
 ) -> c_int {
-    if shared::is_shared_cond(cond) {
-        // SAFETY: the same is required of the caller.
-        return match unsafe { stand_in(cond, mutex) } {
-            // SAFETY: as above.
-            Ok(None) => unsafe { next::pthread_cond_timedwait(cond, mutex, time) },
-            // SAFETY: as above.
-            Ok(Some(own)) => unsafe { wait_until(own, mutex, shared::clock_of(cond), time) },
+    // SAFETY: the same is required of the caller.
+    unsafe {
+        match shared::place(cond, mutex) {
+            Ok(Place::Ours(own)) => wait_until(own, mutex, shared::clock_of(cond), time),
+            Ok(Place::Theirs) => next::pthread_cond_timedwait(cond, mutex, time),
             Err(errno) => errno,
-        };
+        }
     }
-    // SAFETY: POSIX requires valid pointers to objects of their types.
-    unsafe { wait_until(cond, mutex, (*cond).clock(), time) }
 }
 
 #[unsafe(no_mangle)]
@@ -210,18 +195,14 @@ pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
     time: *const timespec,
 ) -> c_int {
     let Some(clock) = clock(id) else { return EINVAL };
-    if shared::is_shared_cond(cond) {
-        // SAFETY: the same is required of the caller.
-        return match unsafe { stand_in(cond, mutex) } {
-            // SAFETY: as above.
-            Ok(None) => unsafe { next::pthread_cond_clockwait(cond, mutex, id, time) },
-            // SAFETY: as above.
-            Ok(Some(own)) => unsafe { wait_until(own, mutex, clock, time) },
+    // SAFETY: the same is required of the caller.
+    unsafe {
+        match shared::place(cond, mutex) {
+            Ok(Place::Ours(cond)) => wait_until(cond, mutex, clock, time),
+            Ok(Place::Theirs) => next::pthread_cond_clockwait(cond, mutex, id, time),
             Err(errno) => errno,
-        };
+        }
     }
-    // SAFETY: POSIX requires valid pointers to objects of their types.
-    unsafe { wait_until(cond, mutex, clock, time) }
 }
 
 #[unsafe(no_mangle)]

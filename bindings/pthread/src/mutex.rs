@@ -7,14 +7,12 @@
 use crate::attributes::{self, LEVELS};
 use crate::policy::Policy;
 use crate::report::Quiet;
-use crate::shared::DESTROYED;
+use crate::shared::{DESTROYED, PREPARED};
 use crate::{clock, deadline, next, shared};
 use libc::{EBUSY, EDEADLK, EINVAL, EOWNERDEAD, ETIMEDOUT, c_int, timespec};
 use lockwright::mutex::{self, Acquired, Clock, Limit, RawError, RawMutex, kind, thread_id};
 use std::cell::Cell;
 
-/// The policy is in the kind.
-const PREPARED: u32 = 1 << 24;
 /// The mutex inherits because of the policy, not because the program requested it.
 const CONVERTED: u32 = 1 << 25;
 /// The bits that a program or an initialiser may set in a kind. The C library's bits for lock elision are ignored here.
@@ -131,7 +129,10 @@ unsafe fn lock(mutex: *mut RawMutex, limit: Limit) -> c_int {
 #[cold]
 fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
     if shared::is_shared(mutex) {
-        return shared::lock(mutex, limit);
+        // SAFETY: the mutex is valid, and the C library's. `lock_until` passes on those with a limit.
+        return unsafe {
+            if limit == Limit::Now { next::pthread_mutex_trylock(mutex) } else { next::pthread_mutex_lock(mutex) }
+        };
     }
     if let Err(errno) = prepare(mutex) {
         return errno;

@@ -65,7 +65,7 @@ const OTHERS: [&[u8]; 4] = [b"REQUIRE_", b"WRITE_", b"DEEP", b"TEST_"];
 /// Reads the environment, and reports variables with unknown names or values.
 pub(crate) fn load() {
     read(report::bad_value);
-    unknown_names(report::unknown_name);
+    unknown_names(|variable| report::unknown_name(variable, VARIABLES.iter().map(|(name, _)| *name)));
 }
 
 /// Reads the environment. Calls `complain` with each variable that has an unknown value, this value, and the known

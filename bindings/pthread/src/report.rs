@@ -85,13 +85,11 @@ pub(crate) fn deepbind(file: &CStr) {
 }
 
 /// Reports an environment variable with an unknown name. `variable` is its name and value.
-pub(crate) fn unknown_name(variable: &CStr) {
+pub(crate) fn unknown_name<'a>(variable: &CStr, names: impl Iterator<Item = &'a CStr>) {
     line(|line| {
-        write!(
-            line,
-            "{}: unknown variable (known: LOCKWRIGHT_PROTOCOL, LOCKWRIGHT_UNLOCK, LOCKWRIGHT_DEADLOCK); ignored",
-            Bytes(variable)
-        )
+        write!(line, "{}: unknown variable (known:", Bytes(variable))?;
+        list(line, names)?;
+        write!(line, "); ignored")
     });
 }
 
@@ -99,12 +97,18 @@ pub(crate) fn unknown_name(variable: &CStr) {
 pub(crate) fn bad_value(name: &CStr, value: &CStr, values: &[(&CStr, u32)]) {
     line(|line| {
         write!(line, "{}={}: unknown value (known:", Bytes(name), Bytes(value))?;
-        for (index, (known, _)) in values.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            write!(line, "{comma} {}", Bytes(known))?;
-        }
+        list(line, values.iter().map(|(known, _)| *known))?;
         write!(line, "); using {}", Bytes(values[0].0))
     });
+}
+
+/// Writes the names, each after a space.
+fn list<'a>(line: &mut Line, names: impl Iterator<Item = &'a CStr>) -> fmt::Result {
+    for (index, name) in names.enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        write!(line, "{comma} {}", Bytes(name))?;
+    }
+    Ok(())
 }
 
 /// Shows the bytes, with `?` for those that are not printable ASCII.

@@ -11,12 +11,14 @@
 //! | shared | private | at a condition variable of this process that stands for the shared one (`stand_in`) |
 
 use crate::next;
-use libc::{c_int, timespec};
-use lockwright::mutex::{Clock, Limit, RawCondvar, RawMutex, kind};
+use libc::c_int;
+use lockwright::mutex::{Clock, RawCondvar, RawMutex, kind};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+/// The bit of a mutex whose kind contains the policy.
+pub(crate) const PREPARED: u32 = 1 << 24;
 /// The kind of a destroyed mutex, which no function accepts. It has the bit of a shared one, and is none.
-pub(crate) const DESTROYED: u32 = !(1 << 24);
+pub(crate) const DESTROYED: u32 = !PREPARED;
 
 /// Returns whether the mutex is the C library's.
 #[inline]
@@ -31,23 +33,6 @@ pub(crate) unsafe fn init(mutex: *mut RawMutex, attributes: *const u32) -> c_int
     let attributes = crate::attributes::with_policy(unsafe { *attributes });
     // SAFETY: as above.
     unsafe { next::pthread_mutex_init(mutex, &raw const attributes) }
-}
-
-pub(crate) fn lock(mutex: &RawMutex, limit: Limit) -> c_int {
-    // SAFETY: the mutex is valid, and the C library's.
-    unsafe {
-        match limit {
-            Limit::Never => next::pthread_mutex_lock(mutex),
-            Limit::Now => next::pthread_mutex_trylock(mutex),
-            Limit::At(until) => {
-                let time = timespec {
-                    tv_sec: (until.at_ns / 1_000_000_000) as libc::time_t,
-                    tv_nsec: (until.at_ns % 1_000_000_000) as libc::c_long,
-                };
-                next::pthread_mutex_clocklock(mutex, number(until.clock), &raw const time)
-            }
-        }
-    }
 }
 
 /// Returns the clock's number.
@@ -77,9 +62,14 @@ pub(crate) fn is_shared_cond(cond: *const RawCondvar) -> bool {
     flags(cond) & COND_SHARED != 0
 }
 
-/// Returns the clock of a condition variable of the C library.
-pub(crate) fn clock_of(cond: *const RawCondvar) -> Clock {
-    if flags(cond) & COND_MONOTONIC == 0 { Clock::Realtime } else { Clock::Monotonic }
+/// Returns the clock of a condition variable.
+pub(crate) unsafe fn clock_of(cond: *const RawCondvar) -> Clock {
+    match flags(cond) {
+        // SAFETY: POSIX requires a valid pointer; it is this library's.
+        flags if flags & COND_SHARED == 0 => unsafe { &*cond }.clock(),
+        flags if flags & COND_MONOTONIC == 0 => Clock::Realtime,
+        _ => Clock::Monotonic,
+    }
 }
 
 /// The most shared condition variables that are waited for with private mutexes.
@@ -89,6 +79,27 @@ const FREE: usize = 0;
 /// The addresses of the shared condition variables, and what stands for each.
 static ADDRESSES: [AtomicUsize; STAND_INS_MAX] = [const { AtomicUsize::new(FREE) }; STAND_INS_MAX];
 static STAND_INS: [RawCondvar; STAND_INS_MAX] = [const { RawCondvar::new(false) }; STAND_INS_MAX];
+
+/// Where a thread waits.
+pub(crate) enum Place {
+    /// At this condition variable of this library.
+    Ours(*const RawCondvar),
+    /// At the C library's.
+    Theirs,
+}
+
+/// Returns where a thread waits that passes these objects. The error is ENOMEM if nothing can stand for the condition
+/// variable.
+pub(crate) unsafe fn place(cond: *const RawCondvar, mutex: *const RawMutex) -> Result<Place, c_int> {
+    if !is_shared_cond(cond) {
+        return Ok(Place::Ours(cond));
+    }
+    // SAFETY: POSIX requires valid pointers to objects of their types.
+    if is_shared(unsafe { &*mutex }) {
+        return Ok(Place::Theirs);
+    }
+    make_stand_in(cond).map(|own| Place::Ours(std::ptr::from_ref(own))).ok_or(libc::ENOMEM)
+}
 
 /// Returns the condition variable of this process that stands for a shared one, if there is one.
 ///
@@ -101,7 +112,7 @@ pub(crate) fn stand_in(cond: *const RawCondvar) -> Option<&'static RawCondvar> {
 }
 
 /// The same, and makes one. Returns `None` if there are too many.
-pub(crate) fn make_stand_in(cond: *const RawCondvar) -> Option<&'static RawCondvar> {
+fn make_stand_in(cond: *const RawCondvar) -> Option<&'static RawCondvar> {
     let is_it = |address: &AtomicUsize| {
         // ORDERING: Release: see `stand_in`.
         match address.compare_exchange(FREE, cond.addr(), Ordering::Release, Ordering::Relaxed) {
