@@ -115,6 +115,13 @@ pub struct Charge {
     pub executed: u64,
 }
 
+impl Charge {
+    /// Returns the charge of a task that is suspended while its requests wait, or `None` if there is no bound.
+    pub(crate) fn of_suspensions(delay: &Delay) -> Option<Self> {
+        Some(Self { suspended: delay.remote?, blocked: delay.local, executed: 0 })
+    }
+}
+
 /// A section that may block: its task, its resource and its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BlockingSection {

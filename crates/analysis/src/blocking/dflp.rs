@@ -145,7 +145,7 @@ impl DelayBounds for Dflp {
     }
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {
-        Some(Charge { suspended: delay.remote?, blocked: delay.local, executed: 0 })
+        Charge::of_suspensions(delay)
     }
 }
 

@@ -273,7 +273,7 @@ impl DelayBounds for Dpcp {
     }
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {
-        Some(Charge { suspended: delay.remote?, blocked: delay.local, executed: 0 })
+        Charge::of_suspensions(delay)
     }
 }
 

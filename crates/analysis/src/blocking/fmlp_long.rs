@@ -137,6 +137,6 @@ impl DelayBounds for FmlpLong {
     }
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {
-        Some(Charge { suspended: delay.remote?, blocked: delay.local, executed: 0 })
+        Charge::of_suspensions(delay)
     }
 }

@@ -105,6 +105,6 @@ impl DelayBounds for Program {
 
     /// Spinning is execution, but the bound of a less urgent task already contains the spinning of more urgent tasks.
     fn charge(&self, delay: &Delay) -> Option<Charge> {
-        Some(Charge { suspended: delay.remote?, blocked: delay.local, executed: 0 })
+        Charge::of_suspensions(delay)
     }
 }
