@@ -6,6 +6,8 @@
 //! | unit tests | those of `core`, with a preemption point before each access (`testing::nested`) |
 //! | `--cfg lockwright_loom`, `--cfg lockwright_shuttle` | those of a model that explores interleavings |
 
+mod constant;
+
 #[cfg(not(any(test, lockwright_loom, lockwright_shuttle)))]
 pub use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
@@ -25,28 +27,4 @@ pub use {
 #[cfg(lockwright_shuttle)]
 pub use shuttle::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-/// A constructor, which is constant except in a model.
-#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
-macro_rules! constructor {
-    ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)+) => { $(#[$attribute])* $visibility const fn $($rest)+ };
-}
-#[cfg(any(lockwright_loom, lockwright_shuttle))]
-macro_rules! constructor {
-    ($($function:tt)+) => { $($function)+ };
-}
-
-/// An array of the values of an expression, which is constant except in a model.
-#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
-macro_rules! array {
-    ($element:expr) => {
-        [const { $element }; _]
-    };
-}
-#[cfg(any(lockwright_loom, lockwright_shuttle))]
-macro_rules! array {
-    ($element:expr) => {
-        core::array::from_fn(|_| $element)
-    };
-}
-
-pub(crate) use {array, constructor};
+pub(crate) use constant::{array, constructor};

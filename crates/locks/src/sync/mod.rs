@@ -2,6 +2,8 @@
 //!
 //! `--cfg lockwright_loom` and `--cfg lockwright_shuttle` choose a model.
 
+mod constant;
+
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 #[allow(unused_imports)] // Tests and models use all of them.
 pub(crate) use core::{
@@ -16,16 +18,6 @@ pub(crate) use core::sync::atomic::AtomicU64;
 mod model;
 #[cfg(any(lockwright_loom, lockwright_shuttle))]
 pub(crate) use model::{AtomicU32, AtomicU64, AtomicUsize, fault, fence, spin_loop};
-
-/// A constructor, which is constant except in a model.
-#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
-macro_rules! constructor {
-    ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)+) => { $(#[$attribute])* $visibility const fn $($rest)+ };
-}
-#[cfg(any(lockwright_loom, lockwright_shuttle))]
-macro_rules! constructor {
-    ($($function:tt)+) => { $($function)+ };
-}
 
 /// The free lock of [`Algorithm`](crate::Algorithm), made by `new()`.
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
@@ -43,18 +35,5 @@ macro_rules! free_by_new {
     };
 }
 
-/// An array of the values of an expression, which is constant except in a model.
-#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
-macro_rules! array {
-    ($element:expr) => {
-        [const { $element }; _]
-    };
-}
-#[cfg(any(lockwright_loom, lockwright_shuttle))]
-macro_rules! array {
-    ($element:expr) => {
-        core::array::from_fn(|_| $element)
-    };
-}
-
-pub(crate) use {array, constructor, free_by_new};
+pub(crate) use constant::{array, constructor};
+pub(crate) use free_by_new;

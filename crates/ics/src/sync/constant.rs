@@ -1,0 +1,1 @@
+../../../locks/src/sync/constant.rs
