@@ -10,6 +10,8 @@ const STEPS_MIN: u64 = 1_000;
 const BATCH_MAX: u64 = 1 << 16;
 /// The readings of which a step is the least difference.
 const STEP_READINGS: usize = 100_000;
+/// The readings of a batch whose least time must be long enough: an interruption lengthens only some of them.
+const BATCH_READINGS: usize = 5;
 /// The empty readings of which the mean is subtracted.
 const EMPTY_READINGS: u64 = 1_000;
 
@@ -56,8 +58,8 @@ impl Counter {
         let time_min = self.step.checked_mul(STEPS_MIN).ok_or(refused)?;
         let empty = self.empty(cold);
         let mut batch = Batch { counter: self, count: 1, cold, empty };
-        // BOUND: BATCH_MAX is reached after 17 batches.
-        while time(&batch) < time_min {
+        // BOUND: BATCH_MAX is reached after 17 sizes, each read at most BATCH_READINGS times.
+        while (0..BATCH_READINGS).any(|_| time(&batch) < time_min) {
             batch.count *= 2;
             if batch.count > BATCH_MAX {
                 return Err(refused);
@@ -158,6 +160,19 @@ mod tests {
             }
         }
         assert_eq!(Counter::new(stepping::<26>).step, 26);
+    }
+
+    #[test]
+    fn interruptions_do_not_shorten_batches() {
+        // Each third operation of a batch of one is interrupted for longer than a batch lasts.
+        let operations = Cell::new(0);
+        let interrupted = || {
+            operations.set(operations.get() + 1);
+            TIME.set(TIME.get() + if operations.get() % 3 == 0 { 100_000 } else { 21 });
+        };
+        let single = |batch: &Batch| Batch { count: 1, ..*batch }.time(&(), interrupted);
+        let refused = Counter::new(stepping::<26>).batch(false, single);
+        assert_eq!(refused.err(), Some(TooCoarse { step: 26 }));
     }
 
     #[test]
