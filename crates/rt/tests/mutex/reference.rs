@@ -576,16 +576,22 @@ fn enter(
 ) -> (Player<()>, Sender<Op>) {
     let (send, orders) = channel();
     let (mutexes, returned) = (Arc::clone(mutexes), returned.clone());
-    let player = stage.thread(LEVELS[thread][place], move || {
-        if set.ordinary && thread == 0 {
-            set_other(tid());
-        }
-        for op in orders {
-            if op == Op::End || returned.send((thread, carry_out(&mutexes, op))).is_err() {
-                break;
+    let ready = Gate::default();
+    let player = stage.thread(LEVELS[thread][place], {
+        let ready = ready.clone();
+        move || {
+            if set.ordinary && thread == 0 {
+                set_other(tid());
+            }
+            ready.open();
+            for op in orders {
+                if op == Op::End || returned.send((thread, carry_out(&mutexes, op))).is_err() {
+                    break;
+                }
             }
         }
     });
+    ready.pass();
     (player, send)
 }
 
