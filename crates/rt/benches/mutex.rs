@@ -1,7 +1,7 @@
 //! Lock and unlock without contention, beside std, parking_lot and the C library, on one CPU.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use lockwright::mutex::{Builder, Mutex, Protocol, Unlock};
+use lockwright::mutex::{Builder, FifoMutex, Mutex, Protocol, Unlock};
 use lockwright::section::Lazy;
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -81,6 +81,8 @@ fn uncontended(criterion: &mut Criterion) {
     ours("lockwright inherit", of(Protocol::Inherit).build(0));
     ours("lockwright robust", robust(of(Protocol::None)).build(0));
     ours("lockwright inherit robust", robust(of(Protocol::Inherit)).build(0));
+    let fifo = FifoMutex::<u32>::new(0);
+    group.bench_function("lockwright fifo", |bencher| bencher.iter(|| *black_box(&fifo).lock().expect("is free") += 1));
     group.finish();
 }
 

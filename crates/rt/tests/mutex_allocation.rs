@@ -7,7 +7,7 @@ mod machine;
 #[allow(dead_code, reason = "for the other tests of mutexes")]
 mod support;
 
-use lockwright::mutex::{Condvar, LockError};
+use lockwright::mutex::{Condvar, FifoMutex, LockError};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -131,6 +131,26 @@ fn no_path_allocates() {
             assert_eq!(ALLOCATED.load(Ordering::Relaxed), 0, "{kind:?}");
         }
     }
+    let fifo = FifoMutex::<u64>::new(0);
+    std::thread::scope(|scope| {
+        for seed in 1..4 {
+            let fifo = &fifo;
+            scope.spawn(move || {
+                counted(|| {
+                    let mut chance = Chance::new(seed);
+                    for _ in 0..ROUNDS {
+                        let locked = match chance.below(3) {
+                            0 => fifo.lock_for(Duration::from_micros(chance.below(50))),
+                            1 => fifo.try_lock(),
+                            _ => fifo.lock(),
+                        };
+                        locked.map_or((), |mut count| *count += 1);
+                    }
+                });
+            });
+        }
+    });
+    assert_eq!(ALLOCATED.load(Ordering::Relaxed), 0);
     // The mutant: the report of a deadlock allocates its list.
     let mutex = lockwright::mutex::Mutex::new(());
     let _guard = mutex.lock().expect("the mutex is free");

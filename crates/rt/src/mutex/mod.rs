@@ -6,10 +6,11 @@
 //! | the same with costs known in advance, and no deadlocks between mutexes of one processor | [`Protocol::Protect`] |
 //! | recovery after a thread or process ends while it holds the mutex | [`Builder::robust`] |
 //! | a choice between order of service and throughput | [`Unlock`] |
+//! | service in the order of requests, so that each thread waits for a known number of sections | [`FifoMutex`] |
 //!
 //! Without contention, lock and unlock are one atomic operation each and make no system call. Ceilings, the list of
-//! robust mutexes and [`Builder::kernel_owned`] add to that. Nothing spins: a waiter suspends, and waiters are served
-//! in the order of their priorities. Only the report of a deadlock allocates.
+//! robust mutexes and [`Builder::kernel_owned`] add to that. Nothing spins: a waiter suspends, and the waiters of a
+//! [`Mutex`] are served in the order of their priorities. Only the report of a deadlock allocates.
 //!
 //! ```
 //! use lockwright::mutex::{Mutex, Protocol};
@@ -24,6 +25,7 @@ mod ceiling;
 mod condvar;
 mod cycle;
 mod error;
+mod fifo;
 #[cfg(test)]
 mod held;
 mod inherit;
@@ -42,6 +44,8 @@ pub use ceiling::{note_own, own_scheduling, set_own_scheduling};
 pub use condvar::{Destroyed, RawCondvar, Suspended, Suspension, WaitEnd, Waiting};
 pub use cycle::{CHAIN_MAX, Cycle, Link, OnCycle, on_cycle};
 pub use error::{Acquired, Limit, RawError};
+pub use fifo::{FifoError, FifoGuard, FifoMutex};
+pub(crate) use fifo::{Node, RawFifo};
 pub use lockwright_sys::futex::{Clock, Deadline};
 pub use raw::RawMutex;
 

@@ -11,6 +11,7 @@ mod condvar_stress;
 mod counting;
 mod deadlock;
 mod death;
+mod fifo;
 mod forked;
 mod handover;
 mod inheritance;

@@ -67,6 +67,16 @@ pub fn set_fifo_alone(level: u8) {
     assert!(set_scheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, level), "permission was checked");
 }
 
+/// Puts the calling thread under SCHED_DEADLINE.
+pub fn become_deadline(runtime: Duration, period: Duration) -> std::io::Result<()> {
+    let [runtime, period] = [runtime, period].map(|time| time.as_nanos() as u64);
+    // The fields of `struct sched_attr`: size and policy, flags, nice and level, runtime, deadline, period.
+    let attributes = [48 | (libc::SCHED_DEADLINE as u64) << 32, 0, 0, runtime, period, period];
+    // SAFETY: the attributes are valid for reading, and their size is given.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, attributes.as_ptr(), 0) };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
 pub fn set_other(tid: u32) {
     assert!(set_scheduler(tid, libc::SCHED_OTHER, 0), "always allowed");
 }
@@ -119,13 +129,24 @@ pub fn suspensions(tid: u32) -> u64 {
     count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Whether a thread is suspended in a futex call on this address.
-fn waits_at(tid: u32, address: usize) -> bool {
+/// The address of the futex on which a thread is suspended.
+fn futex_of(tid: u32) -> Option<usize> {
     let call = proc_of(tid, "syscall");
     let mut fields = call.split_whitespace();
     let is_futex = fields.next().and_then(|number| number.parse().ok()) == Some(libc::SYS_futex);
     let first = fields.next().and_then(|first| usize::from_str_radix(first.trim_start_matches("0x"), 16).ok());
-    is_futex && first == Some(address)
+    first.filter(|_| is_futex)
+}
+
+/// Whether a thread is suspended in a futex call on this address.
+fn waits_at(tid: u32, address: usize) -> bool {
+    futex_of(tid) == Some(address)
+}
+
+/// Waits until a thread is suspended on a futex inside `object`.
+pub fn until_waiting_in<T>(tid: u32, object: &T) {
+    let begin = std::ptr::from_ref(object).addr();
+    until("a thread waits", || futex_of(tid).is_some_and(|futex| (begin..begin + size_of::<T>()).contains(&futex)));
 }
 
 /// Whether a thread is suspended on a mutex.
@@ -231,6 +252,11 @@ impl<T: Send + 'static> Player<T> {
             body()
         });
         Self { tid: receive.recv().expect("the thread begins"), handle }
+    }
+
+    /// Whether the thread has ended.
+    pub fn is_over(&self) -> bool {
+        self.handle.is_finished()
     }
 
     #[track_caller]

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `none` | [`Protocol::None`] | suspended on a futex; woken one at a time, tries again |
 //! | `pip` | [`Protocol::Pip`] | suspended in the kernel, which lends the owner the waiters' priority |
+//! | `fifo` | [`Protocol::FmlpLong`] | the same, in the order of requests |
 //! | `spin` | [`Protocol::FmlpShort`], [`Protocol::Msrp`] | spins, above all tasks |
 //! | `managed` | [`Protocol::Ics`], [`Protocol::IcsLock`] | only for the lock below a cutoff; the end of a section returns whether to execute it again |
 //! | `managed` | all others | as the protocol's machine decides: suspended on the task's own flag, ready on another processor, or spinning |
@@ -15,6 +16,7 @@
 //! above any priority it inherits.
 
 mod error;
+mod fifo;
 mod managed;
 mod none;
 mod pip;
@@ -24,6 +26,7 @@ pub use error::{Ending, ResourceError};
 
 use crate::tasks::executor::Executor;
 use crate::tasks::priorities::Levels;
+use fifo::FifoLock;
 use lockwright_model::{CpuId, MAX_EXECUTED_TASKS, MAX_RESOURCES, Priority, Protocol, ResourceId, System, TaskId};
 use lockwright_protocol::boxed;
 use managed::{Asker, Managed, Rise};
@@ -36,6 +39,7 @@ use spin::SpinLock;
 enum Lock {
     None(PlainLock),
     Pip(PipLock),
+    Fifo(FifoLock),
     Spin(SpinLock),
     /// The machine with this index decides.
     Managed(usize, Rise),
@@ -61,6 +65,7 @@ impl Locks {
         let mut lock = |resource| match system.protocol_of(resource, protocol) {
             Protocol::None => Lock::None(PlainLock::new()),
             Protocol::Pip => Lock::Pip(PipLock::new()),
+            Protocol::FmlpLong => Lock::Fifo(FifoLock::for_tasks(system.users(resource).len())),
             Protocol::FmlpShort | Protocol::Msrp => Lock::Spin(SpinLock::new()),
             ruling => {
                 let user = system.users(resource).first().map(|&user| system.task(user).cpu);
@@ -92,6 +97,7 @@ impl Locks {
         match &self.locks[resource.index()] {
             Lock::None(lock) => Ok(lock.lock()),
             Lock::Pip(lock) => lock.lock(),
+            Lock::Fifo(lock) => lock.lock(),
             Lock::Spin(lock) => lock.lock(&self.executor, task),
             Lock::Managed(machine, rise) | Lock::Interruptible(machine, rise) => {
                 self.machines[*machine].request(&self.executor, self.tasks[task.index()], resource, rise)
@@ -107,6 +113,7 @@ impl Locks {
                 Ok(())
             }
             Lock::Pip(lock) => lock.unlock(),
+            Lock::Fifo(lock) => lock.unlock(),
             Lock::Spin(lock) => lock.unlock(&self.executor, task),
             Lock::Managed(machine, _) | Lock::Interruptible(machine, _) => {
                 self.machines[*machine].release(&self.executor, task, resource)
@@ -149,7 +156,7 @@ impl Locks {
         match &self.locks[resource.index()] {
             Lock::Managed(..) | Lock::Spin(_) => true,
             Lock::Interruptible(_, rise) => *rise != Rise::Nothing,
-            Lock::None(_) | Lock::Pip(_) => false,
+            Lock::None(_) | Lock::Pip(_) | Lock::Fifo(_) => false,
         }
     }
 
@@ -158,7 +165,7 @@ impl Locks {
         match &self.locks[resource.index()] {
             Lock::Spin(_) => true,
             Lock::Managed(_, rise) => matches!(rise, Rise::Local(_)),
-            Lock::None(_) | Lock::Pip(_) | Lock::Interruptible(..) => false,
+            Lock::None(_) | Lock::Pip(_) | Lock::Fifo(_) | Lock::Interruptible(..) => false,
         }
     }
 }

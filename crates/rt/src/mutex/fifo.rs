@@ -1,0 +1,303 @@
+//! A mutex that serves its users in the order of their requests, with priority inheritance.
+
+#[cfg(test)]
+mod model;
+mod queue;
+mod words;
+
+use super::error::Limit;
+use lockwright_sys::SysError;
+use lockwright_sys::futex::Deadline;
+use lockwright_sys::sched::gettid;
+pub(crate) use queue::Node;
+use queue::{Failure, NONE, Queue};
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+use words::WordError;
+
+/// A FIFO queue with inheritance, without a value. `N` holds its nodes.
+#[derive(Debug)]
+pub(crate) struct RawFifo<N>(Queue<N>);
+
+/// Creates a node; `used` is 1 if it belongs to the tail.
+const fn node(used: u32) -> Node {
+    Node { word: AtomicU32::new(0), left_for: AtomicU32::new(NONE), used: AtomicU32::new(used) }
+}
+
+impl<N> RawFifo<N> {
+    /// Creates a queue of these nodes, of which only the first is in use.
+    const fn of(nodes: N) -> Self {
+        let [tail, holder, spare] = [AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(NONE)];
+        Self(Queue { tail, holder, spare, nodes })
+    }
+}
+
+impl<const NODES: usize> RawFifo<[Node; NODES]> {
+    const fn new() -> Self {
+        const { assert!(NODES >= 2 && NODES <= 1 << 16, "a mutex has 2 to 65,536 nodes") };
+        let mut nodes = [const { node(0) }; NODES];
+        nodes[0] = node(1);
+        Self::of(nodes)
+    }
+}
+
+impl RawFifo<Box<[Node]>> {
+    /// Creates a mutex for this number of threads, which lock it without deadlines.
+    pub(crate) fn for_threads(threads: usize) -> Self {
+        // One node a thread, one for the tail, and one that waits in `spare`.
+        Self::of((0..threads + 2).map(|index| node(u32::from(index == 0))).collect())
+    }
+}
+
+impl<N: AsRef<[Node]>> RawFifo<N> {
+    /// Locks the mutex within `limit`. Returns whether the caller waited.
+    #[inline]
+    pub(crate) fn lock(&self, limit: Limit) -> Result<bool, FifoError> {
+        let me = gettid().0;
+        let locked = match limit {
+            Limit::Now => self.0.try_lock(me).map(|()| false),
+            _ if self.is_held_by(me) => Err(Failure::Word(WordError::Deadlock)),
+            _ => self.0.lock(me, limit),
+        };
+        locked.map_err(FifoError::of)
+    }
+
+    /// Unlocks the mutex.
+    #[inline]
+    pub(crate) fn unlock(&self) -> Result<(), FifoError> {
+        self.0.unlock(gettid().0).map_err(|errno| FifoError::Sys(SysError { call: "futex unlock", errno }))
+    }
+
+    /// The id of the thread that holds the mutex, or 0. A hint, unless the caller holds it.
+    fn owner(&self) -> u32 {
+        self.0.word() & libc::FUTEX_TID_MASK
+    }
+
+    #[inline]
+    fn is_held_by(&self, thread: u32) -> bool {
+        self.owner() == thread
+    }
+}
+
+/// Why a [`FifoMutex`] was not locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum FifoError {
+    /// [`FifoMutex::try_lock`] found the mutex locked.
+    Busy,
+    /// The deadline passed.
+    TimedOut,
+    /// The caller would wait for itself: it holds the mutex, or waits in a cycle with owners of other mutexes that
+    /// inherit.
+    Deadlock,
+    /// A thread ended while it held the mutex. No lock of this mutex succeeds any more.
+    OwnerDied,
+    /// More threads use the mutex at once than it has nodes.
+    TooManyThreads,
+    /// The kernel refused an operation.
+    Sys(SysError),
+}
+
+impl FifoError {
+    #[cold]
+    fn of(failure: Failure) -> Self {
+        match failure {
+            Failure::NoNode => Self::TooManyThreads,
+            Failure::Word(WordError::Busy) => Self::Busy,
+            Failure::Word(WordError::TimedOut) => Self::TimedOut,
+            Failure::Word(WordError::Deadlock) => Self::Deadlock,
+            Failure::Word(WordError::OwnerDied) => Self::OwnerDied,
+            Failure::Word(WordError::Sys(errno)) => Self::Sys(SysError { call: "futex lock", errno }),
+        }
+    }
+}
+
+impl fmt::Display for FifoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy => f.write_str("another thread holds the mutex"),
+            Self::TimedOut => f.write_str("the deadline passed before it was the caller's turn"),
+            Self::Deadlock => f.write_str("a deadlock: the caller would wait for itself"),
+            Self::OwnerDied => f.write_str("a thread ended while it held the mutex, which nobody can lock any more"),
+            Self::TooManyThreads => {
+                f.write_str("more threads use the mutex at once than it has nodes; give it more: `FifoMutex<T, NODES>`")
+            }
+            Self::Sys(error) => write!(f, "the mutex was not locked: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FifoError {}
+
+/// A mutex that serves its users in the order of their requests, whatever their priorities are. The holder has at least
+/// the priority of every waiter, under SCHED_FIFO, SCHED_RR and SCHED_DEADLINE.
+///
+/// A [`Mutex`](super::Mutex) with inheritance serves the most urgent waiter first, so that a thread of low priority may
+/// wait without bound. Here the number of sections that a thread waits for is known.
+///
+/// `NODES` is the number of places in the queue. Each thread that holds or requests the mutex needs one, and two more
+/// are needed. If requests have deadlines, give it twice as many: a request that gives up may need its place until the
+/// next thread in the queue executes. A lock that finds no place fails with [`FifoError::TooManyThreads`].
+///
+/// The mutex is for the threads of one process. A waiter does not move when its priority changes; the priority that it
+/// lends does. The kernel passes priorities along 1,024 waits at most (`kernel.max_lock_depth`), so chains of nested
+/// mutexes must not be longer.
+///
+/// # Bound
+/// Without contention, three exchanges, and no system call. Otherwise the critical sections of the requests that came
+/// before: at most one of each other thread. On their processors the holders have at least the priority of the caller;
+/// `lockwright check` charges what can execute beside them under `fmlp_long`. A waiter whose predecessor gives up must
+/// execute for a moment before it lends its priority to the thread before that one.
+///
+/// # Reference
+/// A. Block, H. Leontyev, B. Brandenburg, J. Anderson: A flexible real-time locking protocol for multiprocessors, RTCSA
+/// 2007, for the queue and its use. T. Craig: Building FIFO and priority-queuing spin locks from atomic swap, TR
+/// 93-02-02, University of Washington, 1993, for the links, which are PI futexes here (`futex(2)`).
+///
+/// # Examples
+/// ```
+/// use lockwright::mutex::{FifoError, FifoMutex};
+///
+/// static TOTAL: FifoMutex<u32> = FifoMutex::new(0);
+///
+/// *TOTAL.lock()? += 1;
+/// assert_eq!(*TOTAL.try_lock()?, 1);
+/// # Ok::<(), FifoError>(())
+/// ```
+pub struct FifoMutex<T: ?Sized, const NODES: usize = 64> {
+    raw: RawFifo<[Node; NODES]>,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: only the guard gives access to the value, and one thread at a time has the guard. So the value moves between
+// threads, and `Send` is enough.
+unsafe impl<T: ?Sized + Send, const NODES: usize> Sync for FifoMutex<T, NODES> {}
+// SAFETY: a mutex is moved only while no guard borrows it.
+unsafe impl<T: ?Sized + Send, const NODES: usize> Send for FifoMutex<T, NODES> {}
+
+impl<T, const NODES: usize> FifoMutex<T, NODES> {
+    /// Creates a mutex that nobody holds.
+    #[must_use]
+    pub const fn new(value: T) -> Self {
+        Self { raw: RawFifo::<[Node; NODES]>::new(), value: UnsafeCell::new(value) }
+    }
+
+    /// Consumes the mutex and returns its value.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized, const NODES: usize> FifoMutex<T, NODES> {
+    /// Locks the mutex.
+    ///
+    /// # Errors
+    /// [`FifoError::Deadlock`], [`FifoError::OwnerDied`], [`FifoError::TooManyThreads`], [`FifoError::Sys`].
+    #[inline]
+    pub fn lock(&self) -> Result<FifoGuard<'_, T, NODES>, FifoError> {
+        self.lock_within(Limit::Never)
+    }
+
+    /// Locks the mutex if nobody holds it and nobody waits for it.
+    ///
+    /// # Errors
+    /// [`FifoError::Busy`], and those of [`FifoMutex::lock`].
+    pub fn try_lock(&self) -> Result<FifoGuard<'_, T, NODES>, FifoError> {
+        self.lock_within(Limit::Now)
+    }
+
+    /// Locks the mutex, waiting at most until `deadline`. A free mutex is locked even after the deadline.
+    ///
+    /// # Errors
+    /// [`FifoError::TimedOut`], and those of [`FifoMutex::lock`].
+    pub fn lock_until(&self, deadline: Deadline) -> Result<FifoGuard<'_, T, NODES>, FifoError> {
+        self.lock_within(Limit::At(deadline))
+    }
+
+    /// Locks the mutex like [`FifoMutex::lock_until`], with a deadline `time` from now on the monotonic clock.
+    ///
+    /// # Errors
+    /// Those of [`FifoMutex::lock_until`].
+    pub fn lock_for(&self, time: Duration) -> Result<FifoGuard<'_, T, NODES>, FifoError> {
+        self.lock_within(Limit::At(Deadline::after(time)))
+    }
+
+    #[inline]
+    fn lock_within(&self, limit: Limit) -> Result<FifoGuard<'_, T, NODES>, FifoError> {
+        self.raw.lock(limit).map(|_| FifoGuard { mutex: self, here: PhantomData })
+    }
+
+    /// Returns the value without locking: the exclusive borrow proves that no guard exists.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
+    /// Whether the calling thread holds the mutex.
+    pub fn is_mine(&self) -> bool {
+        self.raw.is_held_by(gettid().0)
+    }
+}
+
+impl<T: Default, const NODES: usize> Default for FifoMutex<T, NODES> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: ?Sized, const NODES: usize> fmt::Debug for FifoMutex<T, NODES> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The value is left out: formatting must not lock the mutex.
+        let owner = Some(self.raw.owner()).filter(|&owner| owner != 0);
+        f.debug_struct("FifoMutex").field("owner", &owner).finish_non_exhaustive()
+    }
+}
+
+/// A locked [`FifoMutex`]: gives access to the value, and unlocks the mutex when dropped, even during a panic. It stays
+/// with the thread that locked the mutex.
+#[must_use = "the mutex is unlocked when the guard is dropped"]
+pub struct FifoGuard<'a, T: ?Sized, const NODES: usize = 64> {
+    mutex: &'a FifoMutex<T, NODES>,
+    /// Makes the guard neither `Send` nor `Sync`: the word holds the id of this thread.
+    here: PhantomData<*mut ()>,
+}
+
+// SAFETY: a shared guard gives shared access to the value, which is `Sync`.
+unsafe impl<T: ?Sized + Sync, const NODES: usize> Sync for FifoGuard<'_, T, NODES> {}
+
+impl<T: ?Sized, const NODES: usize> Deref for FifoGuard<'_, T, NODES> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the guard's thread holds the mutex.
+        unsafe { &*self.mutex.value.get() }
+    }
+}
+
+impl<T: ?Sized, const NODES: usize> DerefMut for FifoGuard<'_, T, NODES> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard's thread holds the mutex, and the guard is borrowed exclusively as long as the value.
+        unsafe { &mut *self.mutex.value.get() }
+    }
+}
+
+impl<T: ?Sized, const NODES: usize> Drop for FifoGuard<'_, T, NODES> {
+    #[inline]
+    fn drop(&mut self) {
+        let unlocked = self.mutex.raw.unlock();
+        // The kernel has no reason to refuse. If it did, the mutex would stay locked.
+        debug_assert!(
+            unlocked.is_ok() || std::thread::panicking(),
+            "a guard is dropped by the thread that locked the mutex: {unlocked:?}"
+        );
+    }
+}
+
+impl<T: ?Sized + fmt::Debug, const NODES: usize> fmt::Debug for FifoGuard<'_, T, NODES> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

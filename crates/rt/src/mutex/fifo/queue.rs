@@ -1,0 +1,217 @@
+//! The queue of a FIFO mutex: a CLH queue whose words are PI futexes.
+//!
+//! Each request has a node, and a node has a word. A thread writes its id into the word of its node before it enters
+//! the queue, and waits for the word of its predecessor. So each word has one waiter at most, the order is that of the
+//! arrivals, and the kernel lends each owner of a word the priority of the whole queue behind it:
+//! ```text
+//!   [ holder ] <--- [ first ] <--- [ second ] <--- tail
+//!                   waits for      waits for
+//!                   the word of    the word of
+//!                   the holder     the first
+//! ```
+//! | event | what happens |
+//! |---|---|
+//! | lock | a free node, its word -> me, tail -> the node; waits for the word of the node before it, which is then free |
+//! | unlock | the word of my node -> 0, or the kernel hands it to the waiter |
+//! | give up, last in the queue | tail -> the node before mine, which is then the last again; my node is free |
+//! | give up, with a follower | my node refers to the node before it; its word -> 0; the follower frees my node, and waits for the other one |
+//!
+//! A holder that ends without unlocking leaves a word that is [`LOST`], or that has the id of a thread that no longer
+//! exists. All later requests fail.
+
+use super::words::{AtomicU32, Limit, Ordering, WordError, lock_word, unlock_word};
+
+/// No node.
+pub(super) const NONE: u32 = u32::MAX;
+/// The word of a holder that ended without unlocking.
+pub(super) const LOST: u32 = libc::FUTEX_OWNER_DIED;
+
+/// How often all nodes are searched for a free one.
+const ROUNDS_MAX: usize = 8;
+
+/// The place of one request in the queue.
+#[derive(Debug)]
+pub struct Node {
+    /// A PI futex: the id of the thread whose request this is, until that request ends.
+    pub(super) word: AtomicU32,
+    /// The node before this one if the request was given up, or [`NONE`]. The word protects it.
+    pub(super) left_for: AtomicU32,
+    /// 1 while the node belongs to a request, to the tail or to `spare`.
+    pub(super) used: AtomicU32,
+}
+
+/// Why a request failed. The request has left the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Failure {
+    /// All nodes are in use.
+    NoNode,
+    /// The word of the predecessor was not locked.
+    Word(WordError),
+}
+
+/// A queue with the nodes of `N`. Each thread that uses the mutex needs one, and one belongs to the tail. A request
+/// that gives up may need its node until its follower executes.
+#[derive(Debug)]
+pub struct Queue<N> {
+    /// The last node.
+    pub(super) tail: AtomicU32,
+    /// The node of the request that was served last.
+    pub(super) holder: AtomicU32,
+    /// A node for the next request, or [`NONE`]. Only the holder stores a node here, and every request may take it.
+    pub(super) spare: AtomicU32,
+    /// Node 0 is the first tail.
+    pub(super) nodes: N,
+}
+
+impl<N: AsRef<[Node]>> Queue<N> {
+    fn node(&self, index: u32) -> &Node {
+        &self.nodes.as_ref()[index as usize]
+    }
+
+    /// Waits in the queue, within `limit`, until it is the turn of the caller. Returns whether it waited.
+    ///
+    /// BOUND: until `limit`, or until the earlier requests are served.
+    #[inline]
+    pub(super) fn lock(&self, me: u32, limit: Limit) -> Result<bool, Failure> {
+        let mine = self.claim(me).ok_or(Failure::NoNode)?;
+        // ORDERING: Release publishes the node to the follower, and Acquire pairs with the Release of the predecessor.
+        let before = self.tail.swap(mine, Ordering::AcqRel);
+        self.follow(me, mine, before, limit)
+    }
+
+    /// Locks the mutex if nobody holds it and nobody waits.
+    ///
+    /// # Errors
+    /// [`WordError::Busy`] also if another request came first at the same time.
+    pub(super) fn try_lock(&self, me: u32) -> Result<(), Failure> {
+        const BUSY: Failure = Failure::Word(WordError::Busy);
+        // ORDERING: Acquire, here and below, pairs with the Release with which words are unlocked.
+        let last = self.tail.load(Ordering::Acquire);
+        let mut at = last;
+        // Nodes that are used again meanwhile can form a circle; then the tail changes, too.
+        // BOUND: the number of nodes.
+        for _ in self.nodes.as_ref() {
+            match self.node(at).word.load(Ordering::Acquire) {
+                0 => {}
+                LOST => return Err(Failure::Word(WordError::OwnerDied)),
+                _ => return Err(BUSY),
+            }
+            // ORDERING: Relaxed: the word orders it.
+            match self.node(at).left_for.load(Ordering::Relaxed) {
+                NONE => {
+                    let mine = self.claim(me).ok_or(Failure::NoNode)?;
+                    // ORDERING: as in `lock`.
+                    if self.tail.compare_exchange(last, mine, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+                        self.free(mine);
+                        return Err(BUSY);
+                    }
+                    // If the tail became the same node again, it may be locked, and the request gives up.
+                    return self.follow(me, mine, last, Limit::Now).map(|_| ());
+                }
+                before => at = before,
+            }
+        }
+        Err(BUSY)
+    }
+
+    /// Waits for `before`, and for the nodes to which it refers. Then the caller holds the mutex with the node `mine`.
+    #[inline]
+    fn follow(&self, me: u32, mine: u32, mut before: u32, limit: Limit) -> Result<bool, Failure> {
+        let mut has_waited = false;
+        // BOUND: one round for each earlier request that gave up; each round until `limit`.
+        loop {
+            match lock_word(&self.node(before).word, limit) {
+                Ok(waited) => has_waited |= waited,
+                Err(error) => {
+                    self.give_up(me, mine, before);
+                    return Err(Failure::Word(error));
+                }
+            }
+            // ORDERING: Relaxed: the word, which the caller has locked, orders it.
+            match self.node(before).left_for.load(Ordering::Relaxed) {
+                NONE => break,
+                further => {
+                    self.free(before);
+                    before = further;
+                }
+            }
+        }
+        // The previous holder no longer uses its node. Its index stands in `holder` until the caller replaces it, so
+        // that no other request can have that node meanwhile.
+        // ORDERING: Relaxed: the mutex orders it.
+        self.holder.store(mine, Ordering::Relaxed);
+        if self.spare.load(Ordering::Relaxed) == NONE {
+            // ORDERING: Release pairs with the Acquire in `claim`.
+            self.spare.store(before, Ordering::Release);
+        } else {
+            self.free(before);
+        }
+        Ok(has_waited)
+    }
+
+    /// Leaves the queue without having been served.
+    #[cold]
+    fn give_up(&self, me: u32, mine: u32, before: u32) {
+        // ORDERING: Relaxed: the unlock of the word publishes it.
+        self.node(mine).left_for.store(before, Ordering::Relaxed);
+        // ORDERING: Release publishes what the predecessor wrote into its node before it entered the queue.
+        if self.tail.compare_exchange(mine, before, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            self.free(mine);
+        } else {
+            // A refusal leaves the word locked: the follower then waits until the caller ends.
+            let _ = unlock_word(&self.node(mine).word, me);
+        }
+    }
+
+    /// Unlocks the mutex, which the caller holds. Returns the kernel's error number if it refuses.
+    #[inline]
+    pub(super) fn unlock(&self, me: u32) -> Result<(), i32> {
+        // ORDERING: Relaxed: the caller wrote it.
+        let mine = self.holder.load(Ordering::Relaxed);
+        unlock_word(&self.node(mine).word, me)
+    }
+
+    /// The word of the request that was served last: the id of the holder, perhaps with the kernel's flags, or 0.
+    #[inline]
+    pub(super) fn word(&self) -> u32 {
+        // ORDERING: Relaxed: a thread that reads its own id wrote it.
+        self.node(self.holder.load(Ordering::Relaxed)).word.load(Ordering::Relaxed)
+    }
+
+    /// Takes a node for a request of the thread `me`.
+    #[inline]
+    fn claim(&self, me: u32) -> Option<u32> {
+        // ORDERING: Acquire pairs with the Release in `follow`.
+        let index = match self.spare.swap(NONE, Ordering::Acquire) {
+            NONE => self.claim_other(me)?,
+            index => index,
+        };
+        let node = self.node(index);
+        // ORDERING: Relaxed: the exchange of the tail publishes them.
+        node.word.store(me, Ordering::Relaxed);
+        node.left_for.store(NONE, Ordering::Relaxed);
+        Some(index)
+    }
+
+    #[cold]
+    fn claim_other(&self, me: u32) -> Option<u32> {
+        let nodes = self.nodes.as_ref();
+        // Threads begin at different nodes, so that they seldom meet.
+        let first = me as usize % nodes.len();
+        // A node can become free behind the place of the search while the one before it is taken, so the search is
+        // repeated.
+        // BOUND: ROUNDS_MAX times the number of nodes.
+        let mut places = (0..ROUNDS_MAX).flat_map(|_| (first..nodes.len()).chain(0..first));
+        // ORDERING: Acquire pairs with the Release in `free`.
+        let is_mine = |&place: &usize| {
+            let used = &nodes[place].used;
+            used.load(Ordering::Relaxed) == 0 && used.swap(1, Ordering::Acquire) == 0
+        };
+        places.find(is_mine).map(|place| place as u32)
+    }
+
+    fn free(&self, index: u32) {
+        // ORDERING: Release pairs with the Acquire in `claim_other`.
+        self.node(index).used.store(0, Ordering::Release);
+    }
+}
