@@ -1,12 +1,12 @@
 //! The checks that take too long for every change: `cargo xtask test --deep`.
 
-use crate::{deb, installed, packages, tool, tsan};
+use crate::{deb, installed, packages, python, tool, tsan};
 
 /// A check: its name, what it covers, and the function that performs it.
 type Check = (&'static str, &'static str, fn() -> Result<(), String>);
 
 /// The checks in the order in which they run, the quick ones first.
-const CHECKS: [Check; 13] = [
+const CHECKS: [Check; 14] = [
     ("features", "every useful combination of features builds", features),
     ("targets", "the crates without std build for processors without an operating system", targets),
     ("msrv", "everything builds with the oldest supported compiler", msrv),
@@ -24,6 +24,7 @@ const CHECKS: [Check; 13] = [
     ),
     ("deb", "the Debian package is built, installed below target/, used and removed", deb::check),
     ("packages", "every published crate is packaged and built from its package", packages::crates),
+    ("python", "the Python package: built, typed, and tested in an environment of its own", python::run),
     ("licences", "licences and banned crates (cargo-deny)", packages::licences),
     ("miri", "undefined behaviour in locks, ics, objects, protocol and model (Miri)", miri),
     ("tsan", "data races in a program in C and the library below it (ThreadSanitizer)", tsan::run),

@@ -6,9 +6,10 @@
 use crate::exit::Exit;
 use crate::fault::{self, Fault};
 use crate::layout::Layout;
+use crate::streams;
 use crate::tame::tame;
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+use std::io;
 
 /// When to use colours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
@@ -52,14 +53,9 @@ impl Console {
     /// The console of this process. With `wide` lines may be of any length.
     #[must_use]
     pub fn new(color: Color, wide: bool) -> Self {
-        let watched = io::stderr().is_terminal();
-        Self {
-            color_out: color.applies(io::stdout().is_terminal()),
-            color_err: color.applies(watched),
-            watched,
-            layout: Layout::of(io::stdout(), wide),
-            layout_err: Layout::of(io::stderr(), wide),
-        }
+        let [is_terminal, watched] = streams::are_terminals();
+        let [layout, layout_err] = streams::layouts(wide);
+        Self { color_out: color.applies(is_terminal), color_err: color.applies(watched), watched, layout, layout_err }
     }
 
     /// Writes data to standard output.
@@ -68,8 +64,7 @@ impl Console {
     /// The stream cannot be written, for example on a full disk; standard error has the message. A closed pipe is not
     /// an error.
     pub fn print(&self, data: &str) -> Result<(), Exit> {
-        let mut out = io::stdout().lock();
-        match out.write_all(data.as_bytes()).and_then(|()| out.flush()) {
+        match streams::write_out(data.as_bytes()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 self.error(format!("cannot write the output: {error}"), "");
                 Err(Exit::Machine)
@@ -112,8 +107,7 @@ impl Console {
 
     /// Writes to standard error as it is.
     pub fn say_raw(&self, text: &str) {
-        // If standard error is closed, there is nowhere to report that.
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+        streams::write_err(text.as_bytes());
     }
 
     fn say(&self, tone: Tone, text: impl Display) {

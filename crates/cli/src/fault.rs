@@ -1,13 +1,12 @@
-//! The faults of this process, kept for `--json`.
+//! The faults of a command, kept for `--json`. A command reports them on the thread that executes it.
 //!
 //! They are printed on standard error as they occur. With `--json`, standard output gets exactly one object: the
 //! result, or these faults.
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// One fault.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
@@ -31,32 +30,39 @@ pub struct Place {
     pub column: Option<usize>,
 }
 
-/// The faults of this process, in order.
-static FAULTS: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
-/// Whether data went to standard output: only one JSON object is printed.
-// ORDERING: a flag alone, it publishes nothing: relaxed.
-static PRINTED: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// The faults, in order.
+    static FAULTS: RefCell<Vec<Fault>> = const { RefCell::new(Vec::new()) };
+    /// Whether data went to standard output: only one JSON object is printed.
+    static PRINTED: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Keeps a fault.
 pub fn keep(fault: Fault) {
-    FAULTS.lock().unwrap_or_else(PoisonError::into_inner).push(fault);
+    FAULTS.with_borrow_mut(|faults| faults.push(fault));
 }
 
-/// The faults so far.
+/// Takes the faults so far.
 #[must_use]
-pub fn kept() -> Vec<Fault> {
-    FAULTS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+pub fn take() -> Vec<Fault> {
+    FAULTS.take()
 }
 
 /// Notes that data was printed.
 pub fn printed() {
-    PRINTED.store(true, Ordering::Relaxed);
+    PRINTED.set(true);
 }
 
 /// Whether data was printed.
 #[must_use]
 pub fn is_printed() -> bool {
-    PRINTED.load(Ordering::Relaxed)
+    PRINTED.get()
+}
+
+/// Forgets what an earlier command of this thread reported and printed.
+pub fn forget() {
+    FAULTS.take();
+    PRINTED.set(false);
 }
 
 /// Whether these arguments include `--json`, even if they are invalid otherwise.

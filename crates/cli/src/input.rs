@@ -5,6 +5,7 @@ use crate::console::Console;
 use crate::diagnose::{self, Severity};
 use crate::exit::Exit;
 use crate::fault::{self, Fault, Place};
+use crate::streams;
 use crate::tame::tame;
 use lockwright_model::format::{self, Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES, Placed, Placing};
 use lockwright_model::{MAX_EXECUTED_TASKS, Overheads, Protocol, Scheduler, System, TaskId};
@@ -37,7 +38,7 @@ impl Source {
     pub fn read(path: &Path, console: &Console) -> Result<Self, Exit> {
         let is_stdin = path.as_os_str() == "-";
         let name = if is_stdin { "standard input".into() } else { path.display().to_string() };
-        let result = if is_stdin { read_all(io::stdin().lock()) } else { File::open(path).and_then(read_all) };
+        let result = if is_stdin { read_all(streams::input()) } else { File::open(path).and_then(read_all) };
         match result {
             Ok(bytes) => {
                 let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());

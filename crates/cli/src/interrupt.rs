@@ -2,6 +2,7 @@
 
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::streams;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -13,8 +14,11 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 
 /// Handles SIGINT, SIGTERM and SIGHUP from now on. Ignored signals stay ignored: `nohup` ignores SIGHUP, and a script
 /// that starts a command in the background ignores SIGINT. `then` is called once, at the first signal, by a thread of
-/// its own.
+/// its own. In a call inside another program, which handles its own signals, it does nothing.
 pub fn listen(then: impl FnOnce() + Send + 'static, console: &Console) {
+    if streams::is_call() {
+        return;
+    }
     let failed = |error| console.warn(format!("a signal may end this command without output: {error}"));
     let mut signals = match Signals::new([0; 0]) {
         Ok(signals) => signals,
@@ -56,5 +60,5 @@ fn ignored() -> u64 {
 /// Whether the verb should stop.
 #[must_use]
 pub fn requested() -> bool {
-    REQUESTED.load(Ordering::Relaxed)
+    REQUESTED.load(Ordering::Relaxed) || streams::is_stopped()
 }

@@ -36,6 +36,12 @@ impl Layout {
         Self::new(of_terminal.or_else(of_variable).unwrap_or(PIPE_WIDTH), is_free)
     }
 
+    /// The layout of a pipe.
+    #[must_use]
+    pub fn of_pipe(is_free: bool) -> Self {
+        Self::new(PIPE_WIDTH, is_free)
+    }
+
     /// The layout for a width in characters, at least 60.
     #[must_use]
     pub fn new(width: usize, is_free: bool) -> Self {

@@ -32,6 +32,7 @@ pub mod schedule;
 mod scheduled;
 pub mod seed;
 pub mod simulate;
+pub mod streams;
 pub mod study;
 pub mod table;
 mod tame;
@@ -43,28 +44,71 @@ use args::{Cli, Verb};
 use clap::Parser;
 use console::Console;
 use exit::Exit;
+use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use streams::Written;
 
 /// Executes the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
+    command(&std::env::args_os().collect::<Vec<_>>()).into()
+}
+
+/// Executes a command line on the streams of this process and with its signals. The first argument is the name of the
+/// program.
+#[must_use]
+pub fn command(arguments: &[OsString]) -> Exit {
     std::panic::set_hook(Box::new(|panic| {
         Console::new(console::Color::Never, false).error(
             format!("this is a bug in lockwright: {panic}"),
             "please report it, with the file and the arguments that led here",
         );
     }));
-    let cli = match Cli::try_parse() {
+    execute(arguments)
+}
+
+/// A command line that was executed inside another program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Called {
+    /// The exit status.
+    pub exit: Exit,
+    /// Its output.
+    pub written: Written,
+}
+
+/// Executes a command line inside another program, on the calling thread, with `input` as standard input. The first
+/// argument is the name of the program. The verbs that stop at a signal stop when `stop` is set.
+///
+/// # Examples
+/// ```
+/// use lockwright_cli::{call, exit::Exit};
+///
+/// let called = call(&["lockwright".into(), "--version".into()], Vec::new(), Default::default());
+/// assert_eq!(called.exit, Exit::Holds);
+/// assert!(called.written.out.starts_with("lockwright "));
+/// ```
+#[must_use]
+pub fn call(arguments: &[OsString], input: Vec<u8>, stop: Arc<AtomicBool>) -> Called {
+    let execute = || {
+        std::panic::catch_unwind(|| execute(arguments)).unwrap_or_else(|panic| {
+            let console = Console::new(console::Color::Never, false);
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            console.error(format!("this is a bug in lockwright: {text}"), "please report it, with the file");
+            gave_up(Exit::Machine, arguments, &console)
+        })
+    };
+    let (exit, written) = streams::collect(input, stop, execute);
+    Called { exit, written }
+}
+
+fn execute(arguments: &[OsString]) -> Exit {
+    fault::forget();
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version go to standard output, errors to standard error. A closed stream is not an error.
-            let _ = error.print();
-            if !error.use_stderr() {
-                return Exit::Holds.into();
-            }
-            fault::keep(fault::Fault::of_arguments(&error));
-            return gave_up(Exit::BadInput, &Console::new(console::Color::Never, false)).into();
-        }
+        Err(error) => return refused(&error, arguments),
     };
     let console = Console::new(cli.color, cli.wide);
     let exit = match &cli.verb {
@@ -79,13 +123,29 @@ pub fn main() -> ExitCode {
         Verb::Completions(arguments) => completions::completions(arguments, &console),
         Verb::Man(arguments) => completions::man(arguments, &console),
     };
-    exit.unwrap_or_else(|exit| gave_up(exit, &console)).into()
+    exit.unwrap_or_else(|exit| gave_up(exit, arguments, &console))
+}
+
+/// Prints why the arguments are invalid, or the help or the version that they request.
+fn refused(error: &clap::Error, arguments: &[OsString]) -> Exit {
+    // A closed stream is not an error.
+    if streams::is_call() {
+        let text = error.render().to_string();
+        if error.use_stderr() { streams::write_err(text.as_bytes()) } else { drop(streams::write_out(text.as_bytes())) }
+    } else {
+        let _ = error.print();
+    }
+    if !error.use_stderr() {
+        return Exit::Holds;
+    }
+    fault::keep(fault::Fault::of_arguments(error));
+    gave_up(Exit::BadInput, arguments, &Console::new(console::Color::Never, false))
 }
 
 /// With `--json`, prints the faults as one object, unless standard output already has one.
-fn gave_up(exit: Exit, console: &Console) -> Exit {
-    let mut faults = fault::kept().into_iter();
-    if fault::wants_json(std::env::args_os())
+fn gave_up(exit: Exit, arguments: &[OsString], console: &Console) -> Exit {
+    let mut faults = fault::take().into_iter();
+    if fault::wants_json(arguments.iter().cloned())
         && !fault::is_printed()
         && let Some(error) = faults.next()
     {

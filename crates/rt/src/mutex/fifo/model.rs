@@ -1,6 +1,7 @@
 //! The queue, checked over the interleavings of its threads (loom). The file is the one that programs execute; only the
 //! words are a model of PI futexes.
 
+#[allow(clippy::duplicate_mod, reason = "the same file with the words of the model")]
 #[path = "queue.rs"]
 mod queue;
 

@@ -1,0 +1,18 @@
+"""The command `lockwright`."""
+
+import os
+import signal
+import sys
+
+from . import _lockwright
+
+
+def main() -> int:
+    """Execute the command line of this process, and return its exit status."""
+    # The command handles its signals itself.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return _lockwright.main(["lockwright", *map(os.fsdecode, sys.argv[1:])])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""Commands of the command line, executed in this process or in one of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from . import _lockwright
+from ._errors import BadInput, Error, Fault, Refused
+
+HOLDS, MISSES, BAD_INPUT, MACHINE, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that has ended."""
+
+    status: int
+    """The exit status: 0 all deadlines hold, 1 some do not, 2 invalid input, 3 the machine refuses, 130 interrupted."""
+    out: str
+    """What it wrote to standard output."""
+    err: str
+    """What it wrote to standard error."""
+
+
+def command(*arguments: str | os.PathLike[str], input: str | bytes = b"", isolated: bool = False) -> Completed:
+    """Execute ``lockwright ARGUMENTS``, with `input` as standard input, and return what it wrote.
+
+    The command executes in this process, without the interpreter lock, and Ctrl-C stops it. With `isolated` it executes
+    in a process of its own, as commands that execute real-time threads should.
+
+    >>> command("--version").out.startswith("lockwright ")
+    True
+    """
+    words = [os.fspath(argument) for argument in arguments]
+    data = input.encode() if isinstance(input, str) else input
+    if not isolated:
+        return Completed(*_lockwright.call(["lockwright", *words], data))
+    # A failed start is an OSError that names the interpreter.
+    process = [sys.executable, "-m", "lockwright", *words]
+    done = subprocess.run(process, input=data, capture_output=True, check=False)
+    return Completed(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
+
+
+def json_of(completed: Completed, name: str) -> dict[str, Any]:
+    """The object that a command printed with ``--json``. Raises its faults; `name` is the file's name in them."""
+    try:
+        found: dict[str, Any] = json.loads(completed.out)
+    except ValueError:
+        text = completed.err.strip() or f"the command ended with status {completed.status} and without a result"
+        raise _error(completed.status, [Fault(text)]) from None
+    if "error" in found and "verb" not in found:
+        raise _error(completed.status, [_fault(fault, name) for fault in [found["error"], *found["more"]]])
+    return found
+
+
+def _fault(fault: dict[str, Any], name: str) -> Fault:
+    place = fault["place"] or {}
+    file = name if place.get("file") == "standard input" else place.get("file")
+    return Fault(fault["message"], fault["help"], file, place.get("line"), place.get("column"))
+
+
+def _error(status: int, faults: list[Fault]) -> Error:
+    return {BAD_INPUT: BadInput, MACHINE: Refused}.get(status, Error)(faults)

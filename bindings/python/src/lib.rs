@@ -1,0 +1,107 @@
+//! The compiled part of the Python package `lockwright`: the reader of task-set files, and the command line.
+//!
+//! The Python part builds everything else on these two functions, so a result in Python is the one that `--json` prints.
+
+use lockwright_model::System;
+use lockwright_model::format::{Diagnostic, Placing, parse_placed_bytes};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Time between two looks for signals.
+const SIGNALS: Duration = Duration::from_millis(50);
+
+/// A fault of a file: message, help, line and column. Lines and columns begin at 1.
+type Fault = (String, Option<String>, Option<usize>, Option<usize>);
+
+/// Executes a command line with `input` as standard input, and returns its exit status, its output and its messages.
+/// The interpreter may execute other threads meanwhile. A signal whose handler raises, such as Ctrl-C, stops the command.
+#[pyfunction]
+fn call(py: Python<'_>, arguments: Vec<OsString>, input: Vec<u8>) -> PyResult<(u8, String, String)> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (send, mut receive) = channel();
+    std::thread::Builder::new().name("lockwright".into()).spawn({
+        let stop = Arc::clone(&stop);
+        // The other end is gone after a signal.
+        move || drop(send.send(lockwright_cli::call(&arguments, input, stop)))
+    })?;
+    loop {
+        let received;
+        (receive, received) = py.detach(move || {
+            let received = receive.recv_timeout(SIGNALS);
+            (receive, received)
+        });
+        match received {
+            Ok(called) => return Ok((called.exit as u8, called.written.out, called.written.err)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("the command ended without a result"));
+            }
+        }
+        py.check_signals().inspect_err(|_| {
+            // ORDERING: Relaxed: a flag alone, it publishes nothing.
+            stop.store(true, Ordering::Relaxed);
+        })?;
+    }
+}
+
+/// Executes the command line of this process, and returns its exit status.
+#[pyfunction]
+fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| lockwright_cli::command(&arguments)) as u8
+}
+
+/// Reads a task-set file. Returns the system, or the faults of the file.
+#[pyfunction]
+fn parse<'py>(py: Python<'py>, source: &[u8]) -> PyResult<(Option<Bound<'py, PyDict>>, Vec<Fault>)> {
+    match py.detach(|| parse_placed_bytes(source, Placing::Caller)) {
+        Ok(placed) => Ok((Some(described(py, &placed.system)?), Vec::new())),
+        Err(faults) => {
+            let text = String::from_utf8_lossy(source);
+            Ok((None, faults.iter().map(|fault| located(fault, &text)).collect()))
+        }
+    }
+}
+
+fn located(fault: &Diagnostic, source: &str) -> Fault {
+    let (line, column) = fault.line_column(source).unzip();
+    (fault.message.clone(), fault.help.clone(), line, column)
+}
+
+/// The system as nested dictionaries. Times are in nanoseconds.
+fn described<'py>(py: Python<'py>, system: &System) -> PyResult<Bound<'py, PyDict>> {
+    let tasks = system.tasks().iter().map(|task| {
+        let fields = PyDict::new(py);
+        fields.set_item("name", &task.name)?;
+        fields.set_item("cpu", task.cpu.index())?;
+        fields.set_item("priority", task.priority.level())?;
+        fields.set_item("period_ns", task.period.as_ns())?;
+        fields.set_item("deadline_ns", task.deadline.as_ns())?;
+        fields.set_item("jitter_ns", task.jitter.as_ns())?;
+        fields.set_item("offset_ns", task.offset.as_ns())?;
+        fields.set_item("wcet_ns", task.wcet.as_ns())?;
+        Ok(fields)
+    });
+    let system_fields = PyDict::new(py);
+    system_fields.set_item("name", system.name())?;
+    system_fields.set_item("cpus", system.cpus())?;
+    system_fields.set_item("scheduler", system.scheduler().to_string())?;
+    system_fields.set_item("tasks", tasks.collect::<PyResult<Vec<_>>>()?)?;
+    let names: Vec<&str> = system.resources().iter().map(|resource| resource.name.as_str()).collect();
+    system_fields.set_item("resources", names)?;
+    Ok(system_fields)
+}
+
+/// The module `lockwright._lockwright`.
+#[pymodule]
+fn _lockwright(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(call, module)?)?;
+    module.add_function(wrap_pyfunction!(main, module)?)?;
+    module.add_function(wrap_pyfunction!(parse, module)?)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,189 @@
+"""The package against the command line, on the examples of the project."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import lockwright as lw
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+ROBOT = EXAMPLES / "robot.toml"
+PATHFINDER = EXAMPLES / "pathfinder.toml"
+
+
+def printed(*arguments):
+    """The object that the installed command prints, and its exit status."""
+    command = [Path(sys.executable).with_name("lockwright"), *arguments, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return json.loads(done.stdout), done.returncode
+
+
+@pytest.fixture
+def robot():
+    return lw.TaskSet.read(ROBOT)
+
+
+@pytest.mark.parametrize("file", [ROBOT, PATHFINDER], ids=lambda file: file.stem)
+@pytest.mark.parametrize("protocol", ["file", "all"])
+def test_check_prints_what_the_command_prints(file, protocol):
+    by_command, status = printed("check", file, "--protocol", protocol)
+    result = lw.check(lw.TaskSet.read(file), protocol=protocol)
+    assert result.json == by_command
+    assert result.schedulable == (status == 0)
+
+
+def test_simulate_prints_what_the_command_prints(robot):
+    by_command, _ = printed("simulate", ROBOT, "--for", "1s", "--offsets", "random", "--seed", "4")
+    result = lw.simulate(robot, horizon="1 s", offsets="random", seed=4)
+    assert result.json == by_command
+    assert result["imu"].observed.jobs > 0
+    assert result["imu"].observed.response <= result["imu"].response
+    assert result.schedule.plot()._repr_svg_().startswith("<svg")
+
+
+def test_a_system_in_python_is_the_one_in_the_file(robot):
+    tasks = [
+        lw.Task("imu", cpu=0, period="5 ms", wcet="400 us", requests=[lw.Request("state", "50 us")]),
+        lw.Task("camera", cpu=1, period=25_000_000, wcet=lw.Duration("4 ms")),
+    ]
+    system = lw.TaskSet(tasks, name='a "robot"', protocol="mpcp")
+    assert system.name == 'a "robot"' and system.cpus == 2 and system.resources == ["state"]
+    assert [task["period_ns"] for task in system.tasks] == [5_000_000, 25_000_000]
+    assert lw.TaskSet.parse(system.text).tasks == system.tasks
+    assert robot.tasks[0]["name"] == "imu" and len(robot) == 6
+
+
+@pytest.mark.parametrize("text", ['quote " and \\', "line\nbreak", "tab\t\x07", "émoji \U0001f916", "<script>"])
+def test_any_name_is_kept_as_text(text):
+    system = lw.TaskSet([lw.Task(text, "1 ms", "1 us", requests=[lw.Request(text, "1 us")])])
+    assert system.tasks[0]["name"] == text and system.resources == [text]
+    assert "<script>" not in system._repr_html_()
+
+
+def test_results_have_bounds_terms_and_rows(robot):
+    result = lw.check(robot)
+    imu = result["imu"]
+    assert (imu.response, imu.slack, imu.proof) == (650_000, 4_350_000, "lp")
+    assert str(imu.response) == "650 us" and imu.observed is None
+    assert sum(term.total for term in result.explain("imu")["mpcp"]) == imu.response
+    assert result.best.worst_slack == imu.slack
+    rows = result.rows()
+    assert [row["name"] for row in rows] == [task.name for task in result.best]
+    assert "imu" in result._repr_html_() and "imu" in robot._repr_html_()
+    with pytest.raises(KeyError):
+        result["nobody"]
+
+
+def test_data_frames_have_a_row_for_each_protocol_and_task(robot):
+    pandas = pytest.importorskip("pandas")
+    frame = lw.check(robot, protocol="all").to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert len(frame) == frame.protocol.nunique() * len(robot)
+    pyarrow = pytest.importorskip("pyarrow")
+    assert pyarrow.table(lw.check(robot)).column_names[:2] == ["protocol", "name"]
+    polars = pytest.importorskip("polars")
+    assert polars.DataFrame(lw.check(robot)).equals(lw.check(robot).to_polars())
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "words"),
+    [
+        ("[[task]]\nname = 'a'\nperiod = 5\nwcet = '1 ms'\n", 3, 10, "unit"),
+        ("[[task]]\nname = 'a'\nperiod = '5 ms'\nwcet = '1 ms'\nperoid = 1\n", 5, 1, "peroid"),
+        ("[[task]\n", 1, None, ""),
+    ],
+)
+def test_faults_have_their_place(tmp_path, text, line, column, words):
+    file = tmp_path / "wrong.toml"
+    file.write_text(text)
+    with pytest.raises(lw.BadInput) as caught:
+        lw.TaskSet.read(file)
+    assert (caught.value.file, caught.value.line) == (str(file), line)
+    assert column is None or caught.value.column == column
+    assert words in str(caught.value)
+    assert pickle.loads(pickle.dumps(caught.value)).faults == caught.value.faults
+
+
+def test_wrong_arguments_are_refused(robot):
+    with pytest.raises(lw.BadInput, match="mpcq"):
+        lw.check(robot, protocol="mpcq")
+    with pytest.raises(lw.BadInput, match="nobody"):
+        lw.check(robot).explain("nobody")
+    with pytest.raises(lw.BadInput):
+        lw.check(robot, overheads="no such file")
+    with pytest.raises(FileNotFoundError):
+        lw.TaskSet.read("no such file")
+    with pytest.raises(ValueError, match="no duration"):
+        lw.Task("a", "5", "1 ms") and lw.TaskSet([lw.Task("a", "5", "1 ms")])
+    with pytest.raises(TypeError):
+        lw.Duration(1.5)
+    # Earlier faults do not come back.
+    assert lw.check(robot).schedulable
+
+
+def test_durations():
+    assert lw.Duration("1.5 ms") == 1_500_000 and lw.Duration("2µs") == 2_000 and lw.Duration("1_000 ns") == 1_000
+    assert [str(lw.Duration(n)) for n in (0, 1, 2_000, 3_000_000, 10**9)] == ["0 ns", "1 ns", "2 us", "3 ms", "1 s"]
+    for wrong in ("", "5", "ms", "1 fortnight", "0.5 ns", "-1 ms", "1e3 ms"):
+        with pytest.raises(ValueError):
+            lw.Duration(wrong)
+
+
+def test_task_sets_travel_to_other_processes(robot):
+    again = pickle.loads(pickle.dumps(robot))
+    assert again == robot and hash(again) == hash(robot)
+    with ProcessPoolExecutor(2) as executor:
+        found = list(executor.map(lw.check, [robot, again]))
+    assert found[0].json == found[1].json == lw.check(robot).json
+
+
+def test_threads_have_results_of_their_own():
+    files = [ROBOT, PATHFINDER] * 8
+    expected = {file: lw.check(lw.TaskSet.read(file)).json for file in files}
+
+    def check(file):
+        return lw.check(lw.TaskSet.read(file)).json == expected[file]
+
+    with ThreadPoolExecutor(8) as executor:
+        assert all(executor.map(check, files))
+
+
+def test_a_signal_stops_a_simulation(robot):
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        lw.simulate(robot, horizon="10 h", offsets="random", runs=1000)
+    assert time.monotonic() - begin < 10
+
+
+def test_a_run_executes_in_its_own_process(robot):
+    try:
+        result = lw.run(robot, horizon="300 ms")
+    except lw.Refused as refused:
+        if os.environ.get("LOCKWRIGHT_REQUIRE_RT"):
+            raise
+        pytest.skip(f"no real-time threads here: {refused}")
+    assert result["imu"].observed.jobs > 10
+
+
+def test_the_command_is_the_command():
+    done = lw.command("check", PATHFINDER, "--explain", "ordo_bus")
+    by_command = subprocess.run(
+        [Path(sys.executable).with_name("lockwright"), "check", PATHFINDER, "--explain", "ordo_bus"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.status, done.out, done.err) == (by_command.returncode, by_command.stdout, by_command.stderr)
+    assert lw.command("check", "-", input=PATHFINDER.read_text()).status == done.status
+    assert lw.doctor()["verb"] == "doctor"
+    assert lw.command("no-such-verb").status == 2

@@ -1,0 +1,53 @@
+//! The Python package: `cargo xtask test --deep python`.
+
+use crate::tool;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Builds the wheel, installs it into a virtual environment below `target/`, and tests it there.
+pub fn run() -> Result<(), String> {
+    let folder = tool::root().join("target/python");
+    let venv = folder.join("venv");
+    if !venv.join("bin/python").exists() {
+        tool::run(tool::command("python3").args(["-m", "venv"]).arg(&venv))
+            .map_err(|why| format!("{why}; the check needs Python 3.11 or later with the module venv"))?;
+    }
+    pip(&venv, &["maturin>=1.16,<2"])?;
+    let wheels = folder.join("wheels");
+    // An earlier wheel must not be taken for this one.
+    if wheels.exists() {
+        std::fs::remove_dir_all(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
+    }
+    let package = tool::root().join("bindings/python");
+    // The profile of the other tests: their dependencies are compiled already.
+    let build = ["build", "--locked", "--profile", "dev", "--out"];
+    tool::run(inside(&venv, "maturin").args(build).arg(&wheels).current_dir(&package))?;
+    let wheel = wheel(&wheels)?;
+    pip(&venv, &["--force-reinstall", "--no-deps", &wheel])?;
+    pip(&venv, &[&format!("{wheel}[test]")])?;
+    let settings = package.join("pyproject.toml");
+    let types = ["--package", "lockwright", "--config-file"];
+    tool::run(inside(&venv, "mypy").args(types).arg(settings).current_dir(&folder))?;
+    tool::run(inside(&venv, "python").args(["-m", "pytest", "-q"]).current_dir(&package))?;
+    let examples = ["-m", "pytest", "-q", "--doctest-modules", "--pyargs", "lockwright"];
+    tool::run(inside(&venv, "python").args(examples).current_dir(&folder))
+}
+
+/// A program of the environment.
+fn inside(venv: &Path, program: &str) -> Command {
+    Command::new(venv.join("bin").join(program))
+}
+
+fn pip(venv: &Path, packages: &[&str]) -> Result<(), String> {
+    tool::run(inside(venv, "python").args(["-m", "pip", "install", "--quiet"]).args(packages))
+}
+
+/// The only wheel in this folder.
+fn wheel(folder: &Path) -> Result<String, String> {
+    let files = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let wheels: Vec<PathBuf> = files.flatten().map(|file| file.path()).collect();
+    match wheels.as_slice() {
+        [wheel] => Ok(wheel.display().to_string()),
+        _ => Err(format!("{} wheels in {}, and not one", wheels.len(), folder.display())),
+    }
+}
