@@ -72,6 +72,9 @@ mod words {
         }
     }
 
+    /// No holder ends in the model.
+    pub(super) const LOST: u32 = u32::MAX;
+
     /// How long a request waits.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub(super) enum Limit {

@@ -19,12 +19,10 @@
 //! A holder that ends without unlocking leaves a word that is [`LOST`], or that has the id of a thread that no longer
 //! exists. All later requests fail.
 
-use super::words::{AtomicU32, Limit, Ordering, WordError, lock_word, unlock_word};
+use super::words::{AtomicU32, LOST, Limit, Ordering, WordError, lock_word, unlock_word};
 
 /// No node.
 pub(super) const NONE: u32 = u32::MAX;
-/// The word of a holder that ended without unlocking.
-pub(super) const LOST: u32 = libc::FUTEX_OWNER_DIED;
 
 /// How often all nodes are searched for a free one.
 const ROUNDS_MAX: usize = 8;

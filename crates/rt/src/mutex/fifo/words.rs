@@ -1,9 +1,11 @@
 //! The words of a FIFO queue: PI futexes, for which the kernel keeps the waiters.
 
 pub(super) use super::super::error::Limit;
-use super::queue::LOST;
 use lockwright_sys::futex::{self, Scope};
 pub(super) use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The word of a holder that ended without unlocking.
+pub(super) const LOST: u32 = libc::FUTEX_OWNER_DIED;
 
 /// How often the kernel may answer "try again" before that counts as an error.
 const ATTEMPTS_MAX: u32 = 1_000;
