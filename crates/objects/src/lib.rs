@@ -40,6 +40,7 @@
 //! # Ok::<(), lockwright_objects::Full>(())
 //! ```
 
+#![warn(missing_debug_implementations)]
 #![no_std]
 #![cfg_attr(not(test), forbid(unsafe_code))]
 // A model does not use everything.

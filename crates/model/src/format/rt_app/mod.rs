@@ -27,6 +27,7 @@ use thread::{Policy, Thread};
 
 /// A system made from a foreign file.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Imported {
     /// The system that the file describes.
     pub system: System,

@@ -37,6 +37,7 @@ pub use surroundings::Placing;
 
 /// A system as it was read from a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Placed {
     /// The system. Under a global scheduler, the CPUs of its tasks are those in the file, and mean nothing.
     pub system: System,
