@@ -11,6 +11,7 @@ const CHECKS: [Check; 14] = [
     ("targets", "the crates without std build for processors without an operating system", targets),
     ("msrv", "everything builds with the oldest supported compiler", msrv),
     ("attacks", "the attacks on all bounds, with ten times as many systems", attacks),
+    ("full", "the other tests that `cargo xtask test` shortens, with all of their rounds", full),
     (
         "loom",
         "the interleavings of two to four threads on each spinlock, in interruptible sections and on objects",
@@ -111,9 +112,19 @@ fn msrv() -> Result<(), String> {
     tool::run(command.arg("--target-dir").arg(tool::root().join("target/msrv")))
 }
 
+/// The packages are not named, so that features and thus binaries are those of `cargo xtask test`.
 fn attacks() -> Result<(), String> {
-    let mut command = tool::cargo_command(&["test", "--package", "lockwright-study", "--test", "attacks"]);
-    tool::run(command.env("LOCKWRIGHT_DEEP", "1"))
+    deep_test(&["--test", "attacks"])
+}
+
+fn full() -> Result<(), String> {
+    deep_test(&["--test", "c", "--test", "programs", "--test", "memory"])?;
+    deep_test(&["--lib", "--", "batched::search", "mutex::model"])
+}
+
+fn deep_test(arguments: &[&str]) -> Result<(), String> {
+    let mut command = tool::cargo_command(&["test", "--workspace"]);
+    tool::run(command.args(arguments).env("LOCKWRIGHT_DEEP", "1"))
 }
 
 /// Tests the spinlocks, interruptible sections and objects with the atomics of a model checker. They have their own

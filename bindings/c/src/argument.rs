@@ -1,51 +1,185 @@
-//! Checks of the arguments that C passes.
+//! The arguments that C passes, and their checks.
+//!
+//! C passes pointers as [`Const`] and [`Mut`]. These state once what the header requires of every pointer, so that the
+//! functions need no reason of their own to follow one.
 
-use libc::{c_int, timespec};
+use libc::{c_char, c_int, timespec};
 use lockwright::mutex::{Clock, Deadline};
+use std::ffi::CStr;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::time::Duration;
 
 const NS_PER_S: i64 = 1_000_000_000;
 /// The latest time, 292 years after a clock's zero. Later times are treated as this one.
 const LAST_NS: u64 = i64::MAX as u64;
 
-/// Returns the value at `pointer`, or `None` if the pointer is null or misaligned.
+/// A `const T *` that C passed.
+///
+/// No Rust code makes one: it exists only as an argument of a function that C called, and C has promised what the
+/// header requires. So the pointer is null, or misaligned, or points to memory of type `T` that stays during the call
+/// and that no other thread writes meanwhile, unless `T` is a [`CObject`]. A `Const<c_char>` that is not null points to
+/// a text with a final 0.
+#[repr(transparent)]
+pub struct Const<'call, T>(*const T, PhantomData<&'call T>);
+
+/// A `T *` that C passed.
+///
+/// The same holds as for [`Const`], except that the memory may be uninitialised, and that no other thread reads it
+/// either, unless `T` is a [`CObject`] and the function neither makes nor destroys the object.
+#[repr(transparent)]
+pub struct Mut<'call, T>(*mut T, PhantomData<&'call mut T>);
+
+/// A type of the header whose memory contains an object of this library.
 ///
 /// # Safety
-/// `pointer` is null, misaligned, or points to a `T` that does not change during the call.
-pub unsafe fn read<T: Copy>(pointer: *const T) -> Option<T> {
-    if pointer.is_null() || !pointer.is_aligned() {
-        return None;
-    }
-    // SAFETY: not null and aligned, and the caller promises a `T` there.
-    Some(unsafe { *pointer })
+/// All bits are a valid `Contents`, and it consists of atomics and of integers that its own methods protect: C may pass
+/// memory that was never initialised, and any thread may read it.
+pub unsafe trait CObject: Sized {
+    type Contents;
+
+    /// Returns whether these bits are an object: it was made at this place, and has not been destroyed.
+    fn is_made(contents: &Self::Contents) -> bool;
 }
 
-/// Writes `value` to `pointer`, unless it is null or misaligned. Returns whether it wrote.
-///
-/// # Safety
-/// `pointer` is null, misaligned, or points to memory for a `T` that nothing else uses during the call.
-pub unsafe fn write<T>(pointer: *mut T, value: T) -> bool {
-    let is_there = !pointer.is_null() && pointer.is_aligned();
-    if is_there {
-        // SAFETY: not null and aligned, and the caller promises memory for a `T` there.
-        unsafe { pointer.write(value) };
+/// `T::Contents` may be in memory of type `T`.
+const fn assert_fits<T: CObject>() {
+    assert!(size_of::<T::Contents>() <= size_of::<T>() && align_of::<T::Contents>() == align_of::<T>());
+}
+
+impl<'call, T> Const<'call, T> {
+    pub fn is_null(&self) -> bool {
+        self.0.is_null()
     }
-    is_there
+
+    /// Returns whether the pointer is neither null nor misaligned.
+    #[inline]
+    pub fn is_there(&self) -> bool {
+        !self.0.is_null() && self.0.is_aligned()
+    }
+
+    /// Returns the value, or `None` if it is not there.
+    pub fn read(self) -> Option<T>
+    where
+        T: Copy,
+    {
+        // SAFETY: it is there, and C promised a `T` that no thread writes.
+        self.is_there().then(|| unsafe { *self.0 })
+    }
+
+    /// Returns the `count` values, or `None` if there are more than `most`, or some and they are not there.
+    ///
+    /// # Safety
+    /// C promised `count` values, or `most` if that is less.
+    pub unsafe fn list(self, count: usize, most: usize) -> Option<&'call [T]>
+    where
+        T: Copy,
+    {
+        match count {
+            0 => Some(&[]),
+            // SAFETY: they are there, and the caller passes on C's promise of so many values.
+            _ if count <= most && self.is_there() => Some(unsafe { std::slice::from_raw_parts(self.0, count) }),
+            _ => None,
+        }
+    }
+
+    /// Returns the object, or `None` if there is none.
+    #[inline]
+    pub fn object(self) -> Option<&'call T::Contents>
+    where
+        T: CObject,
+    {
+        const { assert_fits::<T>() };
+        if !self.is_there() {
+            return None;
+        }
+        // SAFETY: it is there, C promised memory of this type, and any bits are a valid `Contents`, which fits.
+        let contents = unsafe { &*self.0.cast::<T::Contents>() };
+        T::is_made(contents).then_some(contents)
+    }
+}
+
+impl<'call> Const<'call, c_char> {
+    /// Returns the text, or `None` if the pointer is null.
+    pub fn text(self) -> Option<&'call CStr> {
+        // SAFETY: not null, and C promised a text with a final 0.
+        (!self.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
+    }
+}
+
+impl<'call, T> Mut<'call, T> {
+    pub fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Returns whether the pointer is neither null nor misaligned.
+    #[inline]
+    pub fn is_there(&self) -> bool {
+        !self.0.is_null() && self.0.is_aligned()
+    }
+
+    /// Writes `value`, unless the memory is not there. Returns whether it wrote.
+    pub fn write(self, value: T) -> bool {
+        let is_there = self.is_there();
+        if is_there {
+            // SAFETY: it is there, and C promised memory for a `T` that no other thread uses.
+            unsafe { self.0.write(value) };
+        }
+        is_there
+    }
+
+    /// Returns room for `count` values, or `None` if it is not there.
+    ///
+    /// # Safety
+    /// C promised room for `count` values.
+    pub unsafe fn room(self, count: usize) -> Option<&'call mut [MaybeUninit<T>]> {
+        let fits = isize::try_from(count.checked_mul(size_of::<T>())?).is_ok();
+        match count {
+            0 => Some(&mut []),
+            // SAFETY: it is there, and the caller passes on C's promise of so much room that no other thread uses.
+            _ if fits && self.is_there() => Some(unsafe { std::slice::from_raw_parts_mut(self.0.cast(), count) }),
+            _ => None,
+        }
+    }
+
+    /// Returns the object, or `None` if there is none.
+    #[inline]
+    pub fn object(self) -> Option<&'call T::Contents>
+    where
+        T: CObject,
+    {
+        Const(self.0.cast_const(), PhantomData).object()
+    }
+
+    /// Makes an object of `contents`, whatever the memory contained before, or returns `None` if the memory is not
+    /// there.
+    pub fn make(self, contents: T::Contents) -> Option<&'call T::Contents>
+    where
+        T: CObject,
+    {
+        const { assert_fits::<T>() };
+        if !self.is_there() {
+            return None;
+        }
+        let place = self.0.cast::<T::Contents>();
+        // SAFETY: it is there, C promised memory for a `T` that no other thread uses, and `Contents` fits.
+        unsafe {
+            self.0.write_bytes(0, 1);
+            place.write(contents);
+            Some(&*place)
+        }
+    }
 }
 
 /// Returns the deadline at `*time` by `clock`, or `None` if the clock or the time is not valid. A time before the
 /// clock's zero has passed.
-///
-/// # Safety
-/// As [`read`].
-pub unsafe fn deadline(clock: c_int, time: *const timespec) -> Option<Deadline> {
+pub fn deadline(clock: c_int, time: Const<'_, timespec>) -> Option<Deadline> {
     let clock = match clock {
         libc::CLOCK_MONOTONIC => Clock::Monotonic,
         libc::CLOCK_REALTIME => Clock::Realtime,
         _ => return None,
     };
-    // SAFETY: the caller promises what `read` requires.
-    let time = unsafe { read(time) }?;
+    let time = time.read()?;
     if !(0..NS_PER_S).contains(&time.tv_nsec) {
         return None;
     }
@@ -53,12 +187,8 @@ pub unsafe fn deadline(clock: c_int, time: *const timespec) -> Option<Deadline> 
 }
 
 /// Returns the deadline `*time` from now by the monotonic clock, or `None` if the time is not valid.
-///
-/// # Safety
-/// As [`read`].
-pub unsafe fn deadline_after(time: *const timespec) -> Option<Deadline> {
-    // SAFETY: the caller promises what `read` requires.
-    let time = unsafe { read(time) }?;
+pub fn deadline_after(time: Const<'_, timespec>) -> Option<Deadline> {
+    let time = time.read()?;
     if time.tv_sec < 0 || !(0..NS_PER_S).contains(&time.tv_nsec) {
         return None;
     }

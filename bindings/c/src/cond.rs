@@ -1,8 +1,8 @@
 //! The functions `lw_cond_*`.
 
-use crate::argument;
+use crate::argument::{self, CObject, Const, Mut};
 use crate::errno::of_error;
-use crate::mutex::{Mutex, lw_mutex_t};
+use crate::mutex::lw_mutex_t;
 use crate::panic::guarded;
 use libc::{c_int, timespec};
 use lockwright::mutex::{Acquired, Deadline, Destroyed, RawCondvar, WaitEnd};
@@ -31,40 +31,16 @@ pub struct Cond {
     check: AtomicU32,
 }
 
-const _: () = assert!(size_of::<Cond>() <= size_of::<lw_cond_t>() && align_of::<Cond>() == align_of::<lw_cond_t>());
 const _: () = assert!(std::mem::offset_of!(Cond, check) == std::mem::offset_of!(lw_cond_t, lw_check));
 
-impl Cond {
-    /// Returns the condition variable at `cond`, or `None` if there is none.
-    ///
-    /// # Safety
-    /// As [`Mutex::at`].
+// SAFETY: `raw` and `check` consist of atomics, and of integers that only `raw` uses.
+unsafe impl CObject for lw_cond_t {
+    type Contents = Cond;
+
     #[inline]
-    pub unsafe fn at<'a>(cond: *const lw_cond_t) -> Option<&'a Self> {
-        if cond.is_null() || !cond.is_aligned() {
-            return None;
-        }
-        // SAFETY: as in `Mutex::at`.
-        let cond = unsafe { &*cond.cast::<Self>() };
+    fn is_made(cond: &Cond) -> bool {
         // ORDERING: Relaxed: the thread that made the condition variable published it.
-        (cond.check.load(Ordering::Relaxed) == COND_CHECK).then_some(cond)
-    }
-
-    /// Makes a condition variable at `cond`.
-    ///
-    /// # Safety
-    /// As [`Mutex::make`].
-    pub unsafe fn make(cond: *mut lw_cond_t, raw: RawCondvar) {
-        // SAFETY: the caller promises aligned memory of this size that nothing else uses.
-        unsafe {
-            cond.write_bytes(0, 1);
-            cond.cast::<Self>().write(Self { raw, check: AtomicU32::new(COND_CHECK) });
-        }
-    }
-
-    pub fn unmake(&self) {
-        // ORDERING: Relaxed: as for a mutex.
-        self.check.store(0, Ordering::Relaxed);
+        cond.check.load(Ordering::Relaxed) == COND_CHECK
     }
 }
 
@@ -78,14 +54,13 @@ impl Cond {
 /// - 0: success.
 /// - EINVAL: `cond` is NULL or misaligned, or `shared` is neither 0 nor 1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_cond_init(cond: *mut lw_cond_t, shared: c_int) -> c_int {
+pub unsafe extern "C" fn lw_cond_init(cond: Mut<'_, lw_cond_t>, shared: c_int) -> c_int {
     guarded(|| {
-        if cond.is_null() || !cond.is_aligned() || !matches!(shared, 0 | 1) {
+        if !matches!(shared, 0 | 1) {
             return libc::EINVAL;
         }
-        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
-        unsafe { Cond::make(cond, RawCondvar::new(shared == 1)) };
-        0
+        let cond = cond.make(Cond { raw: RawCondvar::new(shared == 1), check: AtomicU32::new(COND_CHECK) });
+        if cond.is_some() { 0 } else { libc::EINVAL }
     })
 }
 
@@ -100,32 +75,30 @@ pub unsafe extern "C" fn lw_cond_init(cond: *mut lw_cond_t, shared: c_int) -> c_
 ///   condition variable that is not shared has not left for 1 s.
 /// - EINVAL: `cond` is not an initialised condition variable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_cond_destroy(cond: *mut lw_cond_t) -> c_int {
+pub unsafe extern "C" fn lw_cond_destroy(cond: Mut<'_, lw_cond_t>) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        match unsafe { Cond::at(cond) } {
+        match cond.object() {
             None => libc::EINVAL,
             // `destroy` returns only after the woken waiters have left.
             Some(cond) if cond.raw.destroy() == Destroyed::InUse => libc::EBUSY,
             Some(cond) => {
-                cond.unmake();
+                // ORDERING: Relaxed: as for a mutex.
+                cond.check.store(0, Ordering::Relaxed);
                 0
             }
         }
     })
 }
 
-unsafe fn wait(
-    cond: *mut lw_cond_t,
-    mutex: *mut lw_mutex_t,
+fn wait(
+    cond: Mut<'_, lw_cond_t>,
+    mutex: Mut<'_, lw_mutex_t>,
     until: impl FnOnce() -> Option<Option<Deadline>>,
 ) -> c_int {
     guarded(|| {
-        // SAFETY: the caller passes pointers of its own caller, which the header requires to be valid for the call.
-        let Some(cond) = (unsafe { Cond::at(cond) }) else { return libc::EINVAL };
-        // SAFETY: as above.
-        let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
-        let Some(until) = until() else { return libc::EINVAL };
+        let (Some(cond), Some(mutex), Some(until)) = (cond.object(), mutex.object(), until()) else {
+            return libc::EINVAL;
+        };
         if mutex.raw.is_mine() && mutex.raw.is_taken_again() {
             return libc::EINVAL;
         }
@@ -152,9 +125,8 @@ unsafe fn wait(
 /// - Otherwise an error of `lw_mutex_lock`. The caller does not hold the mutex, unless the error came before the wait;
 ///   `lw_mutex_is_mine` tells.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_cond_wait(cond: *mut lw_cond_t, mutex: *mut lw_mutex_t) -> c_int {
-    // SAFETY: the header requires pointers that are valid for the call.
-    unsafe { wait(cond, mutex, || Some(None)) }
+pub unsafe extern "C" fn lw_cond_wait(cond: Mut<'_, lw_cond_t>, mutex: Mut<'_, lw_mutex_t>) -> c_int {
+    wait(cond, mutex, || Some(None))
 }
 
 /// Waits as `lw_cond_wait` does, at most until `clock` reads `*time`.
@@ -167,13 +139,12 @@ pub unsafe extern "C" fn lw_cond_wait(cond: *mut lw_cond_t, mutex: *mut lw_mutex
 ///   999999999.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_cond_wait_until(
-    cond: *mut lw_cond_t,
-    mutex: *mut lw_mutex_t,
+    cond: Mut<'_, lw_cond_t>,
+    mutex: Mut<'_, lw_mutex_t>,
     clock: c_int,
-    time: *const timespec,
+    time: Const<'_, timespec>,
 ) -> c_int {
-    // SAFETY: the header requires pointers that are valid for the call.
-    unsafe { wait(cond, mutex, || argument::deadline(clock, time).map(Some)) }
+    wait(cond, mutex, || argument::deadline(clock, time).map(Some))
 }
 
 /// Waits as `lw_cond_wait_until` does, at most for the duration `*time`, by CLOCK_MONOTONIC.
@@ -182,18 +153,16 @@ pub unsafe extern "C" fn lw_cond_wait_until(
 /// - EINVAL, also: `*time` is negative.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_cond_wait_for(
-    cond: *mut lw_cond_t,
-    mutex: *mut lw_mutex_t,
-    time: *const timespec,
+    cond: Mut<'_, lw_cond_t>,
+    mutex: Mut<'_, lw_mutex_t>,
+    time: Const<'_, timespec>,
 ) -> c_int {
-    // SAFETY: the header requires pointers that are valid for the call.
-    unsafe { wait(cond, mutex, || argument::deadline_after(time).map(Some)) }
+    wait(cond, mutex, || argument::deadline_after(time).map(Some))
 }
 
-unsafe fn take_off(cond: *mut lw_cond_t, take_off: impl FnOnce(&RawCondvar)) -> c_int {
+fn take_off(cond: Mut<'_, lw_cond_t>, take_off: impl FnOnce(&RawCondvar)) -> c_int {
     guarded(|| {
-        // SAFETY: the caller passes a pointer of its own caller, which the header requires to be valid for the call.
-        let Some(cond) = (unsafe { Cond::at(cond) }) else { return libc::EINVAL };
+        let Some(cond) = cond.object() else { return libc::EINVAL };
         take_off(&cond.raw);
         0
     })
@@ -207,9 +176,8 @@ unsafe fn take_off(cond: *mut lw_cond_t, take_off: impl FnOnce(&RawCondvar)) -> 
 /// - 0: success.
 /// - EINVAL: `cond` is not an initialised condition variable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_cond_signal(cond: *mut lw_cond_t) -> c_int {
-    // SAFETY: the header requires pointers that are valid for the call.
-    unsafe { take_off(cond, RawCondvar::signal) }
+pub unsafe extern "C" fn lw_cond_signal(cond: Mut<'_, lw_cond_t>) -> c_int {
+    take_off(cond, RawCondvar::signal)
 }
 
 /// Wakes all waiters, the most urgent first. The caller need not hold the mutex.
@@ -218,7 +186,6 @@ pub unsafe extern "C" fn lw_cond_signal(cond: *mut lw_cond_t) -> c_int {
 /// - 0: success.
 /// - EINVAL: `cond` is not an initialised condition variable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_cond_broadcast(cond: *mut lw_cond_t) -> c_int {
-    // SAFETY: the header requires pointers that are valid for the call.
-    unsafe { take_off(cond, RawCondvar::broadcast) }
+pub unsafe extern "C" fn lw_cond_broadcast(cond: Mut<'_, lw_cond_t>) -> c_int {
+    take_off(cond, RawCondvar::broadcast)
 }

@@ -10,7 +10,7 @@
 //! a section that it reaches is cut only if it is invalidated. So a word that is out of date (its thread has ended, or
 //! its id belongs to another thread) costs a signal that has no effect. The jump is in `cut.c`.
 
-use crate::ics::{self, Shared, lw_ics_section_t};
+use crate::ics_types::lw_ics_section_t;
 use libc::{c_int, c_void};
 use std::ffi::c_long;
 use std::ptr;
@@ -171,7 +171,8 @@ impl Cut {
 /// Returns whether the section can no longer commit. A handler calls it while the body executes outside the library.
 unsafe extern "C" fn is_lost(section: *const c_void) -> c_int {
     // SAFETY: it is the section of the body, which does not use it now.
-    c_int::from(unsafe { ics::check_section(section.cast()) }.is_err())
+    let section = unsafe { &*section.cast::<lw_ics_section_t>() };
+    c_int::from(section.check().is_err())
 }
 
 /// The section that a slot publishes, and the number of its sections that were cut.
@@ -238,9 +239,9 @@ impl Told {
 ///
 /// BOUND: one signal for each slot.
 #[inline(never)]
-pub fn tell(shared: &Shared, mine: usize, signal: c_int) {
+pub fn tell(slots: &[Told], mine: usize, signal: c_int) {
     compiler_fence(Ordering::SeqCst);
-    for (_, told) in shared.told.iter().enumerate().filter(|(index, _)| *index != mine) {
+    for (_, told) in slots.iter().enumerate().filter(|(index, _)| *index != mine) {
         told.signal(signal);
     }
 }

@@ -1,6 +1,6 @@
 //! The last deadlock of each thread.
 
-use crate::argument;
+use crate::argument::Mut;
 use crate::panic::guarded;
 use libc::{c_int, c_void, size_t};
 use lockwright::mutex::{Cycle, Link, RawMutex};
@@ -69,25 +69,23 @@ pub fn note(mutex: &RawMutex, cycle: Option<Box<Cycle>>) {
 ///   written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_deadlock_cycle(
-    links: *mut lw_deadlock_link_t,
+    links: Mut<'_, lw_deadlock_link_t>,
     capacity: size_t,
-    length: *mut size_t,
+    length: Mut<'_, size_t>,
 ) -> c_int {
     guarded(|| {
-        if capacity > 0 && (links.is_null() || !links.is_aligned()) {
+        if (capacity > 0 && !links.is_there()) || !length.is_there() {
             return libc::EINVAL;
         }
         let last = LAST.try_with(Cell::take).unwrap_or_default();
-        // SAFETY: the header requires pointers that are valid for the call.
-        let is_told = unsafe { argument::write(length, last.links().len()) };
-        if is_told {
-            for (index, link) in last.links().iter().take(capacity).enumerate() {
-                let mutex = std::ptr::with_exposed_provenance(link.mutex);
-                // SAFETY: `index` is below `capacity`, and the header requires room for `capacity` links.
-                unsafe { links.add(index).write(lw_deadlock_link_t { mutex, thread: link.thread, reserved: 0 }) };
-            }
+        length.write(last.links().len());
+        // SAFETY: the header requires room for `capacity` links.
+        let room = unsafe { links.room(capacity.min(last.links().len())) }.unwrap_or_default();
+        for (place, link) in room.iter_mut().zip(last.links()) {
+            let mutex = std::ptr::with_exposed_provenance(link.mutex);
+            place.write(lw_deadlock_link_t { mutex, thread: link.thread, reserved: 0 });
         }
         let _ = LAST.try_with(|kept| kept.set(last));
-        if is_told { 0 } else { libc::EINVAL }
+        0
     })
 }

@@ -1,12 +1,13 @@
 //! Errors of task sets: a number for the program and a text for people.
 
-use crate::argument;
+use crate::argument::Mut;
 use crate::errno::of_sys;
 use libc::{c_char, c_int, size_t};
 use lockwright::tasks::{MachineError, ResourceError, TaskError};
 use lockwright_protocol::Refusal;
 use std::cell::RefCell;
 use std::fmt::{self, Write};
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why a call of `lw_taskset_*` or `lw_task_*` failed.
@@ -104,7 +105,7 @@ pub fn told(body: impl FnOnce() -> Result<(), Fault>) -> c_int {
 /// A buffer of C's caller. Text that does not fit is dropped at a character boundary, and one byte is kept for the
 /// final 0.
 struct Buffer<'a> {
-    bytes: &'a mut [u8],
+    bytes: &'a mut [MaybeUninit<c_char>],
     length: usize,
     is_cut: bool,
 }
@@ -119,7 +120,9 @@ impl Write for Buffer<'_> {
             if self.is_cut {
                 return Ok(());
             }
-            shown.encode_utf8(&mut self.bytes[self.length..end]);
+            for (place, byte) in self.bytes[self.length..end].iter_mut().zip(shown.encode_utf8(&mut [0; 4]).bytes()) {
+                place.write(byte as c_char);
+            }
             self.length = end;
         }
         Ok(())
@@ -137,17 +140,14 @@ impl Write for Buffer<'_> {
 /// - ERANGE: the text did not fit, and was cut.
 /// - EINVAL: `capacity` is 0, or `text` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_task_error(text: *mut c_char, capacity: size_t) -> c_int {
+pub unsafe extern "C" fn lw_task_error(text: Mut<'_, c_char>, capacity: size_t) -> c_int {
     crate::panic::guarded(|| {
-        // SAFETY: the header requires `capacity` bytes that are valid for the call. The 0 makes them a text whatever
-        // happens.
-        if capacity == 0 || !unsafe { argument::write(text, 0) } || isize::try_from(capacity).is_err() {
+        if capacity == 0 {
             return libc::EINVAL;
         }
-        // SAFETY: as above. Nothing else uses the bytes during the call.
-        unsafe { text.write_bytes(0, capacity) };
-        // SAFETY: as above, and the bytes are initialised now.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(text.cast::<u8>(), capacity) };
+        // SAFETY: the header requires `capacity` bytes.
+        let Some(bytes) = (unsafe { text.room(capacity) }) else { return libc::EINVAL };
+        bytes.fill(MaybeUninit::new(0));
         let mut buffer = Buffer { bytes, length: 0, is_cut: false };
         let _ = LAST.try_with(|last| match last.try_borrow() {
             Ok(last) => last.as_ref().map_or(Ok(()), |fault| write!(buffer, "{fault}")),

@@ -1,121 +1,33 @@
 //! The functions `lw_ics_*`: interruptible critical sections.
 
+use crate::argument::{CObject, Const, Mut};
 use crate::cut::{self, Cut, Inside, Told};
+use crate::ics_types::{
+    LW_ICS_AUTO, LW_ICS_LOCKED, LW_ICS_PLAIN, LW_ICS_RSEQ, SLOTS, Section, WORDS, WRITES, lw_ics_body_t,
+    lw_ics_section_t, lw_ics_slot_t, lw_ics_stats_t, lw_ics_t,
+};
 use crate::panic::guarded;
 use libc::{c_int, c_void};
 use lockwright::ics::{Ics, Kind, Stop, Strategy, Transaction, Var, View, Word, Writer};
 use std::mem::ManuallyDrop;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
-
-/// The number of words of a `lw_ics_t`.
-pub const LW_ICS_WORDS: u32 = 64;
-/// The number of slots of a `lw_ics_t`.
-pub const LW_ICS_SLOTS: u32 = 16;
-/// The most words of a `lw_ics_t` that one section may write.
-pub const LW_ICS_WRITES: u32 = 16;
-
-/// Commits by restartable sequences, for threads of one CPU, if the system has them, otherwise by compare-and-swap.
-/// This is correct wherever threads execute: once a thread enters on another CPU, the object changes to
-/// compare-and-swap for good.
-pub const LW_ICS_AUTO: u32 = 0;
-/// Commits by compare-and-swap, for threads of several CPUs.
-pub const LW_ICS_LOCKED: u32 = 1;
-/// Commits by compare-and-swap without the LOCK prefix; on other processors than x86-64, the same as `LW_ICS_LOCKED`.
-/// All threads that enter must be bound to one CPU, and nothing may move them. Otherwise updates are lost.
-pub const LW_ICS_PLAIN: u32 = 2;
-/// Commits by restartable sequences. Only `lw_ics_commit` returns this value; `lw_ics_init` does not accept it.
-pub const LW_ICS_RSEQ: u32 = 3;
-
-/// An object for interruptible sections: `LW_ICS_WORDS` words of 64 bits, initially 0, that sections read and write.
-///
-/// Initialise it with `lw_ics_init`. Never move or copy it, nor share it between processes: its words are in the memory
-/// of the process that made it. Its fields are private.
-#[repr(C)]
-pub struct lw_ics_t {
-    lw_object: *const c_void,
-    lw_check: u32,
-    lw_spare: u32,
-}
-
-/// A slot: the right to write an object in sections. Only one thread may use a slot at a time; several threads may
-/// share one under a lock. Never move or copy it: a copy is no slot. Its fields are private.
-#[repr(C)]
-pub struct lw_ics_slot_t {
-    lw_object: *const c_void,
-    lw_index: u32,
-    lw_check: u32,
-}
-
-/// A section in progress. Valid only inside the body that receives it.
-pub struct lw_ics_section_t {
-    part: Section<'static>,
-    /// Why a write was refused, or 0: the section cannot commit then, whatever its body returns.
-    refused: c_int,
-}
-
-/// Statistics of a slot. They count since `lw_ics_init`, whichever threads used the slot.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct lw_ics_stats_t {
-    /// Attempts to execute a section.
-    pub entries: u64,
-    /// Attempts that committed.
-    pub commits: u64,
-    /// Attempts whose commit was refused because another section had committed.
-    pub conflicts: u64,
-    /// Attempts that ended earlier, at a read or check that found another commit.
-    pub restarts: u64,
-    /// Sections of other slots whose writes this slot performed.
-    pub helped: u64,
-    /// Those of `restarts` that the signal of `lw_ics_set_signal` cut short.
-    pub cuts: u64,
-}
-
-/// The body of an interruptible section.
-///
-/// A body may be executed several times, each time from its beginning. It should only read, compute, write, and leave
-/// results in the memory at `argument`. It accesses the object only through `lw_ics_read` and `lw_ics_write`. If one of
-/// these returns a value other than 0, the body returns that value at once.
-///
-/// A body may take time, call other functions, and enter sections of other objects. It must not enter a section of the
-/// same object, close the slot, or leave by `longjmp` or a C++ exception.
-///
-/// Returns:
-/// - 0: commit.
-/// - EAGAIN: begin again.
-/// - Any other number: give up. Nothing is changed, and the caller of the section gets this number.
-pub type lw_ics_body_t = Option<unsafe extern "C" fn(section: *mut lw_ics_section_t, argument: *mut c_void) -> c_int>;
-
-const WORDS: usize = LW_ICS_WORDS as usize;
-const SLOTS: usize = LW_ICS_SLOTS as usize;
-const WRITES: usize = LW_ICS_WRITES as usize;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 type Object = Ics<[Word; WORDS], SLOTS, WRITES, Strategy>;
 
 /// The memory that a `lw_ics_t` points to.
-pub struct Shared {
+struct Shared {
     object: Object,
     /// The signal that cuts invalidated sections short; 0 if there is none.
-    pub signal: AtomicI32,
+    signal: AtomicI32,
     /// The section of each slot, for the threads that signal it.
-    pub told: [Told; SLOTS],
+    told: [Told; SLOTS],
 }
 
 /// A slot that C holds, which is not released when this is dropped.
 type Kept<'a> = ManuallyDrop<Writer<'a, [Word; WORDS], SLOTS, WRITES, Strategy>>;
 
-enum Section<'s> {
-    Writes(&'s mut Transaction<'s, [Word; WORDS], SLOTS, WRITES, Strategy>),
-    Queries(&'s View<'s, [Word; WORDS], SLOTS, WRITES, Strategy>),
-}
-
 const OBJECT_CHECK: u32 = 0x4c57_6963;
-
-/// Returns the check value of a slot at this place. It depends on the place, so a copy has a wrong one.
-fn slot_check(place: *const lw_ics_slot_t) -> u32 {
-    0x4c57_736c ^ place.addr() as u32
-}
 
 /// Where the kernel lists its CPUs.
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -129,73 +41,64 @@ fn exists(cpu: u32) -> bool {
 /// After how many attempts a section that does not commit is reported, in debug builds.
 const ATTEMPTS_TOLD: u32 = 100_000;
 
-/// Returns the check value at `place` as an atomic: one thread may read garbage there while another makes an object of
-/// it.
-///
-/// # Safety
-/// `place` is aligned, and points to memory that stays for the call.
-unsafe fn check<'a>(place: *const u32) -> &'a AtomicU32 {
-    // SAFETY: the caller promises an aligned word that stays.
-    unsafe { &*place.cast::<AtomicU32>() }
+/// The contents of a `lw_ics_t`.
+#[repr(C)]
+pub struct Handle {
+    object: AtomicPtr<Shared>,
+    check: AtomicU32,
 }
 
-/// Returns the object at `ics`, or `None` if there is none.
-///
-/// # Safety
-/// `ics` is null, misaligned, or points to memory of a `lw_ics_t` that stays for the call.
-unsafe fn object<'a>(ics: *const lw_ics_t) -> Option<&'a Shared> {
-    if ics.is_null() || !ics.is_aligned() {
-        return None;
-    }
-    // SAFETY: the caller promises memory of this type. With the right check value, `lw_object` is what `lw_ics_init`
-    // put there.
-    unsafe {
-        // ORDERING: Relaxed: the thread that made the object published it.
-        if check(&raw const (*ics).lw_check).load(Ordering::Relaxed) != OBJECT_CHECK {
-            return None;
-        }
-        (*ics).lw_object.cast::<Shared>().as_ref()
+// SAFETY: both fields are atomics.
+unsafe impl CObject for lw_ics_t {
+    type Contents = Handle;
+
+    fn is_made(handle: &Handle) -> bool {
+        // ORDERING: Relaxed, here and below: the thread that made the object published it.
+        handle.check.load(Ordering::Relaxed) == OBJECT_CHECK
     }
 }
 
-/// Returns the object and the slot at `slot`, or `None` if there is none.
-///
-/// # Safety
-/// `slot` is null, misaligned, or points to memory of a `lw_ics_slot_t` that stays for the call and whose object is not
-/// destroyed.
-unsafe fn slot<'a>(slot: *const lw_ics_slot_t) -> Option<(&'a Shared, Kept<'a>)> {
-    if slot.is_null() || !slot.is_aligned() {
-        return None;
+impl Handle {
+    fn shared(&self) -> Option<&Shared> {
+        // SAFETY: it is an object, so `lw_ics_init` put the address there, and `lw_ics_destroy` has not been called
+        // since.
+        unsafe { self.object.load(Ordering::Relaxed).as_ref() }
     }
-    // SAFETY: the caller promises memory of this type. With the right check value, the fields are what
-    // `lw_ics_slot_open` put there: a slot that it forgot, and that the header allows only one thread at a time to use.
-    unsafe {
-        // ORDERING: Relaxed: the thread that made the slot published it.
-        if check(&raw const (*slot).lw_check).load(Ordering::Relaxed) != slot_check(slot) {
-            return None;
-        }
-        let shared = (*slot).lw_object.cast::<Shared>().as_ref()?;
-        let slot = shared.object.forgotten_writer((*slot).lw_index as usize)?;
+}
+
+/// The contents of a `lw_ics_slot_t`.
+#[repr(C)]
+pub struct Slot {
+    object: AtomicPtr<Shared>,
+    index: AtomicU32,
+    check: AtomicU32,
+}
+
+// SAFETY: all fields are atomics.
+unsafe impl CObject for lw_ics_slot_t {
+    type Contents = Slot;
+
+    fn is_made(slot: &Slot) -> bool {
+        // ORDERING: Relaxed, here and below: the thread that made the slot published it.
+        slot.check.load(Ordering::Relaxed) == slot.proper_check()
+    }
+}
+
+impl Slot {
+    /// Returns the check value of a slot at this place. It depends on the place, so a copy has a wrong one.
+    fn proper_check(&self) -> u32 {
+        0x4c57_736c ^ ptr::from_ref(self).addr() as u32
+    }
+
+    /// Returns the object, and the slot itself.
+    fn kept(&self) -> Option<(&Shared, Kept<'_>)> {
+        // SAFETY: it is a slot, so `lw_ics_slot_open` put the address there, and the header requires that the object is
+        // not destroyed.
+        let shared = unsafe { self.object.load(Ordering::Relaxed).as_ref() }?;
+        // SAFETY: `lw_ics_slot_open` forgot this slot, and the header allows only one thread at a time to use it.
+        let slot = unsafe { shared.object.forgotten_writer(self.index.load(Ordering::Relaxed) as usize) }?;
         Some((shared, ManuallyDrop::new(slot)))
     }
-}
-
-impl lw_ics_section_t {
-    fn check(&self) -> Result<(), Stop> {
-        match &self.part {
-            Section::Writes(transaction) => transaction.check(),
-            Section::Queries(view) => view.check(),
-        }
-    }
-}
-
-/// Returns whether the section can still commit.
-///
-/// # Safety
-/// `section` points to a section, and no thread writes it during the call.
-pub unsafe fn check_section(section: *const lw_ics_section_t) -> Result<(), Stop> {
-    // SAFETY: the caller promises a section that no thread writes.
-    unsafe { &*section }.check()
 }
 
 /// Executes a body's request. A signal that arrives meanwhile cannot cut the body here, so this reports it before
@@ -272,7 +175,7 @@ fn of_ended(ended: Result<(), Stop>, answer: c_int) -> c_int {
 /// - 0: success.
 /// - EINVAL: `ics` is NULL or misaligned, `commit` is another value, or the machine has no such CPU.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_ics_init(ics: *mut lw_ics_t, commit: u32, cpu: u32) -> c_int {
+pub unsafe extern "C" fn lw_ics_init(ics: Mut<'_, lw_ics_t>, commit: u32, cpu: u32) -> c_int {
     guarded(|| {
         let strategy = match commit {
             LW_ICS_AUTO if exists(cpu) => Strategy::for_cpu(cpu),
@@ -281,15 +184,13 @@ pub unsafe extern "C" fn lw_ics_init(ics: *mut lw_ics_t, commit: u32, cpu: u32) 
             LW_ICS_PLAIN => unsafe { Strategy::plain() },
             _ => return libc::EINVAL,
         };
-        if ics.is_null() || !ics.is_aligned() {
+        if !ics.is_there() {
             return libc::EINVAL;
         }
         let object = Object::with([const { Word::new(0) }; WORDS], strategy);
         let shared = Box::new(Shared { object, signal: AtomicI32::new(0), told: [const { Told::new() }; SLOTS] });
-        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
-        unsafe {
-            ics.write(lw_ics_t { lw_object: Box::into_raw(shared).cast(), lw_check: OBJECT_CHECK, lw_spare: 0 });
-        }
+        let object = AtomicPtr::new(Box::into_raw(shared));
+        ics.make(Handle { object, check: AtomicU32::new(OBJECT_CHECK) });
         0
     })
 }
@@ -304,22 +205,20 @@ pub unsafe extern "C" fn lw_ics_init(ics: *mut lw_ics_t, commit: u32, cpu: u32) 
 /// - EBUSY: a slot of the object is open. Nothing is changed.
 /// - EINVAL: `ics` is not an object.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_ics_destroy(ics: *mut lw_ics_t) -> c_int {
+pub unsafe extern "C" fn lw_ics_destroy(ics: Mut<'_, lw_ics_t>) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let Some(shared) = (unsafe { object(ics) }) else { return libc::EINVAL };
+        let Some(handle) = ics.object() else { return libc::EINVAL };
+        let Some(shared) = handle.shared() else { return libc::EINVAL };
         let slots = [(); SLOTS].map(|()| shared.object.writer());
         if slots.iter().any(Option::is_none) {
             return libc::EBUSY;
         }
         drop(slots);
-        // SAFETY: it is an object that `lw_ics_init` made in a box, and the header requires that no thread uses it any
-        // more.
-        unsafe {
-            // ORDERING: Relaxed: the thread that destroys the object has made sure that no other thread uses it.
-            check(&raw const (*ics).lw_check).store(0, Ordering::Relaxed);
-            drop(Box::from_raw((*ics).lw_object.cast::<Shared>().cast_mut()));
-        }
+        // ORDERING: Relaxed: the thread that destroys the object has made sure that no other thread uses it.
+        handle.check.store(0, Ordering::Relaxed);
+        let shared = handle.object.load(Ordering::Relaxed);
+        // SAFETY: `lw_ics_init` made it in a box, and the header requires that no thread uses it any more.
+        drop(unsafe { Box::from_raw(shared) });
         0
     })
 }
@@ -330,13 +229,9 @@ pub unsafe extern "C" fn lw_ics_destroy(ics: *mut lw_ics_t) -> c_int {
 /// - 0: success.
 /// - EINVAL: `ics` is not an object, or `commit` is NULL or misaligned.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_ics_commit(ics: *const lw_ics_t, commit: *mut u32) -> c_int {
+pub unsafe extern "C" fn lw_ics_commit(ics: Const<'_, lw_ics_t>, commit: Mut<'_, u32>) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let Some(shared) = (unsafe { object(ics) }) else { return libc::EINVAL };
-        if commit.is_null() || !commit.is_aligned() {
-            return libc::EINVAL;
-        }
+        let Some(shared) = ics.object().and_then(Handle::shared) else { return libc::EINVAL };
         let strategy = shared.object.commit();
         let now = match strategy.kind() {
             Kind::Locked => LW_ICS_LOCKED,
@@ -344,9 +239,7 @@ pub unsafe extern "C" fn lw_ics_commit(ics: *const lw_ics_t, commit: *mut u32) -
             Kind::Rseq if strategy.rseq().is_some_and(lockwright::ics::Rseq::is_at_home) => LW_ICS_RSEQ,
             Kind::Rseq => LW_ICS_LOCKED,
         };
-        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
-        unsafe { commit.write(now) };
-        0
+        if commit.write(now) { 0 } else { libc::EINVAL }
     })
 }
 
@@ -357,20 +250,20 @@ pub unsafe extern "C" fn lw_ics_commit(ics: *const lw_ics_t, commit: *mut u32) -
 /// - EAGAIN: all `LW_ICS_SLOTS` slots are in use.
 /// - EINVAL: `ics` is not an object, or `slot` is NULL or misaligned.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_ics_slot_open(ics: *const lw_ics_t, slot: *mut lw_ics_slot_t) -> c_int {
+pub unsafe extern "C" fn lw_ics_slot_open(ics: Const<'_, lw_ics_t>, slot: Mut<'_, lw_ics_slot_t>) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let Some(shared) = (unsafe { object(ics) }) else { return libc::EINVAL };
-        if slot.is_null() || !slot.is_aligned() {
+        let Some(shared) = ics.object().and_then(Handle::shared) else { return libc::EINVAL };
+        if !slot.is_there() {
             return libc::EINVAL;
         }
         let Some(claimed) = shared.object.writer() else { return libc::EAGAIN };
         let index = claimed.index() as u32;
         std::mem::forget(claimed);
-        let lw_check = slot_check(slot);
-        let opened = lw_ics_slot_t { lw_object: ptr::from_ref(shared).cast(), lw_index: index, lw_check };
-        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
-        unsafe { slot.write(opened) };
+        let object = AtomicPtr::new(ptr::from_ref(shared).cast_mut());
+        let opened = Slot { object, index: AtomicU32::new(index), check: AtomicU32::new(0) };
+        if let Some(slot) = slot.make(opened) {
+            slot.check.store(slot.proper_check(), Ordering::Relaxed);
+        }
         0
     })
 }
@@ -382,21 +275,16 @@ pub unsafe extern "C" fn lw_ics_slot_open(ics: *const lw_ics_t, slot: *mut lw_ic
 /// - 0: success.
 /// - EINVAL: `slot` is not a slot.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_ics_slot_close(slot: *mut lw_ics_slot_t) -> c_int {
+pub unsafe extern "C" fn lw_ics_slot_close(slot: Mut<'_, lw_ics_slot_t>) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        match unsafe { self::slot(slot) } {
-            None => libc::EINVAL,
-            Some((shared, claimed)) => {
-                // SAFETY: it is a slot, so the word is there.
-                // ORDERING: Relaxed: the thread that closes the slot has made sure that no other thread uses it.
-                unsafe { check(&raw const (*slot).lw_check).store(0, Ordering::Relaxed) };
-                // The slot's thread may have ended inside a section.
-                shared.told[claimed.index()].close();
-                drop(ManuallyDrop::into_inner(claimed));
-                0
-            }
-        }
+        let Some(slot) = slot.object() else { return libc::EINVAL };
+        let Some((shared, claimed)) = slot.kept() else { return libc::EINVAL };
+        // ORDERING: Relaxed: the thread that closes the slot has made sure that no other thread uses it.
+        slot.check.store(0, Ordering::Relaxed);
+        // The slot's thread may have ended inside a section.
+        shared.told[claimed.index()].close();
+        drop(ManuallyDrop::into_inner(claimed));
+        0
     })
 }
 
@@ -412,14 +300,17 @@ pub unsafe extern "C" fn lw_ics_slot_close(slot: *mut lw_ics_slot_t) -> c_int {
 /// - EINVAL: `slot` is not a slot, or `body` is NULL.
 /// - Any other number is the value that the body returned. Nothing is changed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_ics_update(slot: *mut lw_ics_slot_t, body: lw_ics_body_t, argument: *mut c_void) -> c_int {
+pub unsafe extern "C" fn lw_ics_update(
+    slot: Mut<'_, lw_ics_slot_t>,
+    body: lw_ics_body_t,
+    argument: *mut c_void,
+) -> c_int {
     if cut::is_chosen() {
-        // SAFETY: the header requires pointers that are valid for the call.
+        // SAFETY: the header requires what `watched_update` requires.
         return unsafe { watched_update(slot, body, argument, false) };
     }
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let (Some((_, mut slot)), Some(body)) = (unsafe { self::slot(slot) }, body) else { return libc::EINVAL };
+        let (Some((_, mut slot)), Some(body)) = (slot.object().and_then(Slot::kept), body) else { return libc::EINVAL };
         // SAFETY: the header requires a function of this type.
         sections(&mut slot, |section| unsafe { body(section, argument) })
     })
@@ -443,10 +334,9 @@ pub unsafe extern "C" fn lw_ics_update(slot: *mut lw_ics_slot_t, body: lw_ics_bo
 /// - EINVAL: `ics` is not an object, or `signal` is another signal.
 /// - Any other number is an error of the kernel.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_ics_set_signal(ics: *mut lw_ics_t, signal: c_int) -> c_int {
+pub unsafe extern "C" fn lw_ics_set_signal(ics: Mut<'_, lw_ics_t>, signal: c_int) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let Some(shared) = (unsafe { object(ics) }) else { return libc::EINVAL };
+        let Some(shared) = ics.object().and_then(Handle::shared) else { return libc::EINVAL };
         let is_usual = signal == libc::SIGUSR1 || signal == libc::SIGUSR2;
         if !is_usual && !(libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&signal) {
             return libc::EINVAL;
@@ -487,29 +377,30 @@ pub unsafe extern "C" fn lw_ics_set_signal(ics: *mut lw_ics_t, signal: c_int) ->
 /// Returns the values of `lw_ics_update`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_update_cut(
-    slot: *mut lw_ics_slot_t,
+    slot: Mut<'_, lw_ics_slot_t>,
     body: lw_ics_body_t,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: the header requires pointers that are valid for the call.
+    // SAFETY: the header requires what `watched_update` requires.
     unsafe { watched_update(slot, body, argument, true) }
 }
 
 /// Executes sections if some may be cut short: this one, or those of other threads, which are then signalled.
 ///
 /// # Safety
-/// As the header requires for `lw_ics_update`, or, if `may_be_cut`, for `lw_ics_update_cut`.
+/// `body` is as the header requires for `lw_ics_update`, or, if `may_be_cut`, for `lw_ics_update_cut`.
 #[inline(never)]
 unsafe fn watched_update(
-    slot: *mut lw_ics_slot_t,
+    slot: Mut<'_, lw_ics_slot_t>,
     body: lw_ics_body_t,
     argument: *mut c_void,
     may_be_cut: bool,
 ) -> c_int {
     let _inside = Inside::of_thread();
     guarded(|| {
-        // SAFETY: the caller promises a pointer that is valid for the call.
-        let (Some((shared, mut slot)), Some(body)) = (unsafe { self::slot(slot) }, body) else { return libc::EINVAL };
+        let (Some((shared, mut slot)), Some(body)) = (slot.object().and_then(Slot::kept), body) else {
+            return libc::EINVAL;
+        };
         // ORDERING: Acquire pairs with the Release in `lw_ics_set_signal`. From here on `is_chosen` is true, and the
         // handler finds what it needs.
         let signal = shared.signal.load(Ordering::Acquire);
@@ -522,7 +413,7 @@ unsafe fn watched_update(
             None => sections(&mut slot, |section| unsafe { body(section, argument) }),
         });
         if signal != 0 && slot.stats().commits != commits {
-            cut::tell(shared, slot.index(), signal);
+            cut::tell(&shared.told, slot.index(), signal);
         }
         answer
     })
@@ -563,11 +454,10 @@ fn sections(slot: &mut Kept<'_>, mut call: impl FnMut(*mut lw_ics_section_t) -> 
 /// - EINVAL: `ics` is not an object, or `body` is NULL.
 /// - Any other number is the value that the body returned.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_ics_query(ics: *const lw_ics_t, body: lw_ics_body_t, argument: *mut c_void) -> c_int {
+pub unsafe extern "C" fn lw_ics_query(ics: Const<'_, lw_ics_t>, body: lw_ics_body_t, argument: *mut c_void) -> c_int {
     let _inside = Inside::of_thread();
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let (Some(shared), Some(body)) = (unsafe { object(ics) }, body) else { return libc::EINVAL };
+        let (Some(shared), Some(body)) = (ics.object().and_then(Handle::shared), body) else { return libc::EINVAL };
         let mut answer = 0;
         let ended = shared.object.query(|view| {
             // SAFETY: as in `sections`.
@@ -593,9 +483,9 @@ pub unsafe extern "C" fn lw_ics_query(ics: *const lw_ics_t, body: lw_ics_body_t,
 /// - EAGAIN: another section has committed. The body must return EAGAIN.
 /// - EINVAL: `section` is NULL, there is no such word, or `value` is NULL or misaligned.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, value: *mut u64) -> c_int {
+pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, value: Mut<'_, u64>) -> c_int {
     let read = |section: &mut lw_ics_section_t| {
-        if value.is_null() || !value.is_aligned() {
+        if !value.is_there() {
             return libc::EINVAL;
         }
         let var = Var::<u64>::new(word as usize);
@@ -605,8 +495,7 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
         };
         match read {
             Ok(read) => {
-                // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
-                unsafe { value.write(read) };
+                value.write(read);
                 0
             }
             Err(stop) => of_stop(stop),
@@ -665,13 +554,9 @@ pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32,
 /// - 0: success.
 /// - EINVAL: `slot` is not a slot, or `stats` is NULL or misaligned.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_ics_slot_stats(slot: *const lw_ics_slot_t, stats: *mut lw_ics_stats_t) -> c_int {
+pub unsafe extern "C" fn lw_ics_slot_stats(slot: Const<'_, lw_ics_slot_t>, stats: Mut<'_, lw_ics_stats_t>) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let Some((shared, slot)) = (unsafe { self::slot(slot) }) else { return libc::EINVAL };
-        if stats.is_null() || !stats.is_aligned() {
-            return libc::EINVAL;
-        }
+        let Some((shared, slot)) = slot.object().and_then(Slot::kept) else { return libc::EINVAL };
         let did = slot.stats();
         let did = lw_ics_stats_t {
             entries: did.entries,
@@ -681,8 +566,6 @@ pub unsafe extern "C" fn lw_ics_slot_stats(slot: *const lw_ics_slot_t, stats: *m
             helped: did.helped,
             cuts: shared.told[slot.index()].cuts(),
         };
-        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
-        unsafe { stats.write(did) };
-        0
+        if stats.write(did) { 0 } else { libc::EINVAL }
     })
 }

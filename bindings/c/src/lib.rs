@@ -7,12 +7,13 @@
 //! | `cond` | `lw_cond_*` |
 //! | `deadlock` | the last deadlock of each thread |
 //! | `ics` | `lw_ics_*` |
+//! | `ics_types` | the types of `lw_ics_*` |
 //! | `cut` | `lw_ics_set_signal`, `lw_ics_update_cut`; `cut.c` does the jump |
 //! | `section` | `lw_section_*` |
 //! | `taskset` | `lw_taskset_*`: tasks and resources |
 //! | `task` | `lw_task_*`: the calling thread as one of the tasks |
 //! | `fault` | errors of task sets, as a number and as a text |
-//! | `argument` | checks of the arguments that C passes |
+//! | `argument` | the pointers that C passes, with the contract of the header, and checks of what they point to |
 //! | `errno` | errors as numbers |
 //! | `panic` | the border that no panic crosses |
 //!
@@ -29,6 +30,7 @@ mod deadlock;
 mod errno;
 mod fault;
 mod ics;
+mod ics_types;
 mod mutex;
 mod panic;
 mod section;

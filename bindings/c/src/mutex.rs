@@ -1,6 +1,6 @@
 //! The functions `lw_mutex_*`.
 
-use crate::argument;
+use crate::argument::{self, CObject, Const, Mut};
 use crate::errno::{of_acquired, of_done, of_error};
 use crate::panic::guarded;
 use libc::{c_int, timespec};
@@ -56,42 +56,23 @@ pub struct Mutex {
     check: AtomicU32,
 }
 
-const _: () = assert!(size_of::<Mutex>() <= size_of::<lw_mutex_t>() && align_of::<Mutex>() == align_of::<lw_mutex_t>());
 const _: () = assert!(std::mem::offset_of!(Mutex, check) == std::mem::offset_of!(lw_mutex_t, lw_check));
 
 impl Mutex {
-    /// Returns the mutex at `mutex`, or `None` if there is none.
-    ///
-    /// # Safety
-    /// `mutex` is null, misaligned, or points to memory of a `lw_mutex_t` that stays for the call.
-    #[inline]
-    pub unsafe fn at<'a>(mutex: *const lw_mutex_t) -> Option<&'a Self> {
-        if mutex.is_null() || !mutex.is_aligned() {
-            return None;
-        }
-        // SAFETY: not null, aligned, and the caller promises memory of this size. All fields are atomics, or integers
-        // that only this library touches, so any bits are valid.
-        let mutex = unsafe { &*mutex.cast::<Self>() };
-        // ORDERING: Relaxed: the thread that made the mutex published it.
-        (mutex.check.load(Ordering::Relaxed) == MUTEX_CHECK ^ mutex.raw.kind()).then_some(mutex)
-    }
-
-    /// Makes a mutex at `mutex`.
-    ///
-    /// # Safety
-    /// `mutex` is not null, is aligned, and points to memory that nothing else uses.
-    pub unsafe fn make(mutex: *mut lw_mutex_t, raw: RawMutex) {
+    fn new(raw: RawMutex) -> Self {
         let check = AtomicU32::new(MUTEX_CHECK ^ raw.kind());
-        // SAFETY: the caller promises aligned memory of this size that nothing else uses.
-        unsafe {
-            mutex.write_bytes(0, 1);
-            mutex.cast::<Self>().write(Self { raw, check });
-        }
+        Self { raw, check }
     }
+}
 
-    pub fn unmake(&self) {
-        // ORDERING: Relaxed: the thread that destroys the mutex has made sure that no other thread uses it.
-        self.check.store(0, Ordering::Relaxed);
+// SAFETY: `raw` and `check` consist of atomics, and of integers that only `raw` uses.
+unsafe impl CObject for lw_mutex_t {
+    type Contents = Mutex;
+
+    #[inline]
+    fn is_made(mutex: &Mutex) -> bool {
+        // ORDERING: Relaxed: the thread that made the mutex published it.
+        mutex.check.load(Ordering::Relaxed) == MUTEX_CHECK ^ mutex.raw.kind()
     }
 }
 
@@ -180,21 +161,13 @@ fn choose(option: u32, no: u32, yes: u32) -> Option<u32> {
 /// - 0: success.
 /// - EINVAL: `mutex` is NULL or misaligned, `options` is misaligned, or an option has an invalid value.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_mutex_init(mutex: *mut lw_mutex_t, options: *const lw_mutex_options_t) -> c_int {
+pub unsafe extern "C" fn lw_mutex_init(mutex: Mut<'_, lw_mutex_t>, options: Const<'_, lw_mutex_options_t>) -> c_int {
     guarded(|| {
-        let options = if options.is_null() {
-            Some(lw_mutex_options_t::DEFAULT)
-        } else {
-            // SAFETY: the header requires pointers that are valid for the call.
-            unsafe { argument::read(options) }
-        };
-        match options.and_then(lw_mutex_options_t::build) {
-            Some(raw) if !mutex.is_null() && mutex.is_aligned() => {
-                // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
-                unsafe { Mutex::make(mutex, raw) };
-                0
-            }
-            _ => libc::EINVAL,
+        let options = if options.is_null() { Some(lw_mutex_options_t::DEFAULT) } else { options.read() };
+        let raw = options.and_then(lw_mutex_options_t::build);
+        match raw.and_then(|raw| mutex.make(Mutex::new(raw))) {
+            Some(_) => 0,
+            None => libc::EINVAL,
         }
     })
 }
@@ -210,16 +183,16 @@ pub unsafe extern "C" fn lw_mutex_init(mutex: *mut lw_mutex_t, options: *const l
 ///   again after a wait for a condition.
 /// - EINVAL: `mutex` is not an initialised mutex.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_mutex_destroy(mutex: *mut lw_mutex_t) -> c_int {
+pub unsafe extern "C" fn lw_mutex_destroy(mutex: Mut<'_, lw_mutex_t>) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        match unsafe { Mutex::at(mutex) } {
+        match mutex.object() {
             None => libc::EINVAL,
             // Only dead threads may still be registered as waiters of a robust mutex, so waiters alone do not keep it
             // in use.
             Some(mutex) if mutex.raw.owner() != 0 || !mutex.raw.is_robust() && mutex.raw.is_in_use() => libc::EBUSY,
             Some(mutex) => {
-                mutex.unmake();
+                // ORDERING: Relaxed: the thread that destroys the mutex has made sure that no other thread uses it.
+                mutex.check.store(0, Ordering::Relaxed);
                 0
             }
         }
@@ -227,11 +200,9 @@ pub unsafe extern "C" fn lw_mutex_destroy(mutex: *mut lw_mutex_t) -> c_int {
 }
 
 #[inline]
-unsafe fn lock(mutex: *mut lw_mutex_t, limit: impl FnOnce() -> Option<Limit>) -> c_int {
+fn lock(mutex: Mut<'_, lw_mutex_t>, limit: impl FnOnce() -> Option<Limit>) -> c_int {
     guarded(|| {
-        // SAFETY: the caller passes a pointer of its own caller, which the header requires to be valid for the call.
-        let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
-        let Some(limit) = limit() else { return libc::EINVAL };
+        let (Some(mutex), Some(limit)) = (mutex.object(), limit()) else { return libc::EINVAL };
         of_acquired(&mutex.raw, mutex.raw.lock(limit))
     })
 }
@@ -254,9 +225,8 @@ unsafe fn lock(mutex: *mut lw_mutex_t, limit: impl FnOnce() -> Option<Limit>) ->
 /// - ENOTSUP: the mutex is robust, and the C library keeps no list of robust mutexes.
 /// - Any other number is an error of the kernel, such as ENOMEM.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_mutex_lock(mutex: *mut lw_mutex_t) -> c_int {
-    // SAFETY: the header requires pointers that are valid for the call.
-    unsafe { lock(mutex, || Some(Limit::Never)) }
+pub unsafe extern "C" fn lw_mutex_lock(mutex: Mut<'_, lw_mutex_t>) -> c_int {
+    lock(mutex, || Some(Limit::Never))
 }
 
 /// Locks the mutex if it is free, without waiting for its owner.
@@ -265,9 +235,8 @@ pub unsafe extern "C" fn lw_mutex_lock(mutex: *mut lw_mutex_t) -> c_int {
 /// - EBUSY: another thread holds the mutex, or the caller holds it and it is not recursive.
 /// - Otherwise the values of `lw_mutex_lock`, except ESRCH.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_mutex_trylock(mutex: *mut lw_mutex_t) -> c_int {
-    // SAFETY: the header requires pointers that are valid for the call.
-    unsafe { lock(mutex, || Some(Limit::Now)) }
+pub unsafe extern "C" fn lw_mutex_trylock(mutex: Mut<'_, lw_mutex_t>) -> c_int {
+    lock(mutex, || Some(Limit::Now))
 }
 
 /// Locks the mutex as `lw_mutex_lock` does, but only waits until `clock` reads `*time`.
@@ -280,9 +249,12 @@ pub unsafe extern "C" fn lw_mutex_trylock(mutex: *mut lw_mutex_t) -> c_int {
 /// - EINVAL, also: `clock` is another clock, `time` is NULL or misaligned, or `time->tv_nsec` is not from 0 to
 ///   999999999.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_mutex_lock_until(mutex: *mut lw_mutex_t, clock: c_int, time: *const timespec) -> c_int {
-    // SAFETY: the header requires pointers that are valid for the call.
-    unsafe { lock(mutex, || argument::deadline(clock, time).map(Limit::At)) }
+pub unsafe extern "C" fn lw_mutex_lock_until(
+    mutex: Mut<'_, lw_mutex_t>,
+    clock: c_int,
+    time: Const<'_, timespec>,
+) -> c_int {
+    lock(mutex, || argument::deadline(clock, time).map(Limit::At))
 }
 
 /// Locks the mutex as `lw_mutex_lock_until` does, but only waits for the duration `*time`, by CLOCK_MONOTONIC.
@@ -290,9 +262,8 @@ pub unsafe extern "C" fn lw_mutex_lock_until(mutex: *mut lw_mutex_t, clock: c_in
 /// Returns the values of `lw_mutex_lock_until`, and:
 /// - EINVAL, also: `*time` is negative.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_mutex_lock_for(mutex: *mut lw_mutex_t, time: *const timespec) -> c_int {
-    // SAFETY: the header requires pointers that are valid for the call.
-    unsafe { lock(mutex, || argument::deadline_after(time).map(Limit::At)) }
+pub unsafe extern "C" fn lw_mutex_lock_for(mutex: Mut<'_, lw_mutex_t>, time: Const<'_, timespec>) -> c_int {
+    lock(mutex, || argument::deadline_after(time).map(Limit::At))
 }
 
 /// Unlocks the mutex. Which thread gets it next depends on the option `unlock`.
@@ -303,10 +274,9 @@ pub unsafe extern "C" fn lw_mutex_lock_for(mutex: *mut lw_mutex_t, time: *const 
 /// - EINVAL: `mutex` is not an initialised mutex.
 /// - Any other number is an error of the kernel. The caller still holds the mutex.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_mutex_unlock(mutex: *mut lw_mutex_t) -> c_int {
+pub unsafe extern "C" fn lw_mutex_unlock(mutex: Mut<'_, lw_mutex_t>) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
+        let Some(mutex) = mutex.object() else { return libc::EINVAL };
         of_done(&mutex.raw, mutex.raw.unlock())
     })
 }
@@ -319,10 +289,9 @@ pub unsafe extern "C" fn lw_mutex_unlock(mutex: *mut lw_mutex_t) -> c_int {
 /// - EINVAL: `mutex` is not an initialised robust mutex, or it is not inconsistent.
 /// - EPERM: the caller does not hold the mutex.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_mutex_make_consistent(mutex: *mut lw_mutex_t) -> c_int {
+pub unsafe extern "C" fn lw_mutex_make_consistent(mutex: Mut<'_, lw_mutex_t>) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
+        let Some(mutex) = mutex.object() else { return libc::EINVAL };
         of_done(&mutex.raw, mutex.raw.make_consistent())
     })
 }
@@ -335,23 +304,17 @@ pub unsafe extern "C" fn lw_mutex_make_consistent(mutex: *mut lw_mutex_t) -> c_i
 /// - 0: success.
 /// - EINVAL: `mutex` is not an initialised mutex, or `thread` is NULL or misaligned.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_mutex_owner(mutex: *const lw_mutex_t, thread: *mut u32) -> c_int {
+pub unsafe extern "C" fn lw_mutex_owner(mutex: Const<'_, lw_mutex_t>, thread: Mut<'_, u32>) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
-        // SAFETY: as above.
-        if unsafe { argument::write(thread, mutex.raw.owner()) } { 0 } else { libc::EINVAL }
+        let Some(mutex) = mutex.object() else { return libc::EINVAL };
+        if thread.write(mutex.raw.owner()) { 0 } else { libc::EINVAL }
     })
 }
 
 /// Returns 1 if the calling thread holds the mutex, and 0 if it does not, or if `mutex` is not an initialised mutex.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_mutex_is_mine(mutex: *const lw_mutex_t) -> c_int {
-    guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let mutex = unsafe { Mutex::at(mutex) };
-        c_int::from(mutex.is_some_and(|mutex| mutex.raw.is_mine()))
-    })
+pub unsafe extern "C" fn lw_mutex_is_mine(mutex: Const<'_, lw_mutex_t>) -> c_int {
+    guarded(|| c_int::from(mutex.object().is_some_and(|mutex| mutex.raw.is_mine())))
 }
 
 /// Writes the ceiling of the mutex, 1 to 99, to `*ceiling`.
@@ -360,15 +323,13 @@ pub unsafe extern "C" fn lw_mutex_is_mine(mutex: *const lw_mutex_t) -> c_int {
 /// - 0: success.
 /// - EINVAL: `mutex` is not an initialised mutex or has no ceiling, or `ceiling` is NULL or misaligned.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_mutex_ceiling(mutex: *const lw_mutex_t, ceiling: *mut c_int) -> c_int {
+pub unsafe extern "C" fn lw_mutex_ceiling(mutex: Const<'_, lw_mutex_t>, ceiling: Mut<'_, c_int>) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
+        let Some(mutex) = mutex.object() else { return libc::EINVAL };
         if mutex.raw.kind() & kind::PROTECT == 0 {
             return libc::EINVAL;
         }
-        // SAFETY: as above.
-        if unsafe { argument::write(ceiling, c_int::from(mutex.raw.ceiling())) } { 0 } else { libc::EINVAL }
+        if ceiling.write(c_int::from(mutex.raw.ceiling())) { 0 } else { libc::EINVAL }
     })
 }
 
@@ -386,17 +347,19 @@ pub unsafe extern "C" fn lw_mutex_ceiling(mutex: *const lw_mutex_t, ceiling: *mu
 /// - EPERM: the caller holds the mutex and has no permission to rise to `ceiling`.
 /// - Otherwise the errors of `lw_mutex_lock`. After an error the ceiling is unchanged.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_mutex_set_ceiling(mutex: *mut lw_mutex_t, ceiling: c_int, before: *mut c_int) -> c_int {
+pub unsafe extern "C" fn lw_mutex_set_ceiling(
+    mutex: Mut<'_, lw_mutex_t>,
+    ceiling: c_int,
+    before: Mut<'_, c_int>,
+) -> c_int {
     guarded(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
-        if !before.is_aligned() {
+        let Some(mutex) = mutex.object() else { return libc::EINVAL };
+        if !before.is_null() && !before.is_there() {
             return libc::EINVAL;
         }
         match u8::try_from(ceiling).map_err(|_| RawError::BadKind).and_then(|ceiling| mutex.raw.set_ceiling(ceiling)) {
             Ok(was) => {
-                // SAFETY: as above. `write` does nothing if `before` is null.
-                unsafe { argument::write(before, c_int::from(was)) };
+                before.write(c_int::from(was));
                 0
             }
             Err(error) => of_error(&mutex.raw, error),

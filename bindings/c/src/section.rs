@@ -1,6 +1,6 @@
 //! The functions `lw_section_*`. The calling thread's handles are kept here, one of each kind.
 
-use crate::argument;
+use crate::argument::{self, Const};
 use crate::errno::of_sys;
 use crate::panic::guarded;
 use libc::{c_int, c_uint, timespec};
@@ -236,11 +236,10 @@ pub unsafe extern "C" fn lw_section_lazy_look() -> c_int {
 /// - EINVAL: `release` is NULL or misaligned, or not a valid time.
 /// - EDEADLK, also: the thread is inside a lazy section.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_section_lazy_sleep_until(release: *const timespec) -> c_int {
+pub unsafe extern "C" fn lw_section_lazy_sleep_until(release: Const<'_, timespec>) -> c_int {
     with_kept(&LAZY, |kept| {
         let open = kept.as_ref().ok_or(libc::EPERM)?;
-        // SAFETY: the header requires pointers that are valid for the call.
-        let until = unsafe { argument::deadline(libc::CLOCK_MONOTONIC, release) }.ok_or(libc::EINVAL)?;
+        let until = argument::deadline(libc::CLOCK_MONOTONIC, release).ok_or(libc::EINVAL)?;
         // BOUND: one more round for each time that the thread was preempted between its two readings of the clock.
         loop {
             // In this order the sleep ends early, not late, if the thread is preempted in between.

@@ -1,5 +1,6 @@
 //! The functions `lw_task_*`. The calling thread's membership in a task set is kept here.
 
+use crate::argument::Const;
 use crate::fault::{self, Fault, told};
 use crate::taskset::{self, lw_taskset_t};
 use libc::c_int;
@@ -78,10 +79,9 @@ fn id(number: u32) -> u16 {
 /// - EPERM: no permission for SCHED_FIFO. The thread needs CAP_SYS_NICE or an rtprio limit of 99.
 /// - Any other number is an error of the kernel.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_task_join(set: *const lw_taskset_t, task: u32) -> c_int {
+pub unsafe extern "C" fn lw_task_join(set: Const<'_, lw_taskset_t>, task: u32) -> c_int {
     told(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let set = unsafe { taskset::built(set) }?;
+        let set = taskset::built(set.object())?;
         let member = Box::new(set.join(TaskId(id(task)))?);
         HAS_JOINED.set(true);
         // Creates the thread-local of the last fault before the first job: on the first use of a thread-local with a

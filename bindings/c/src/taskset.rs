@@ -1,16 +1,17 @@
 //! The functions `lw_taskset_*`.
 
-use crate::argument;
+use crate::argument::{CObject, Const, Mut};
 use crate::fault::{Fault, told};
 use libc::{c_char, c_int, size_t};
 use lockwright::tasks::{TaskSet, TaskSetBuilder};
 use lockwright_model::format::{MAX_SOURCE_BYTES, nearest, parse_system_bytes};
 use lockwright_model::{MAX_CPUS, MAX_EXECUTED_TASKS, MAX_RESOURCES, Protocol, ResourceId, TaskId};
-use std::ffi::{CStr, OsStr};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Mixed into the check value of a task set.
@@ -25,6 +26,33 @@ pub struct lw_taskset_t {
     lw_set: usize,
     lw_check: u32,
     lw_spare: [u32; 5],
+}
+
+/// The contents of a `lw_taskset_t`.
+#[repr(C)]
+pub struct Handle {
+    kept: AtomicPtr<Kept>,
+    check: AtomicU32,
+}
+
+impl Handle {
+    /// Returns the check value, which mixes in the address of the task set and that of its memory. A copied or
+    /// overwritten task set does not match.
+    fn proper_check(&self) -> u32 {
+        let kept = self.kept.load(Ordering::Relaxed).addr();
+        let mixed = (std::ptr::from_ref(self).addr() ^ kept.rotate_left(17)) as u64;
+        TASKSET_CHECK ^ (mixed as u32) ^ ((mixed >> 32) as u32)
+    }
+}
+
+// SAFETY: both fields are atomics.
+unsafe impl CObject for lw_taskset_t {
+    type Contents = Handle;
+
+    fn is_made(handle: &Handle) -> bool {
+        // ORDERING: Relaxed, here and below: the thread that made the task set published it.
+        !handle.kept.load(Ordering::Relaxed).is_null() && handle.check.load(Ordering::Relaxed) == handle.proper_check()
+    }
 }
 
 /// The memory that a `lw_taskset_t` owns.
@@ -49,65 +77,36 @@ const NO_PLACE: Fault =
     Fault::Plain(libc::EINVAL, "the pointer for the result is NULL or misaligned; give the address of a variable");
 const BUILT: Fault = Fault::Plain(libc::EBUSY, "the task set is built and can no longer change; make another one");
 
-/// Returns the check value, which mixes in the address of the task set and that of its memory. A copied or overwritten
-/// task set does not match.
-fn check(at: *const lw_taskset_t, kept: usize) -> u32 {
-    let mixed = (at.addr() ^ kept.rotate_left(17)) as u64;
-    TASKSET_CHECK ^ (mixed as u32) ^ ((mixed >> 32) as u32)
+/// Returns the memory of the task set.
+fn kept(handle: Option<&Handle>) -> Result<&Kept, Fault> {
+    let kept = handle.ok_or(NO_SET)?.kept.load(Ordering::Relaxed);
+    // SAFETY: it is a task set, so `make` put the address there, and `lw_taskset_destroy` has not been called since.
+    Ok(unsafe { &*kept })
 }
 
-/// Returns the memory of the task set at `set`.
-///
-/// # Safety
-/// `set` is null, misaligned, or points to memory of a `lw_taskset_t` that stays for the call.
-unsafe fn at<'a>(set: *const lw_taskset_t) -> Result<&'a Kept, Fault> {
-    if set.is_null() || !set.is_aligned() {
-        return Err(NO_SET);
+/// Returns the task set, if it is built.
+pub fn built(handle: Option<&Handle>) -> Result<&TaskSet, Fault> {
+    let set = kept(handle)?.set.get();
+    set.ok_or(Fault::Plain(libc::EINVAL, "the task set is not complete; call lw_taskset_build first"))
+}
+
+/// Makes a task set.
+fn make(set: Mut<'_, lw_taskset_t>, building: Draft, built: OnceLock<TaskSet>) -> Result<(), Fault> {
+    require_place(&set)?;
+    let kept = Box::into_raw(Box::new(Kept { building: Mutex::new(building), set: built }));
+    if let Some(handle) = set.make(Handle { kept: AtomicPtr::new(kept), check: AtomicU32::new(0) }) {
+        handle.check.store(handle.proper_check(), Ordering::Relaxed);
     }
-    // SAFETY: the caller promises memory of this size, and any bits are valid integers.
-    let (kept, found) = unsafe { ((*set).lw_set, (*set).lw_check) };
-    if kept == 0 || found != check(set, kept) {
-        return Err(NO_SET);
-    }
-    // SAFETY: the check value says that `make` put the address there and that `lw_taskset_destroy` has not been called
-    // since.
-    Ok(unsafe { &*std::ptr::with_exposed_provenance::<Kept>(kept) })
+    Ok(())
 }
 
-/// Returns the task set at `set`, if it is built.
-///
-/// # Safety
-/// As [`at`].
-pub unsafe fn built<'a>(set: *const lw_taskset_t) -> Result<&'a TaskSet, Fault> {
-    // SAFETY: the caller promises what `at` requires.
-    let kept = unsafe { at(set) }?;
-    kept.set.get().ok_or(Fault::Plain(libc::EINVAL, "the task set is not complete; call lw_taskset_build first"))
+fn require_place<T>(place: &Mut<'_, T>) -> Result<(), Fault> {
+    if place.is_there() { Ok(()) } else { Err(NO_PLACE) }
 }
 
-/// Makes a task set at `set`.
-///
-/// # Safety
-/// `set` is not null, is aligned, and points to memory that nothing else uses.
-unsafe fn make(set: *mut lw_taskset_t, kept: Kept) {
-    let kept = Box::into_raw(Box::new(kept)).expose_provenance();
-    // SAFETY: the caller promises aligned memory of this size that nothing else uses.
-    unsafe { set.write(lw_taskset_t { lw_set: kept, lw_check: check(set, kept), lw_spare: [0; 5] }) };
-}
-
-fn require_place<T>(place: *mut T) -> Result<(), Fault> {
-    if place.is_null() || !place.is_aligned() { Err(NO_PLACE) } else { Ok(()) }
-}
-
-/// Returns the text at `text`, if it is UTF-8.
-///
-/// # Safety
-/// `text` is null, or points to a text with a final 0 that stays for the call.
-unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Fault> {
-    if text.is_null() {
-        return Err(Fault::Plain(libc::EINVAL, "a text is missing; the pointer is NULL"));
-    }
-    // SAFETY: not null, and the caller promises a text with a final 0.
-    let text = unsafe { CStr::from_ptr(text) };
+/// Returns the text, if there is one and it is UTF-8.
+fn text(text: Const<'_, c_char>) -> Result<&str, Fault> {
+    let text = text.text().ok_or(Fault::Plain(libc::EINVAL, "a text is missing; the pointer is NULL"))?;
     text.to_str().map_err(|_| Fault::Plain(libc::EINVAL, "a text is not UTF-8"))
 }
 
@@ -145,15 +144,11 @@ fn too_many(what: &str, most: usize) -> Fault {
 /// - 0: success.
 /// - EINVAL: `set` is NULL or misaligned, or `protocol` is NULL or names no protocol.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_taskset_init(set: *mut lw_taskset_t, protocol: *const c_char) -> c_int {
+pub unsafe extern "C" fn lw_taskset_init(set: Mut<'_, lw_taskset_t>, protocol: Const<'_, c_char>) -> c_int {
     told(|| {
-        require_place(set)?;
-        // SAFETY: the header requires pointers that are valid for the call.
-        let protocol = protocol_named(unsafe { text(protocol) }?)?;
-        let building = Draft { builder: TaskSet::builder(protocol), resources: 0, tasks: 0 };
-        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
-        unsafe { make(set, Kept { building: Mutex::new(building), set: OnceLock::new() }) };
-        Ok(())
+        require_place(&set)?;
+        let protocol = protocol_named(text(protocol)?)?;
+        make(set, Draft { builder: TaskSet::builder(protocol), resources: 0, tasks: 0 }, OnceLock::new())
     })
 }
 
@@ -175,24 +170,19 @@ pub unsafe extern "C" fn lw_taskset_init(set: *mut lw_taskset_t, protocol: *cons
 ///   `*set` is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_read(
-    set: *mut lw_taskset_t,
-    path: *const c_char,
-    protocol: *const c_char,
+    set: Mut<'_, lw_taskset_t>,
+    path: Const<'_, c_char>,
+    protocol: Const<'_, c_char>,
 ) -> c_int {
     told(|| {
-        require_place(set)?;
-        if path.is_null() {
-            return Err(Fault::Plain(libc::EINVAL, "the path of the file is missing; the pointer is NULL"));
-        }
-        // SAFETY: the header requires pointers that are valid for the call.
-        let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes()));
-        // SAFETY: as above.
-        let named = if protocol.is_null() { None } else { Some(protocol_named(unsafe { text(protocol) }?)?) };
-        let read = uncancelled(|| read(path, named))?;
+        require_place(&set)?;
+        let path = path.text();
+        let path =
+            path.ok_or(Fault::Plain(libc::EINVAL, "the path of the file is missing; the pointer is NULL"))?.to_bytes();
+        let named = if protocol.is_null() { None } else { Some(protocol_named(text(protocol)?)?) };
+        let read = uncancelled(|| read(Path::new(OsStr::from_bytes(path)), named))?;
         let building = Draft { builder: TaskSet::builder(Protocol::None), resources: 0, tasks: 0 };
-        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
-        unsafe { make(set, Kept { building: Mutex::new(building), set: OnceLock::from(read) }) };
-        Ok(())
+        make(set, building, OnceLock::from(read))
     })
 }
 
@@ -244,17 +234,15 @@ fn read(path: &Path, protocol: Option<Protocol>) -> Result<TaskSet, Fault> {
 /// - 0: success.
 /// - EINVAL: `set` is not a task set.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_taskset_destroy(set: *mut lw_taskset_t) -> c_int {
+pub unsafe extern "C" fn lw_taskset_destroy(set: Mut<'_, lw_taskset_t>) -> c_int {
     told(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        unsafe { at(set) }?;
-        // SAFETY: it is a task set, and the header requires that no other thread uses it. `make` leaked the memory that
-        // is freed here, and only the set pointed to it.
-        unsafe {
-            let kept = std::ptr::with_exposed_provenance_mut::<Kept>((*set).lw_set);
-            set.write_bytes(0, 1);
-            drop(Box::from_raw(kept));
-        }
+        let handle = set.object().ok_or(NO_SET)?;
+        // ORDERING: Relaxed: the thread that destroys the task set has made sure that no other thread uses it.
+        handle.check.store(0, Ordering::Relaxed);
+        let kept = handle.kept.swap(std::ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: it was a task set, and the header requires that no other thread uses it. `make` leaked the memory
+        // that is freed here, and only the set pointed to it.
+        drop(unsafe { Box::from_raw(kept) });
         Ok(())
     })
 }
@@ -278,15 +266,14 @@ fn draft<T>(kept: &Kept, body: impl FnOnce(&mut Draft) -> Result<T, Fault>) -> R
 /// - ERANGE: the set already has 256 resources. After an error nothing has been added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_resource(
-    set: *mut lw_taskset_t,
-    name: *const c_char,
+    set: Mut<'_, lw_taskset_t>,
+    name: Const<'_, c_char>,
     home: c_int,
-    resource: *mut u32,
+    resource: Mut<'_, u32>,
 ) -> c_int {
     told(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let (kept, name) = unsafe { (at(set)?, text(name)?) };
-        require_place(resource)?;
+        let (kept, name) = (kept(set.object())?, text(name)?);
+        require_place(&resource)?;
         let home = if home == -1 { None } else { Some(number(home, "the home", u16::MAX)?) };
         let id = draft(kept, |draft| {
             if draft.resources >= MAX_RESOURCES {
@@ -298,8 +285,7 @@ pub unsafe extern "C" fn lw_taskset_resource(
                 None => draft.builder.resource(name),
             })
         })?;
-        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
-        unsafe { argument::write(resource, u32::from(id.0)) };
+        resource.write(u32::from(id.0));
         Ok(())
     })
 }
@@ -318,19 +304,20 @@ pub unsafe extern "C" fn lw_taskset_resource(
 /// - ERANGE: the set already has 1024 tasks. After an error nothing has been added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_task(
-    set: *mut lw_taskset_t,
-    name: *const c_char,
+    set: Mut<'_, lw_taskset_t>,
+    name: Const<'_, c_char>,
     cpu: c_int,
     priority: c_int,
-    resources: *const u32,
+    resources: Const<'_, u32>,
     count: size_t,
-    task: *mut u32,
+    task: Mut<'_, u32>,
 ) -> c_int {
     told(|| {
         let cpu = number(cpu, "the CPU", u16::MAX)?;
         let priority = number(priority, "the priority", u16::MAX)?;
-        // SAFETY: the header requires pointers that are valid for the call.
-        unsafe { add_task(set, name, resources, count, task, |to, name, uses| to.task(name, cpu, priority, uses)) }
+        // SAFETY: the header requires `count` resources.
+        let resources = unsafe { resources.list(count, MAX_RESOURCES) };
+        add_task(set, name, resources, task, |to, name, uses| to.task(name, cpu, priority, uses))
     })
 }
 
@@ -343,47 +330,44 @@ pub unsafe extern "C" fn lw_taskset_task(
 /// Returns the values of `lw_taskset_task`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_task_in_cluster(
-    set: *mut lw_taskset_t,
-    name: *const c_char,
-    cpus: *const c_int,
+    set: Mut<'_, lw_taskset_t>,
+    name: Const<'_, c_char>,
+    cpus: Const<'_, c_int>,
     cpu_count: size_t,
     priority: c_int,
-    resources: *const u32,
+    resources: Const<'_, u32>,
     count: size_t,
-    task: *mut u32,
+    task: Mut<'_, u32>,
 ) -> c_int {
     told(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let cpus =
-            unsafe { list(cpus, cpu_count, MAX_CPUS, "the list of the task's CPUs is NULL, misaligned or too long")? };
+        // SAFETY: the header requires `cpu_count` CPUs.
+        let cpus = unsafe { cpus.list(cpu_count, MAX_CPUS) };
+        let cpus = listed(cpus, "the list of the task's CPUs is NULL, misaligned or too long")?;
         let cpus = cpus.iter().map(|&cpu| number(cpu, "the CPU", u16::MAX)).collect::<Result<Vec<_>, _>>()?;
         let priority = number(priority, "the priority", u16::MAX)?;
         let add =
             |to: &mut TaskSetBuilder, name: &str, uses: &[ResourceId]| to.task_in_cluster(name, &cpus, priority, uses);
-        // SAFETY: the header requires pointers that are valid for the call.
-        unsafe { add_task(set, name, resources, count, task, add) }
+        // SAFETY: the header requires `count` resources.
+        let resources = unsafe { resources.list(count, MAX_RESOURCES) };
+        add_task(set, name, resources, task, add)
     })
 }
 
+fn listed<'a, T>(list: Option<&'a [T]>, otherwise: &'static str) -> Result<&'a [T], Fault> {
+    list.ok_or(Fault::Plain(libc::EINVAL, otherwise))
+}
+
 /// Adds a task by `add`.
-///
-/// # Safety
-/// The pointers are as the header requires for `lw_taskset_task`.
-unsafe fn add_task(
-    set: *mut lw_taskset_t,
-    name: *const c_char,
-    resources: *const u32,
-    count: size_t,
-    task: *mut u32,
+fn add_task(
+    set: Mut<'_, lw_taskset_t>,
+    name: Const<'_, c_char>,
+    resources: Option<&[u32]>,
+    task: Mut<'_, u32>,
     add: impl FnOnce(&mut TaskSetBuilder, &str, &[ResourceId]) -> TaskId,
 ) -> Result<(), Fault> {
-    // SAFETY: the caller promises what the header requires of these pointers.
-    let (kept, name) = unsafe { (at(set)?, text(name)?) };
-    require_place(task)?;
-    // SAFETY: as above.
-    let numbers = unsafe {
-        list(resources, count, MAX_RESOURCES, "the list of the task's resources is NULL, misaligned or too long")?
-    };
+    let (kept, name) = (kept(set.object())?, text(name)?);
+    require_place(&task)?;
+    let numbers = listed(resources, "the list of the task's resources is NULL, misaligned or too long")?;
     let id = draft(kept, |draft| {
         let id = |&number: &u32| {
             let known = usize::try_from(number).ok().filter(|number| *number < draft.resources);
@@ -402,21 +386,8 @@ unsafe fn add_task(
         draft.tasks += 1;
         Ok(add(&mut draft.builder, name, &uses))
     })?;
-    // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
-    unsafe { argument::write(task, u32::from(id.0)) };
+    task.write(u32::from(id.0));
     Ok(())
-}
-
-/// Returns the `count` values at `at`, or the fault `otherwise` if there can be none.
-///
-/// # Safety
-/// `at` is null, misaligned, or points to `count` values that stay for the call. More than `most` need not exist.
-unsafe fn list<'a, T>(at: *const T, count: size_t, most: usize, otherwise: &'static str) -> Result<&'a [T], Fault> {
-    if count > most || (count > 0 && (at.is_null() || !at.is_aligned())) {
-        return Err(Fault::Plain(libc::EINVAL, otherwise));
-    }
-    // SAFETY: not null and aligned, and the caller promises `count` values there.
-    Ok(if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(at, count) } })
 }
 
 /// Completes the task set: nothing can be added any more, and threads may join. The call allocates memory.
@@ -429,10 +400,9 @@ unsafe fn list<'a, T>(at: *const T, count: size_t, most: usize, otherwise: &'sta
 /// - ENOTSUP: the protocol is `ics` or `ics_lock`, or a resource of a cluster of CPUs is not under `omlp`.
 /// - Any other number is an error of the kernel. After an error the set is unchanged.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_taskset_build(set: *mut lw_taskset_t) -> c_int {
+pub unsafe extern "C" fn lw_taskset_build(set: Mut<'_, lw_taskset_t>) -> c_int {
     told(|| {
-        // SAFETY: the header requires pointers that are valid for the call.
-        let kept = unsafe { at(set) }?;
+        let kept = kept(set.object())?;
         draft(kept, |draft| {
             let built = draft.builder.clone().build()?;
             kept.set.set(built).map_err(|_| BUILT)
@@ -447,9 +417,12 @@ pub unsafe extern "C" fn lw_taskset_build(set: *mut lw_taskset_t) -> c_int {
 /// - ENOENT: no task has that name.
 /// - EINVAL: an argument is invalid, or the set is not built.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_taskset_find_task(set: *const lw_taskset_t, name: *const c_char, task: *mut u32) -> c_int {
-    // SAFETY: the header requires pointers that are valid for the call.
-    unsafe { find(set, name, task, "task", |set, name| Some(set.task(name)?.0)) }
+pub unsafe extern "C" fn lw_taskset_find_task(
+    set: Const<'_, lw_taskset_t>,
+    name: Const<'_, c_char>,
+    task: Mut<'_, u32>,
+) -> c_int {
+    find(set, name, task, "task", |set, name| Some(set.task(name)?.0))
 }
 
 /// Writes the number of the resource named `name` to `*resource`.
@@ -460,29 +433,25 @@ pub unsafe extern "C" fn lw_taskset_find_task(set: *const lw_taskset_t, name: *c
 /// - EINVAL: an argument is invalid, or the set is not built.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_find_resource(
-    set: *const lw_taskset_t,
-    name: *const c_char,
-    resource: *mut u32,
+    set: Const<'_, lw_taskset_t>,
+    name: Const<'_, c_char>,
+    resource: Mut<'_, u32>,
 ) -> c_int {
-    // SAFETY: the header requires pointers that are valid for the call.
-    unsafe { find(set, name, resource, "resource", |set, name| Some(set.resource(name)?.0)) }
+    find(set, name, resource, "resource", |set, name| Some(set.resource(name)?.0))
 }
 
-unsafe fn find(
-    set: *const lw_taskset_t,
-    name: *const c_char,
-    place: *mut u32,
+fn find(
+    set: Const<'_, lw_taskset_t>,
+    name: Const<'_, c_char>,
+    place: Mut<'_, u32>,
     what: &str,
     find: impl FnOnce(&TaskSet, &str) -> Option<u16>,
 ) -> c_int {
     told(|| {
-        // SAFETY: the caller passes pointers of its own caller, which the header requires to be valid for the call.
-        let (set, name) = unsafe { (built(set)?, text(name)?) };
-        require_place(place)?;
+        let (set, name) = (built(set.object())?, text(name)?);
+        require_place(&place)?;
         let none = || Fault::Told(libc::ENOENT, format!("there is no {what} `{name}` in the task set"));
-        let id = find(set, name).ok_or_else(none)?;
-        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
-        unsafe { argument::write(place, u32::from(id)) };
+        place.write(u32::from(find(set, name).ok_or_else(none)?));
         Ok(())
     })
 }

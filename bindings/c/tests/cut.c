@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { STORM_MS = 700, LOW = 10, MIDDLE = 20, URGENT = 30, CONDUCTOR = 40 };
+enum { LOW = 10, MIDDLE = 20, URGENT = 30, CONDUCTOR = 40 };
 
 #define CUTS (SIGRTMIN + 3)
 #define NOISE (SIGRTMIN + 4)
@@ -263,7 +263,7 @@ static void *is_urgent(void *argument) {
 
 static void storm(uint32_t commit, int urgent_cpu, int is_cut, int flags) {
     struct storm storm;
-    struct timespec nap = ms(STORM_MS);
+    struct timespec nap = ms(full_or(700, 350));
     uint64_t words[2] = {0, 1};
     memset(&storm, 0, sizeof storm);
     storm.urgent_cpu = urgent_cpu;

@@ -7,8 +7,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { KILLS = 200 };
-
 #ifdef MUTANT
 enum { ROBUST = 0, PATIENCE_MS = 200 };
 #else
@@ -73,8 +71,8 @@ static void works(void) {
 /* Of two processes that work, one is killed at a time. The others continue, whatever it was doing. */
 static void killed_at_any_point(void) {
     uint64_t state = 7;
-    int died = 0;
-    for (int round = 0; round < KILLS; round++) {
+    int died = 0, kills = full_or(200, 25);
+    for (int round = 0; round < kills; round++) {
         pid_t children[2];
         for (int i = 0; i < 2; i++) {
             children[i] = fork();
@@ -103,7 +101,7 @@ static void killed_at_any_point(void) {
             EXPECT(0, lw_mutex_unlock(&shared->mutex));
         }
     }
-    printf("%d kills, %d of an owner, %ld rounds of work\n", 2 * KILLS, died, shared->first);
+    printf("%d kills, %d of an owner, %ld rounds of work\n", 2 * kills, died, shared->first);
 }
 
 int main(void) {

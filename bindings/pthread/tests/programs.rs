@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 /// A program that takes longer than this hangs.
@@ -54,10 +55,15 @@ fn is_required(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| value == "1")
 }
 
-/// Runs one program at a time: real-time programs would disturb each other.
-fn turn() -> std::sync::MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// The machine: a program with real-time priorities has it alone, and other programs share it.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn shared() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Program(PathBuf);
@@ -65,15 +71,18 @@ struct Program(PathBuf);
 impl Program {
     /// Compiles a program. Returns `None` if there is no compiler.
     fn build(source: &str) -> Option<Self> {
-        Self::build_as(source, source, &[])
+        Self::build_with(source, &[])
     }
 
-    /// The same under another name, with more arguments for the compiler.
-    fn build_as(source: &str, name: &str, flags: &[&str]) -> Option<Self> {
+    /// The same with more arguments for the compiler.
+    fn build_with(source: &str, flags: &[&str]) -> Option<Self> {
+        // Tests compile at the same time, each for itself.
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
         static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
         let folder = FOLDER.get_or_init(|| tempfile::tempdir().expect("a folder for programs"));
         let (compiler, standard) = if source.ends_with(".cpp") { ("c++", "-std=c++17") } else { ("cc", "-std=gnu11") };
-        let program = folder.path().join(name.replace('.', "-"));
+        let name = format!("{}-{}", source.replace('.', "-"), COUNT.fetch_add(1, Ordering::Relaxed));
+        let program = folder.path().join(name);
         let compiled = Command::new(compiler)
             .args([standard, "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"])
             .args(flags)
@@ -133,63 +142,91 @@ impl Program {
     }
 }
 
-/// Checks that the program succeeds under every policy, and writes nothing on stderr.
-fn holds_always(source: &str, arguments: &[&str]) {
-    let _turn = turn();
+/// Checks that the program succeeds under a policy, and writes nothing on stderr.
+fn holds_under(program: &Program, arguments: &[&str], policy: &[(&str, &str)]) {
+    if let Some(said) = program.holds(arguments, policy) {
+        assert_eq!(said, "", "{} with {policy:?}", program.0.display());
+    }
+}
+
+/// The same under every policy. The processes mostly wait, so they execute at the same time.
+fn holds_always(source: &str) {
     let Some(program) = Program::build(source) else { return };
-    for policy in POLICIES {
-        if let Some(said) = program.holds(arguments, policy) {
-            assert_eq!(said, "", "{source} with {policy:?}");
+    let _machine = shared();
+    std::thread::scope(|scope| {
+        for policy in POLICIES {
+            scope.spawn(|| holds_under(&program, &[], policy));
         }
+    });
+}
+
+/// The same, alone on the machine.
+fn holds_always_in_real_time(source: &str, arguments: &[&str]) {
+    let Some(program) = Program::build(source) else { return };
+    let _machine = alone();
+    for policy in POLICIES {
+        holds_under(&program, arguments, policy);
     }
 }
 
 macro_rules! hold_always {
-    ($($test:ident: $source:literal, $arguments:expr;)*) => {$(
+    ($($test:ident: $source:literal;)*) => {$(
         #[test]
         fn $test() {
-            holds_always($source, &$arguments);
+            holds_always($source);
         }
     )*};
 }
 
 hold_always! {
-    attributes_are_kept_and_checked: "attributes.c", [];
-    ceilings_hold_and_follow_changes: "ceilings.c", [];
-    the_end_of_an_owner_is_reported: "death.c", [];
-    condition_variables_lose_no_signal: "condvar.c", [];
-    the_most_urgent_waiter_is_served_first: "order.c", ["order"];
-    child_processes_continue: "fork.c", [];
-    the_functions_of_c11_work: "threads_h.c", [];
-    the_cpp_library_works: "standard.cpp", [];
-    the_owner_is_where_the_c_library_has_it: "owner.c", [];
-    shared_and_private_objects_combine: "combined.c", [];
+    attributes_are_kept_and_checked: "attributes.c";
+    the_end_of_an_owner_is_reported: "death.c";
+    condition_variables_lose_no_signal: "condvar.c";
+    child_processes_continue: "fork.c";
+    the_functions_of_c11_work: "threads_h.c";
+    the_cpp_library_works: "standard.cpp";
+    the_owner_is_where_the_c_library_has_it: "owner.c";
+    shared_and_private_objects_combine: "combined.c";
+}
+
+#[test]
+fn ceilings_hold_and_follow_changes() {
+    holds_always_in_real_time("ceilings.c", &[]);
+}
+
+#[test]
+fn the_most_urgent_waiter_is_served_first() {
+    holds_always_in_real_time("order.c", &["order"]);
 }
 
 /// The program contains threads that wait for themselves. Policies that detect these report or refuse them, so they are
 /// left out.
 #[test]
 fn every_kind_of_mutex_follows_posix() {
-    let _turn = turn();
     let Some(program) = Program::build("mutex.c") else { return };
-    for policy in &POLICIES[..3] {
-        program.holds(&[], policy);
-    }
+    let machine = shared();
+    std::thread::scope(|scope| {
+        for policy in &POLICIES[..3] {
+            scope.spawn(|| program.holds(&[], policy));
+        }
+    });
+    drop(machine);
+    let _machine = alone();
     program.holds(&["ceilings"], &[]);
 }
 
 #[test]
 fn static_mutexes_inherit_only_if_requested() {
-    let _turn = turn();
     let Some(program) = Program::build("order.c") else { return };
+    let _machine = alone();
     program.holds(&["inherits-not"], &[]);
     program.holds(&["inherits"], &[("LOCKWRIGHT_PROTOCOL", "inherit")]);
 }
 
 #[test]
 fn deadlocks_are_refused_reported_or_waited_for() {
-    let _turn = turn();
     let Some(program) = Program::build("deadlock.c") else { return };
+    let _machine = shared();
     let (protocol, deadlock) = ("LOCKWRIGHT_PROTOCOL", "LOCKWRIGHT_DEADLOCK");
     let holds = |arguments: &[&str], policy: &[(&str, &str)]| program.holds(arguments, policy).unwrap_or_default();
     // If the program requested inheritance, the kernel checks for deadlocks. Otherwise a thread waits, unless the
@@ -214,8 +251,8 @@ fn deadlocks_are_refused_reported_or_waited_for() {
 /// A normal mutex may be a semaphore, so a cycle through it is no deadlock. `report` cannot know that at first.
 #[test]
 fn mutexes_that_are_semaphores_are_not_refused() {
-    let _turn = turn();
     let Some(program) = Program::build("semaphore.c") else { return };
+    let _machine = shared();
     for policy in [&[][..], &[("LOCKWRIGHT_UNLOCK", "serial")], &[("LOCKWRIGHT_DEADLOCK", "error")]] {
         assert_eq!(program.holds(&[], policy).expect("it needs no permission"), "");
     }
@@ -225,8 +262,8 @@ fn mutexes_that_are_semaphores_are_not_refused() {
 
 #[test]
 fn condition_variables_work_where_the_kernel_refuses_inheritance() {
-    let _turn = turn();
     let Some(program) = Program::build("filter.c") else { return };
+    let _machine = shared();
     for error in [libc::EPERM, libc::ENOSYS] {
         program.holds(&[&error.to_string()], &[]);
     }
@@ -235,10 +272,10 @@ fn condition_variables_work_where_the_kernel_refuses_inheritance() {
 /// Each of the two processes uses this library, or does not.
 #[test]
 fn processes_with_and_without_the_library_share_objects() {
-    let _turn = turn();
     let Some(program) = Program::build("processes.c") else { return };
+    let _machine = shared();
     let folder = tempfile::tempdir().expect("a folder for the shared memory");
-    for kind in ["plain", "recursive", "robust", "inherit"] {
+    let all_share = |kind: &str| {
         for preloaded in [[true, true], [true, false], [false, true]] {
             for policy in [None, Some(("LOCKWRIGHT_PROTOCOL", "inherit"))] {
                 let file = folder.path().join(format!("{kind}-{preloaded:?}-{policy:?}"));
@@ -258,15 +295,20 @@ fn processes_with_and_without_the_library_share_objects() {
                 }
             }
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for kind in ["plain", "recursive", "robust", "inherit"] {
+            scope.spawn(move || all_share(kind));
+        }
+    });
 }
 
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn nothing_leads_past_the_library_unseen() {
-    let _turn = turn();
-    let Some(program) = Program::build_as("past.c", "past", &["-ldl"]) else { return };
-    let Some(opened) = Program::build_as("past.c", "past-so", &["-shared", "-fPIC", "-DLIBRARY"]) else { return };
+    let _machine = shared();
+    let Some(program) = Program::build_with("past.c", &["-ldl"]) else { return };
+    let Some(opened) = Program::build_with("past.c", &["-shared", "-fPIC", "-DLIBRARY"]) else { return };
     let path = opened.0.to_str().expect("a path in UTF-8");
     let said = program.holds(&[path], &[]).expect("it needs no permission");
     assert_eq!(
@@ -280,7 +322,7 @@ fn nothing_leads_past_the_library_unseen() {
 /// ThreadSanitizer's library is loaded first, and calls the functions of this one.
 #[test]
 fn thread_sanitizer_sees_what_mutexes_order() {
-    let _turn = turn();
+    let _machine = shared();
     let found = Command::new("cc").arg("-print-file-name=libtsan.so").output();
     let path = found.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
     let Ok(runtime) = path.map_err(drop).and_then(|path| path.canonicalize().map_err(drop)) else {
@@ -288,7 +330,7 @@ fn thread_sanitizer_sees_what_mutexes_order() {
         eprintln!("skipped: the compiler has no ThreadSanitizer");
         return;
     };
-    let Some(program) = Program::build_as("race.c", "race", &["-g", "-fsanitize=thread"]) else { return };
+    let Some(program) = Program::build_with("race.c", &["-g", "-fsanitize=thread"]) else { return };
     let preload = format!("{}:{}", runtime.display(), library().display());
     for policy in [&[][..], &[("LOCKWRIGHT_PROTOCOL", "inherit")], &[("LOCKWRIGHT_UNLOCK", "serial")]] {
         let environment = [policy, &[("LD_PRELOAD", preload.as_str())]].concat();
@@ -300,8 +342,8 @@ fn thread_sanitizer_sees_what_mutexes_order() {
 
 #[test]
 fn unknown_variables_are_reported() {
-    let _turn = turn();
     let Some(program) = Program::build("attributes.c") else { return };
+    let _machine = shared();
     let said = program.holds(&[], &[("LOCKWRIGHT_UNLOK", "serial")]).expect("it needs no permission");
     assert_eq!(
         said,
@@ -312,8 +354,8 @@ fn unknown_variables_are_reported() {
 
 #[test]
 fn unknown_values_are_reported_and_ignored() {
-    let _turn = turn();
     let Some(program) = Program::build("attributes.c") else { return };
+    let _machine = shared();
     let policy = [("LOCKWRIGHT_PROTOCOL", "Inherit"), ("LOCKWRIGHT_UNLOCK", ""), ("LOCKWRIGHT_DEADLOCK", "a\nb")];
     let said = program.holds(&[], &policy).expect("it needs no permission");
     assert_eq!(
@@ -327,7 +369,7 @@ fn unknown_values_are_reported_and_ignored() {
 #[test]
 #[ignore = "a measurement: --release -- --ignored --nocapture"]
 fn uncontended() {
-    let _turn = turn();
     let Some(program) = Program::build("speed.c") else { return };
+    let _machine = alone();
     println!("{}", String::from_utf8_lossy(&program.run(&[], &[]).stdout));
 }

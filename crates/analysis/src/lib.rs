@@ -14,6 +14,7 @@
 //! requests of one job of task i for resource q, and L(i,q) the length of its longest section on q. B is blocking by
 //! sections on the processor of the job, S the time that its requests wait while it is suspended, and I the time that
 //! they wait and that counts as execution.
+#![warn(missing_debug_implementations)]
 #![forbid(unsafe_code)]
 
 pub mod blocking;

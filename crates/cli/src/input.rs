@@ -95,7 +95,7 @@ impl Source {
     /// # Errors
     /// As [`Source::system`].
     pub fn placed(&self, placing: Placing, console: &Console) -> Result<(Input, usize), Exit> {
-        let Placed { system, placed } = format::parse_placed_bytes(&self.bytes, placing).map_err(|faults| {
+        let Placed { system, placed, .. } = format::parse_placed_bytes(&self.bytes, placing).map_err(|faults| {
             self.show(&faults, Severity::Error, console);
             Exit::BadInput
         })?;

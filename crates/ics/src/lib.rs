@@ -53,6 +53,7 @@
 //! # Ok::<(), lockwright_ics::Stop>(())
 //! ```
 
+#![warn(missing_debug_implementations)]
 #![no_std]
 #![deny(unsafe_code)]
 // A model does not use everything.

@@ -38,6 +38,7 @@
 //! *COUNT.lock() += 1;
 //! ```
 
+#![warn(missing_debug_implementations)]
 #![no_std]
 #![deny(unsafe_code)]
 // A model does not use everything.

@@ -11,6 +11,7 @@
 //! - `alloc`: the types that own memory, such as [`System`] and [`Task`]. Without it, the crate has identifiers,
 //!   priorities, times, records and limits, and needs no allocator.
 //! - `format` (default): reading and writing task-set files. It implies `alloc` and needs the standard library.
+#![warn(missing_debug_implementations)]
 #![cfg_attr(not(any(test, feature = "format")), no_std)]
 #![forbid(unsafe_code)]
 

@@ -40,6 +40,7 @@
 //! # Ok::<(), lockwright_objects::Full>(())
 //! ```
 
+#![warn(missing_debug_implementations)]
 #![no_std]
 #![cfg_attr(not(test), forbid(unsafe_code))]
 // A model does not use everything.
@@ -62,7 +63,6 @@ mod sequential;
 mod sync;
 #[cfg(test)]
 mod testing;
-mod value;
 mod word;
 
 pub use bound::Bound;
@@ -71,11 +71,11 @@ pub use buffer::lock_free::LockFreeBuffer;
 pub use buffer::wait_free::WaitFreeBuffer;
 pub use constructed::{LockFreeHeap, WaitFreeHeap, WaitFreeQueue};
 pub use locked::{LockedBuffer, LockedHeap, LockedQueue};
+pub use lockwright_ics::Value;
 pub(crate) use participant::participant;
 pub use priority_queue::PriorityQueue;
 pub use queue::lock_free::LockFreeQueue;
 pub use queue::{Full, Queue};
-pub use value::Value;
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -66,6 +66,7 @@
 //!
 //! - `boxed`: the function `boxed`, which makes the machine of any protocol for a whole system. It needs an allocator;
 //!   the rest of the crate does not.
+#![warn(missing_debug_implementations)]
 #![no_std]
 #![forbid(unsafe_code)]
 

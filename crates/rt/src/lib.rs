@@ -24,6 +24,7 @@
 //! # Ok::<(), lockwright::mutex::LockError<'static, u32>>(())
 //! ```
 
+#![warn(missing_debug_implementations)]
 #![deny(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]

@@ -7,6 +7,7 @@ pub const JOBS_DEFAULT: u64 = 1_000_000;
 
 /// The length of a simulation, and the reason for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Horizon {
     /// The length, from time zero.
     pub duration: Duration,

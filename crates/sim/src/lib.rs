@@ -36,6 +36,7 @@
 //! assert_eq!((seen.jobs, seen.response), (3, Some(ms(3))));
 //! # Ok::<(), lockwright_model::Invalid>(())
 //! ```
+#![warn(missing_debug_implementations)]
 #![forbid(unsafe_code)]
 
 mod config;

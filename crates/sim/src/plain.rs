@@ -88,6 +88,7 @@ impl Releases for Sporadically {
 
 /// Observations of the finished jobs of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Seen {
     /// The number of finished jobs.
     pub jobs: u64,
@@ -103,6 +104,7 @@ pub struct Seen {
 
 /// Observations of all tasks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The observations of each task, in the order of the tasks.
     pub tasks: Vec<Seen>,

@@ -14,6 +14,7 @@ use lockwright_protocol::fulock::Unlock;
 use lockwright_protocol::{Action, Machine, Refusal};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::fmt;
 
 /// The execution of a system in virtual time.
 pub struct Simulation<'s, T: Tracer = ()> {
@@ -56,6 +57,13 @@ fn with_preemption_levels(system: &System) -> System {
     let resources = system.resources().iter().map(|resource| Resource { ceiling: None, ..resource.clone() });
     System::new(system.name().into(), system.cpus(), None, resources.collect(), tasks)
         .expect("a valid system is valid with other priorities and no ceilings fixed by hand")
+}
+
+impl<T: Tracer> fmt::Debug for Simulation<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.system.name();
+        f.debug_struct("Simulation").field("system", &name).field("now", &self.now).finish_non_exhaustive()
+    }
 }
 
 impl<'s, T: Tracer> Simulation<'s, T> {

@@ -16,6 +16,7 @@ pub enum Quantity {
 
 /// An observation that exceeds its bound. Either the bound or the simulation is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Excess {
     /// The task that was observed.
     pub task: TaskId,

@@ -2,6 +2,7 @@
 //!
 //! This is the only library of the project that depends on both the analysis and the simulator: the simulator attacks
 //! the bounds of the analysis. Independently of these, [`bpl`] simulates the grant orders of one lock.
+#![warn(missing_debug_implementations)]
 #![forbid(unsafe_code)]
 
 pub mod bpl;

@@ -31,7 +31,7 @@ mod found {
     const PR_GET_TID_ADDRESS: i32 = 40;
 
     /// Proof that the layout was verified.
-    #[derive(Clone, Copy)]
+    #[derive(Clone, Copy, Debug)]
     pub struct Block(());
 
     /// Returns `None` if the layout is unknown.

@@ -51,6 +51,12 @@ pub fn flush<T: ?Sized>(_: &T) {}
 /// everything else.
 pub struct Sweep(Vec<u8>);
 
+impl std::fmt::Debug for Sweep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sweep").field("bytes", &self.0.len()).finish_non_exhaustive()
+    }
+}
+
 impl Sweep {
     /// The smallest cache line of any supported processor, in bytes.
     const LINE: usize = 32;

@@ -34,6 +34,7 @@ impl fmt::Display for SysError {
 impl std::error::Error for SysError {}
 
 /// Restores `errno` on drop to its value at construction. The C library's mutexes do not change `errno` either.
+#[derive(Debug)]
 pub struct KeepErrno(i32);
 
 impl KeepErrno {

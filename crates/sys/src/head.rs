@@ -9,6 +9,7 @@ pub const WORD_OFFSET: isize = -32;
 
 /// The head, in the kernel's layout.
 #[repr(C)]
+#[derive(Debug)]
 pub struct Head {
     pub(crate) list: usize,
     offset: isize,

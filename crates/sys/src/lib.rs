@@ -40,6 +40,8 @@
 //! assert_eq!(*counter.lock(), 2);
 //! ```
 
+#![warn(missing_debug_implementations)]
+
 #[cfg(not(target_os = "linux"))]
 compile_error!("lockwright runs on Linux: it needs SCHED_FIFO and futexes with priority inheritance");
 

@@ -14,6 +14,7 @@ pub struct NativeKind {
 }
 
 /// A mutex of the C library.
+#[derive(Debug)]
 pub struct NativeMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
 // SAFETY: a `pthread_mutex_t` may be used by several threads.
@@ -76,6 +77,7 @@ impl NativeMutex {
 }
 
 /// A semaphore of the C library with an initial count of 1.
+#[derive(Debug)]
 pub struct NativeSemaphore(Box<UnsafeCell<libc::sem_t>>);
 
 // SAFETY: a `sem_t` may be used by several threads.

@@ -60,7 +60,7 @@ thread_local! {
 }
 
 /// The calling thread's list.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct List(*mut Head);
 
 impl List {

@@ -25,6 +25,7 @@ pub const STEPS_MAX: u64 = 10_000_000;
 
 /// The result of [`joint`].
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Responses {
     /// The response times, in the order of the tasks.
     pub responses: Vec<u64>,

@@ -46,6 +46,7 @@ pub enum Locking<'a> {
 
 /// Response times that are consistent with the blocking within them.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Responses {
     /// R of each task.
     pub responses: Vec<u64>,

@@ -22,6 +22,7 @@ use crate::Failure;
 
 /// Charged tasks, with those of the interrupts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct WithInterrupts {
     /// The interrupts, above all tasks: that of the tick, then those of the releases.
     pub interrupts: Vec<Task>,

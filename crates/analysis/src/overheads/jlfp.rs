@@ -37,6 +37,7 @@ pub struct Interrupts {
 
 /// A charged task before rounding.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Charged {
     /// The execution time, C'.
     pub cost: Fraction,

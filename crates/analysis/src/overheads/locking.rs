@@ -37,6 +37,7 @@ pub struct Semaphore {
 
 /// Tasks with the overheads of semaphores.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct WithSemaphores {
     /// The charged tasks.
     pub tasks: Vec<Task>,

@@ -5,6 +5,7 @@ use lockwright_model::{Duration, Protocol, ResourceId, System, Task, TaskId};
 
 /// The bounds of all tasks of a system under one protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Analysis {
     /// The protocol of all resources for which the system names no protocol.
     pub protocol: Protocol,
@@ -14,6 +15,7 @@ pub struct Analysis {
 
 /// The bounds of one task.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct TaskBound {
     /// How long less urgent tasks and other processors can delay one job; `None` if that delay has no bound.
     pub blocking: Option<Blocking>,
@@ -49,6 +51,7 @@ impl fmt::Display for Proof {
 
 /// The blocking of one job, by cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Blocking {
     /// Sections of less urgent tasks of the job's processor, on resources of that processor.
     pub local: Duration,

@@ -63,6 +63,7 @@ impl fmt::Display for Cause {
 
 /// One part of a bound: `count` times `each`.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Term {
     /// The cause of the delay.
     pub cause: Cause,

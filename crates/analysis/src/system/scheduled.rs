@@ -19,6 +19,7 @@ use std::fmt;
 
 /// The verdict on a system under its scheduler, with the tests behind it.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Scheduled {
     /// The tests, in order of increasing effort.
     pub tests: Vec<Test>,
@@ -54,6 +55,7 @@ impl Scheduled {
 
 /// The result of one test.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Test {
     /// The usual name of the test.
     pub name: &'static str,
@@ -69,6 +71,7 @@ pub struct Test {
 
 /// A section that delays jobs with earlier deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Blocker {
     /// The task that executes the section.
     pub task: TaskId,
@@ -106,6 +109,7 @@ impl Blocker {
 
 /// An interval that a test of the processor demand examined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Point {
     /// The length t of the interval.
     pub interval: Duration,
@@ -528,6 +532,7 @@ fn point(failure: Failure, held: &[edf::Held]) -> Option<Point> {
 
 /// The processor demand of one interval, split into its terms.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Demanded {
     /// The length of the interval.
     pub interval: Duration,

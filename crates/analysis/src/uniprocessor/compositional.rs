@@ -83,6 +83,7 @@ pub struct Link {
 
 /// The bounds for the jobs of a task.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Response {
     /// The worst-case response time, from activation, R.
     pub worst: u64,

@@ -1,6 +1,7 @@
 //! The figures of `measure`: uncontended costs, delays over the rate, hand-overs over the waiters, and histograms of
 //! response times.
 
+use super::costs::caches;
 use crate::figure::{BLUE, Figure, GREEN, Mark, ORANGE, Series, Vertical};
 use crate::json::{
     IcsBin, IcsCost, IcsOperation, IcsOutput, IcsResponses, LockArrivals, LockContention, LockCost, LocksOutput,
@@ -36,7 +37,7 @@ pub fn of_mutexes(output: &MutexOutput) -> Vec<(String, Figure)> {
     for cold in [false, true] {
         let seen: Vec<&MutexHandOver> = output.hand_over.iter().filter(|seen| seen.cold == cold).collect();
         if !seen.is_empty() {
-            let caches = super::caches(cold);
+            let caches = caches(cold);
             figures.push((format!("hand-over-{caches}.svg"), hand_over(&seen, caches)));
         }
     }
@@ -141,7 +142,7 @@ fn histogram(seen: &IcsResponses, bins: &[IcsBin], tick_ns: u64) -> Figure {
 fn costs(costs: &[LockCost]) -> Vec<(String, Figure)> {
     let mut figures = Vec::new();
     for cold in [false, true] {
-        let name = super::caches(cold);
+        let name = caches(cold);
         let costs: Vec<&LockCost> = costs.iter().filter(|cost| cost.cold == cold).collect();
         if !costs.is_empty() {
             figures.push((format!("cost-{name}.svg"), cost(&costs, name)));

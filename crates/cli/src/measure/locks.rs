@@ -1,5 +1,6 @@
 //! `lockwright measure locks`: every spinlock, uncontended and under contention.
 
+use super::costs::{cost_result, costs_as_text};
 use super::figures;
 use super::frame::{self, Findings, Frame};
 use crate::args::Locks;
@@ -40,7 +41,7 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
         section_ns: arguments.section.as_ns(),
         seed,
         interrupted: frame.control.is_stopped(),
-        costs: costs.costs.iter().map(|cost| super::cost_result(cost, costs.cycles_per_ns)).collect(),
+        costs: costs.costs.iter().map(|cost| cost_result(cost, costs.cycles_per_ns)).collect(),
         contention: contended.iter().map(contention_result).collect(),
     };
     frame.end(Findings {
@@ -79,7 +80,7 @@ fn contention_result(contended: &Contended) -> LockContention {
 }
 
 fn as_text(costs: &Costs, output: &LocksOutput, layout: Layout) -> String {
-    let mut text = super::costs_as_text(costs, layout);
+    let mut text = costs_as_text(costs, layout);
     let Some(first) = output.contention.first() else { return text };
     text.push_str(&format!(
         "\n{} tasks, one on each CPU, sections of {} us, seed {}\n\n",

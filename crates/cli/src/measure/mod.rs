@@ -1,5 +1,6 @@
 //! `lockwright measure`: what locks cost on this machine.
 
+mod costs;
 mod figures;
 mod frame;
 mod ics;
@@ -10,9 +11,6 @@ mod protocols;
 use crate::args::Measure;
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::json::LockCost;
-use crate::layout::{Column, Layout};
-use lockwright_measure::{Cost, Costs};
 
 /// Executes `measure`.
 ///
@@ -24,70 +22,5 @@ pub fn measure(arguments: &Measure, console: &Console) -> Result<Exit, Exit> {
         Measure::Mutex(arguments) => mutex::mutex(arguments, console),
         Measure::Protocols(arguments) => protocols::protocols(arguments, console),
         Measure::Ics(arguments) => ics::ics(arguments, console),
-    }
-}
-
-fn cost_result(cost: &Cost, cycles_per_ns: f64) -> LockCost {
-    // A cost of less than a cycle is one cycle.
-    let cycles = |share| cost.cycles.each(share).round().max(1.0) as u64;
-    LockCost {
-        lock: cost.lock.to_owned(),
-        cold: cost.cold,
-        min_cycles: cycles(0.0),
-        median_cycles: cycles(0.5),
-        p999_cycles: cycles(0.999),
-        max_cycles: cycles(1.0),
-        pairs: cost.cycles.count,
-        median_ns: cost.cycles.each(0.5) / cycles_per_ns,
-        half_width_ns: cost.cycles.half_width() / cycles_per_ns,
-    }
-}
-
-/// Three digits of a number, or more if it has more before the point. A number above 0 is not printed as 0.
-fn three_digits(number: f64) -> String {
-    let decimals = 2_i32.saturating_sub(number.log10().floor() as i32).clamp(0, 9) as usize;
-    format!("{number:.decimals$}")
-}
-
-/// Name of the state of the caches.
-fn caches(cold: bool) -> &'static str {
-    if cold { "cold" } else { "warm" }
-}
-
-/// A table of costs without contention.
-fn costs_as_text(measured: &Costs, layout: Layout) -> String {
-    let costs = || measured.costs.iter();
-    let cycles = |share| costs().map(move |cost| three_digits(cost.cycles.each(share)));
-    let mut text = format!(
-        "uncontended lock and unlock: {} readings each, in cycles of the time-stamp counter ({:.2} per ns)\n\n",
-        measured.readings(),
-        measured.cycles_per_ns
-    );
-    text.push_str(&layout.draw(&[
-        Column::words("lock", costs().map(|cost| cost.lock.to_owned())),
-        Column::words("caches", costs().map(|cost| caches(cost.cold).to_owned())),
-        Column::numbers("min", cycles(0.0)),
-        Column::numbers("median", cycles(0.5)),
-        Column::numbers("±", costs().map(|cost| three_digits(cost.cycles.half_width()))),
-        Column::numbers("p99.9", cycles(0.999)),
-        Column::numbers("max", cycles(1.0)),
-    ]));
-    text.push_str(&format!(
-        "each reading is the mean of a batch of locks and unlocks; ±: half the width of the median's 95 % confidence \
-         interval, with the step of the counter; the cycles of an empty reading are subtracted: {:.1} from each batch \
-         (warm), {:.1} from each lock and unlock (cold)\n",
-        measured.harness_cycles, measured.cold_harness_cycles
-    ));
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::three_digits;
-
-    #[test]
-    fn numbers_have_three_digits_and_are_not_zero() {
-        let printed = [0.000_123_4, 0.5, 1.0, 18.26, 342.4, 12_345.6, 0.0].map(three_digits);
-        assert_eq!(printed, ["0.000123", "0.500", "1.00", "18.3", "342", "12346", "0.000000000"]);
     }
 }

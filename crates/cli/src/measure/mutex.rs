@@ -1,5 +1,6 @@
 //! `lockwright measure mutex`: uncontended mutexes, and hand-overs.
 
+use super::costs::{caches, cost_result, costs_as_text};
 use super::figures;
 use super::frame::{self, Findings, Frame};
 use crate::args::Mutexes;
@@ -30,7 +31,7 @@ pub fn mutex(arguments: &Mutexes, console: &Console) -> Result<Exit, Exit> {
         realtime: costs.realtime,
         readings: costs.readings(),
         interrupted: frame.control.is_stopped(),
-        costs: costs.costs.iter().map(|cost| super::cost_result(cost, costs.cycles_per_ns)).collect(),
+        costs: costs.costs.iter().map(|cost| cost_result(cost, costs.cycles_per_ns)).collect(),
         hand_over: handed.iter().map(hand_over_result).collect(),
     };
     frame.end(Findings {
@@ -57,7 +58,7 @@ fn hand_over_result(seen: &HandOver) -> MutexHandOver {
 }
 
 fn as_text(costs: &Costs, output: &MutexOutput, layout: Layout) -> String {
-    let mut text = super::costs_as_text(costs, layout);
+    let mut text = costs_as_text(costs, layout);
     if output.hand_over.is_empty() {
         return text;
     }
@@ -67,7 +68,7 @@ fn as_text(costs: &Costs, output: &MutexOutput, layout: Layout) -> String {
     text.push_str(&layout.draw(&[
         Column::numbers("waiters", each(|seen| seen.waiters.to_string())),
         Column::words("mutex", each(|seen| seen.lock.clone())),
-        Column::words("caches", each(|seen| super::caches(seen.cold).to_owned())),
+        Column::words("caches", each(|seen| caches(seen.cold).to_owned())),
         Column::numbers("min us", output.hand_over.iter().map(|seen| us(seen.min_ns))),
         Column::numbers("median", output.hand_over.iter().map(|seen| us(seen.median_ns))),
         Column::numbers("p90", output.hand_over.iter().map(|seen| us(seen.p90_ns))),

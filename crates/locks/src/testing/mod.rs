@@ -1,9 +1,8 @@
 //! The checks that every lock passes, and their mutants, which must fail.
 //!
-//! The checks run in three ways: on real threads (`cargo test`), in loom, which explores all interleavings of two to
-//! four threads and the reorderings of their atomics (`cargo xtask loom`), and in shuttle, which samples interleavings
-//! of more threads
-//! (`cargo xtask shuttle`).
+//! The checks run in three ways: on real threads (`cargo test`); in loom, which explores all interleavings of two to
+//! four threads and the reorderings of their atomics (`cargo xtask test --deep loom`); and in shuttle, which samples
+//! interleavings of more threads (`cargo xtask test --deep shuttle`).
 //!
 //! | check | guarantee | mutants |
 //! |---|---|---|
@@ -17,6 +16,7 @@
 mod abort;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 pub(crate) mod alone;
+pub(crate) mod checks;
 mod exclusion;
 mod mutants;
 mod order;
@@ -25,22 +25,9 @@ pub(crate) mod run;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 pub(crate) mod search;
 mod stress;
+mod suites;
 
-pub(crate) use abort::abort;
-pub(crate) use exclusion::exclusion;
 pub(crate) use lockwright_protocol::Order;
-pub(crate) use order::{Probe, order};
-pub(crate) use orderings::{orderings, scripts};
+pub(crate) use order::Probe;
 pub(crate) use run::Patient;
-
-/// The checks as functions, for the macros.
-pub(crate) mod checks {
-    pub(crate) use super::abort::{everyone_else_is_served, gives_up_while_held};
-    pub(crate) use super::exclusion::{against_an_arrival, excludes, excludes_tries};
-    pub(crate) use super::mutants::{LosesHandOff, NoExclusion};
-    pub(crate) use super::order::{scripted, two_waiters};
-    #[cfg(lockwright_loom)]
-    pub(crate) use super::orderings::{Mutation, each_ordering_is_needed};
-    pub(crate) use super::run::{NEVER_ENDS, OUT_OF_ORDER, TWO_INSIDE, caught, explore};
-    pub(crate) use super::stress::stress;
-}
+pub(crate) use suites::{abort, exclusion, order, orderings, scripts};

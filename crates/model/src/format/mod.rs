@@ -8,6 +8,7 @@
 
 mod diagnostic;
 mod rt_app;
+mod runs;
 mod task_set;
 mod writer;
 
@@ -15,11 +16,3 @@ pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES, nearest};
 pub use rt_app::{Imported, import_rt_app};
 pub use task_set::{Placed, Placing, parse_overheads, parse_placed_bytes, parse_system, parse_system_bytes};
 pub use writer::{write_overheads, write_system};
-
-use crate::{Duration, Step};
-
-/// Returns the sum of a body's runs, or a value above every limit if the sum does not fit.
-fn sum_of_runs(body: &[Step]) -> Duration {
-    let runs = body.iter().filter_map(|step| if let Step::Run(time) = step { Some(*time) } else { None });
-    runs.fold(Duration::ZERO, |sum, time| sum.checked_add(time).unwrap_or(Duration::from_ns(u64::MAX)))
-}

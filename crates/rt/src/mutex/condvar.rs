@@ -682,6 +682,7 @@ impl Suspended {
 
 /// The system call (`futex`) that suspends a waiter.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Suspension {
     /// The arguments in order. The fourth, the address of a `timespec`, is 0: the caller replaces it by the address of
     /// `time`, if there is one.

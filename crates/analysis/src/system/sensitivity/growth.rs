@@ -19,6 +19,7 @@ pub const FACTOR_MAX: u64 = 1_000_000_000;
 
 /// The result of [`sensitivity`](crate::sensitivity()).
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Sensitivity {
     /// The factor for all execution times together, including sections.
     pub all: Growth,

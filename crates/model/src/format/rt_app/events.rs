@@ -1,7 +1,10 @@
 //! The events of a thread's loop: the keys that make a job do something.
 
-use super::{Duration, Import, Member, Range, Value, shown};
-use crate::MAX_STEPS;
+use super::import::Import;
+use super::loose_json::{Member, Value};
+use crate::format::diagnostic::shown;
+use crate::{Duration, MAX_STEPS};
+use core::ops::Range;
 
 /// One action of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]

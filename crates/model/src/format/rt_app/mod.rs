@@ -9,21 +9,25 @@
 //! and place. An item that the import leaves out or decides is reported as a note.
 
 mod events;
+mod import;
 mod loose_json;
 mod thread;
 
-use super::diagnostic::{Diagnostic, Faults, check_length, nearest, shown};
+use super::diagnostic::{Diagnostic, check_length, shown};
+use super::runs::sum_of_runs;
 use crate::{
-    CpuId, Duration, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, ResourceId, Step, Subject, System, Task,
+    Duration, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, ResourceId, Step, Subject, System, Task,
     assign_rate_monotonic,
 };
 use core::ops::Range;
 use events::Event;
+use import::Import;
 use loose_json::{Member, Node, Value};
 use thread::{Policy, Thread};
 
 /// A system made from a foreign file.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Imported {
     /// The system that the file describes.
     pub system: System,
@@ -68,13 +72,6 @@ pub fn import_rt_app(source: &str) -> Result<Imported, Vec<Diagnostic>> {
     }
 }
 
-/// The import in progress.
-#[derive(Default)]
-struct Import {
-    faults: Faults,
-    notes: Faults,
-}
-
 /// The keys of the `global` object that matter to the system.
 struct Global {
     name: String,
@@ -102,14 +99,6 @@ const RUN_ONLY: [&str; 15] = [
 ];
 
 impl Import {
-    fn fault(&mut self, span: &Range<usize>, message: impl Into<String>, help: impl Into<String>) {
-        self.faults.push(Diagnostic::new(message).at(span.clone()).help(help));
-    }
-
-    fn note(&mut self, span: &Range<usize>, message: impl Into<String>) {
-        self.notes.push(Diagnostic::new(message).at(span.clone()));
-    }
-
     fn read(&mut self, root: &Node) -> Option<System> {
         let sections = self.object(root, "a workload")?;
         let mut tasks = None;
@@ -238,50 +227,6 @@ impl Import {
             }
         }
     }
-
-    fn object<'a, 's>(&mut self, node: &'a Node<'s>, what: &str) -> Option<&'a [Member<'s>]> {
-        match &node.value {
-            Value::Object(members) => Some(members),
-            _ => {
-                self.fault(&node.span, format!("{what} is not an object"), "write { \"key\" : value }");
-                None
-            }
-        }
-    }
-
-    fn given_twice(&mut self, member: &Member) {
-        self.fault(&member.key_span, format!("{} is given twice", shown(&member.key)), "keep one of them");
-    }
-
-    fn mistyped(&mut self, member: &Member, wanted: &str) {
-        let fault = Diagnostic::new(format!("{} is not {wanted}", shown(&member.key)));
-        self.faults.push(fault.at(member.node.span.clone()));
-    }
-
-    fn unknown_key(&mut self, member: &Member, owner: &str, valid: &[&str]) {
-        let help = match nearest(&member.key, valid.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "it cannot be imported: remove it".into(),
-        };
-        self.fault(&member.key_span, format!("unknown key {} in {owner}", shown(&member.key)), help);
-    }
-
-    /// Reads a whole number from 0 to `most`.
-    fn whole(&mut self, member: &Member, most: u64) -> Option<u64> {
-        let number = match member.node.value {
-            Value::Number(number) => number.parse().ok(),
-            _ => None,
-        };
-        let number = number.filter(|number| *number <= most);
-        if number.is_none() {
-            self.mistyped(member, &format!("a whole number from 0 to {most}"));
-        }
-        number
-    }
-
-    fn microseconds(&mut self, member: &Member) -> Option<Duration> {
-        self.whole(member, crate::DURATION_MAX.as_ns() / 1_000).map(Duration::from_us)
-    }
 }
 
 /// The tasks and resources so far.
@@ -313,7 +258,7 @@ impl Builder {
             deadline: thread.deadline,
             jitter: Duration::ZERO,
             offset: thread.offset,
-            wcet: super::sum_of_runs(&body),
+            wcet: sum_of_runs(&body),
             body,
         };
         for instance in 0..thread.instances {

@@ -1,8 +1,11 @@
 //! One thread of a workload.
 
 use super::events::{Event, Loop, SUPPORTED, kind_of, refused};
-use super::{CpuId, Duration, Import, Member, Node, Range, Value, nearest, shown};
-use crate::{MAX_CPUS, MAX_STEPS, MAX_TASKS};
+use super::import::Import;
+use super::loose_json::{Member, Node, Value};
+use crate::format::diagnostic::{nearest, shown};
+use crate::{CpuId, Duration, MAX_CPUS, MAX_STEPS, MAX_TASKS};
+use core::ops::Range;
 
 /// The scheduling policies that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

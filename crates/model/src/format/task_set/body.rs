@@ -1,8 +1,9 @@
 //! The steps of a job: `body` lists them one by one, and `requests` are laid out by a rule.
 
 use super::fields::{Fields, Found};
-use super::task::{Surroundings, undeclared};
-use super::{Diagnostic, Faults, Places, shown};
+use super::places::Places;
+use super::surroundings::{Surroundings, undeclared};
+use super::{Diagnostic, Faults, shown};
 use crate::{Duration, MAX_STEPS, Request, ResourceId, Step, place_requests};
 
 /// Reads the steps of a job. `wcet` is `None` if it is wrong, and `Some(None)` if it is not given. The result is

@@ -9,7 +9,8 @@
 //! ```
 
 use super::fields::Found;
-use super::{Diagnostic, Faults, Places, shown};
+use super::places::Places;
+use super::{Diagnostic, Faults, shown};
 use crate::{Resource, ResourceId, Step};
 use core::ops::Range;
 

@@ -11,38 +11,33 @@ mod fields;
 mod foreign;
 mod groups;
 mod overheads;
+mod places;
+mod platform;
 mod priorities;
+mod surroundings;
 mod syntax;
 mod task;
 mod value;
 
 use super::diagnostic::{Diagnostic, Faults, check_length, named, shown};
-use crate::{
-    CpuId, Invalid, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, Scheduler, Subject, System, Task,
-    validate,
-};
+use crate::{CpuId, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Protocol, Resource, Scheduler, Subject, System, Task};
 use core::ops::Range;
 use fields::{Fields, Found};
 use groups::{Groups, Member};
+use places::{Places, refusal};
+use platform::Platform;
 use std::collections::HashMap;
-use task::{Draft, Surroundings};
+use surroundings::Surroundings;
+use task::Draft;
 use toml::Spanned;
 use toml::de::DeTable;
 
 pub use overheads::parse_overheads;
-
-/// Whether tasks need a CPU in the file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Placing {
-    /// Tasks need a CPU if there are several CPUs and the scheduler is not global.
-    File,
-    /// Tasks need no CPU: the caller places them, or gives the
-    /// system another scheduler. A task without a CPU is on CPU 0.
-    Caller,
-}
+pub use surroundings::Placing;
 
 /// A system as it was read from a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Placed {
     /// The system. Under a global scheduler, the CPUs of its tasks are those in the file, and mean nothing.
     pub system: System,
@@ -173,7 +168,7 @@ fn read_parts(
         }
     }
     refuse_namesakes("task", drafts.iter().map(|draft| (&*draft.task.name, &draft.places)), faults);
-    priorities::assign(&mut drafts, &platform, faults);
+    priorities::assign(&mut drafts, platform.priorities, faults);
 
     if !faults.is_empty() {
         return None;
@@ -227,51 +222,6 @@ fn read_part(source: &str, place: &Range<usize>, surroundings: &Surroundings, fa
     draft
 }
 
-/// Returns the diagnostic of a broken rule of [`System::new`].
-fn refusal(invalid: Invalid, span: Option<Range<usize>>) -> Diagnostic {
-    Diagnostic { message: invalid.message, span, label: String::new(), help: Some(invalid.help) }
-}
-
-/// The places of the parts of one table in the file.
-#[derive(Default)]
-struct Places {
-    /// The header, or the whole table if it is written inline.
-    head: Range<usize>,
-    /// The places of the values, by key.
-    values: Vec<(&'static str, Range<usize>)>,
-    /// The places of the steps of the body.
-    steps: Vec<Range<usize>>,
-}
-
-impl Places {
-    fn at(head: Range<usize>) -> Self {
-        Self { head, ..Self::default() }
-    }
-
-    /// Moves the places of a part of a text to those in the whole text.
-    fn move_by(&mut self, distance: usize) {
-        let values = self.values.iter_mut().map(|(_, span)| span);
-        for span in values.chain(&mut self.steps).chain([&mut self.head]) {
-            *span = span.start + distance..span.end + distance;
-        }
-    }
-
-    fn note(&mut self, key: &'static str, found: Option<&Found>) {
-        self.values.extend(found.map(|found| (key, found.span())));
-    }
-
-    /// Returns the place of the value of `key`. Without one it is
-    /// the place of the name, and without a name that of the head.
-    fn of(&self, key: Option<&str>) -> Range<usize> {
-        let value = |key| self.values.iter().find(|(known, _)| *known == key).map(|(_, span)| span.clone());
-        key.and_then(value).or_else(|| value("name")).unwrap_or_else(|| self.head.clone())
-    }
-
-    fn of_step(&self, step: usize) -> Range<usize> {
-        self.steps.get(step).cloned().unwrap_or_else(|| self.of(Some("body")))
-    }
-}
-
 /// Returns the tables of `[[kind]]`, or of a list of inline tables.
 fn tables<'a, 'i>(
     found: Option<Found<'a, 'i>>,
@@ -296,44 +246,6 @@ fn tables<'a, 'i>(
         faults.push(fault.help("add at least one [[task]]"));
     }
     Some(tables)
-}
-
-/// The `[platform]` table.
-struct Platform {
-    /// `None` if it is wrong.
-    cpus: Option<usize>,
-    /// `None` if it is wrong.
-    scheduler: Option<Scheduler>,
-    priorities: Option<(priorities::Policy, Range<usize>)>,
-}
-
-impl Platform {
-    fn read(found: Option<Found>, faults: &mut Faults) -> Self {
-        let Some(found) = found else {
-            return Self { cpus: Some(1), scheduler: Some(Scheduler::PFp), priorities: None };
-        };
-        let Some(table) = found.table("`platform`", "write [platform], with one bracket", faults) else {
-            return Self { cpus: None, scheduler: None, priorities: None };
-        };
-        let keys = ["cpus", "scheduler", "priorities"];
-        let fields = Fields::of(table, "the platform", found.span(), &keys, faults);
-        let cpus = match fields.get("cpus") {
-            None => Some(1),
-            Some(cpus) => cpus.integer("the number of CPUs", 1, MAX_CPUS as u64, faults).map(|cpus| cpus as usize),
-        };
-        let scheduler = match fields.get("scheduler") {
-            None => Some(Scheduler::PFp),
-            Some(found) => {
-                let names = Scheduler::ALL.map(|scheduler| (scheduler.name(), scheduler));
-                found.one_of("scheduler", "the scheduler", &names, faults)
-            }
-        };
-        let priorities = fields.get("priorities").and_then(|found| {
-            let policy = found.one_of("priority assignment", "`priorities`", &priorities::POLICIES, faults)?;
-            Some((policy, found.span()))
-        });
-        Self { cpus, scheduler, priorities }
-    }
 }
 
 /// Reads a protocol. Returns `None` if it is wrong, and `Some(None)` if it is not given.
@@ -377,27 +289,5 @@ fn refuse_namesakes<'a>(kind: &str, named: impl Iterator<Item = (&'a str, &'a Pl
                 Diagnostic::new(format!("two {kind}s have the name {}", shown(name))).at(places.of(Some("name")));
             faults.push(fault.label("already in use").help("names are unique"));
         }
-    }
-}
-
-impl Found<'_, '_> {
-    fn priority(&self, what: &str, faults: &mut Faults) -> Option<Priority> {
-        let most = u64::from(Priority::BASE_MAX.level());
-        self.integer(what, 0, most, faults).map(|level| Priority::base(level as u32))
-    }
-}
-
-/// Checks the rules of [`System::new`] that concern one task alone, so that the faults of every task are found.
-fn check_task(task: &Task, places: &Places, surroundings: &Surroundings, faults: &mut Faults) {
-    let id = crate::TaskId(0);
-    let cpus = surroundings.cpus.unwrap_or(MAX_CPUS);
-    let checked = validate::check_times(cpus, task, Subject::Task(id))
-        .and_then(|()| validate::check_body(surroundings.resources, task, id));
-    if let Err(invalid) = checked {
-        let span = match invalid.subject {
-            Subject::Step(_, step) => places.of_step(step),
-            _ => places.of(invalid.key),
-        };
-        faults.push(refusal(invalid, Some(span)));
     }
 }

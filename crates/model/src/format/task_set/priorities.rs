@@ -1,6 +1,7 @@
 //! The assignment of priorities: the file gives all of them, or a rule assigns all of them.
 
-use super::{Diagnostic, Draft, Faults, Platform, named};
+use super::task::Draft;
+use super::{Diagnostic, Faults, named};
 use crate::{Task, assign_deadline_monotonic, assign_rate_monotonic};
 
 /// The values of the key `priorities`.
@@ -18,8 +19,7 @@ pub(super) const POLICIES: [(&str, Policy); 3] = [
 ];
 
 /// Assigns a priority to every task, or reports why that is not possible.
-pub(super) fn assign(drafts: &mut [Draft], platform: &Platform, faults: &mut Faults) {
-    let policy = platform.priorities.as_ref().map(|(policy, _)| *policy);
+pub(super) fn assign(drafts: &mut [Draft], policy: Option<Policy>, faults: &mut Faults) {
     let given = drafts.iter().find(|draft| draft.gives_priority);
     let missing = drafts.iter().find(|draft| !draft.gives_priority);
     match (policy, given, missing) {

@@ -1,20 +1,11 @@
 //! One `[[task]]`.
 
 use super::fields::{Fields, Found};
-use super::{Diagnostic, Faults, Places, Placing, body, check_task, named, shown};
-use crate::format::diagnostic::nearest;
-use crate::format::sum_of_runs;
-use crate::{CpuId, Duration, MAX_CPUS, Priority, Resource, Scheduler, Task};
-
-/// The parts of a file to which a task may refer.
-pub(super) struct Surroundings<'a> {
-    /// `None` if the platform is wrong.
-    pub(super) cpus: Option<usize>,
-    /// `None` if the platform is wrong.
-    pub(super) scheduler: Option<Scheduler>,
-    pub(super) placing: Placing,
-    pub(super) resources: &'a [Resource],
-}
+use super::places::{Places, refusal};
+use super::surroundings::{Placing, Surroundings};
+use super::{Diagnostic, Faults, body, named};
+use crate::format::runs::sum_of_runs;
+use crate::{CpuId, Duration, MAX_CPUS, Priority, Scheduler, Subject, Task, TaskId, validate};
 
 /// A task as read, with the places of its parts. If the file is
 /// wrong, a fault has been reported and the task must not be used.
@@ -190,12 +181,17 @@ impl Draft {
     }
 }
 
-/// Returns the diagnostic of a resource that is not declared.
-pub(super) fn undeclared(owner: &str, verb: &str, name: &str, surroundings: &Surroundings) -> Diagnostic {
-    let names = surroundings.resources.iter().map(|resource| resource.name.as_str()).filter(|name| !name.is_empty());
-    let fault = Diagnostic::new(format!("{owner} {verb} {}, which is not declared", shown(name)));
-    match nearest(name, names) {
-        Some(near) => fault.help(format!("did you mean {}?", shown(near))),
-        None => fault.help("declare it: [[resource]] with that name"),
+/// Checks the rules of [`System::new`](crate::System::new) that concern one task alone, so that the faults of every task are found.
+fn check_task(task: &Task, places: &Places, surroundings: &Surroundings, faults: &mut Faults) {
+    let id = TaskId(0);
+    let cpus = surroundings.cpus.unwrap_or(MAX_CPUS);
+    let checked = validate::check_times(cpus, task, Subject::Task(id))
+        .and_then(|()| validate::check_body(surroundings.resources, task, id));
+    if let Err(invalid) = checked {
+        let span = match invalid.subject {
+            Subject::Step(_, step) => places.of_step(step),
+            _ => places.of(invalid.key),
+        };
+        faults.push(refusal(invalid, Some(span)));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Diagnostic, Faults, Found, shown};
 use crate::format::diagnostic::nearest;
-use crate::{Duration, DurationError};
+use crate::{Duration, DurationError, Priority};
 use toml::de::DeValue;
 
 impl Found<'_, '_> {
@@ -40,6 +40,11 @@ impl Found<'_, '_> {
             faults.push(fault.help(format!("it must be from {least} to {most}")));
         }
         inside
+    }
+
+    pub(super) fn priority(&self, what: &str, faults: &mut Faults) -> Option<Priority> {
+        let most = u64::from(Priority::BASE_MAX.level());
+        self.integer(what, 0, most, faults).map(|level| Priority::base(level as u32))
     }
 
     pub(super) fn duration(&self, what: &str, faults: &mut Faults) -> Option<Duration> {
