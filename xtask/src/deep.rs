@@ -6,7 +6,7 @@ use crate::{deb, installed, packages, python, tool, tsan};
 type Check = (&'static str, &'static str, fn() -> Result<(), String>);
 
 /// The checks in the order in which they run, the quick ones first.
-const CHECKS: [Check; 14] = [
+const CHECKS: [Check; 15] = [
     ("features", "every useful combination of features builds", features),
     ("targets", "the crates without std build for processors without an operating system", targets),
     ("msrv", "everything builds with the oldest supported compiler", msrv),

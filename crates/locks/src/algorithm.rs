@@ -94,6 +94,41 @@ pub unsafe trait Abortable: Algorithm {
     fn acquire_until(&self, request: Self::Request<'_>, deadline: impl Deadline) -> Option<Self::Hold>;
 }
 
+/// An algorithm whose lock readers can share. Its [`Algorithm::acquire`] is that of a writer.
+///
+/// # Safety
+/// Between a successful shared acquire and its release, no [`Algorithm::acquire`] succeeds, and between a successful
+/// acquire and its release, no shared acquire does.
+/// Everything before a release happens before each later acquire that this release allows.
+/// [`RwSpinLock`](crate::RwSpinLock) gives access to its value on these guarantees.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{PhaseFair, RwSpinLock, Shareable, TaskFair};
+///
+/// fn set_and_read<A: Shareable>(value: &RwSpinLock<A, u32>) -> u32 {
+///     *value.write() = 7;
+///     *value.read()
+/// }
+///
+/// assert_eq!(set_and_read(&RwSpinLock::<PhaseFair, _>::new(0)), 7);
+/// assert_eq!(set_and_read(&RwSpinLock::<TaskFair, _>::new(0)), 7);
+/// ```
+#[allow(unsafe_code)] // Each implementation guarantees the contract above.
+pub unsafe trait Shareable: for<'r> Algorithm<Request<'r> = ()> {
+    /// Acquires the lock for reading, and waits for it as the algorithm specifies.
+    fn acquire_shared(&self);
+
+    /// Acquires the lock for reading if no writer holds it or waits for it, without waiting. Returns whether it did.
+    fn try_acquire_shared(&self) -> bool;
+
+    /// Releases the lock for reading.
+    ///
+    /// # Safety
+    /// A shared acquire of this lock succeeded and has not been released.
+    unsafe fn release_shared(&self);
+}
+
 /// The condition to give up.
 ///
 /// Every `FnMut() -> bool` implements it, and with the feature `std` also `std::time::Instant`.

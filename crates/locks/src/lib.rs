@@ -12,6 +12,13 @@
 //! | [`Bpl`] | FIFO across batches, priority inside one | m − 1 if cores are equally fast | slot, priority | yes |
 //! | [`Batched`] | FIFO across batches, priority inside one | m − 1 | slot, priority | yes |
 //!
+//! Two locks distinguish readers, which share the value, from writers ([`RwSpinLock`]):
+//!
+//! | algorithm | order | wait of a reader | wait of a writer |
+//! |---|---|---|---|
+//! | [`PhaseFair`] | readers and single writers alternate, writers FIFO | 1 writer, 1 phase of readers | m − 1 writers, m phases of readers |
+//! | [`TaskFair`] | FIFO, readers with no writer between them together | m − 1 | m − 1 |
+//!
 //! # Assumption of all bounds
 //! Bounds count critical sections, for waiters and holders that **cannot be preempted**.
 //! A holder that is preempted delays all waiters for that time, and a preempted FIFO waiter delays those behind it.
@@ -27,7 +34,8 @@
 //! No lock needs 64-bit atomics; on targets that have them, [`Bpl`] and [`Batched`] can consist of `u64` words.
 //!
 //! # Features
-//! - `lock_api` implements `lock_api::RawMutex` for [`Tas`] and [`Ticket`].
+//! - `lock_api` implements `lock_api::RawMutex` for [`Tas`] and [`Ticket`], and `lock_api::RawRwLock` for [`PhaseFair`] and
+//!   [`TaskFair`].
 //! - `std` implements [`Deadline`] for `std::time::Instant`.
 //!
 //! # Examples
@@ -53,8 +61,12 @@ mod johnson_harathi;
 mod markatos;
 #[cfg(all(feature = "lock_api", not(any(lockwright_loom, lockwright_shuttle))))]
 mod raw_mutex;
+#[cfg(all(feature = "lock_api", not(any(lockwright_loom, lockwright_shuttle))))]
+mod raw_rw_lock;
 mod registry;
 mod relax;
+#[allow(unsafe_code)] // The guard of a reader accesses the value.
+mod rw_spin_lock;
 mod slot;
 #[allow(unsafe_code)] // The guard accesses the value.
 mod spin_lock;
@@ -67,10 +79,12 @@ mod anderson;
 mod bpl;
 mod clh;
 mod mcs;
+mod phase_fair;
 mod tas;
+mod task_fair;
 mod ticket;
 
-pub use algorithm::{Abortable, Algorithm, Deadline};
+pub use algorithm::{Abortable, Algorithm, Deadline, Shareable};
 pub use anderson::Anderson;
 pub use batched::Batched;
 pub use bpl::Bpl;
@@ -78,11 +92,14 @@ pub use clh::Clh;
 pub use johnson_harathi::JohnsonHarathi;
 pub use markatos::Markatos;
 pub use mcs::Mcs;
+pub use phase_fair::PhaseFair;
 pub use registry::SLOTS_MAX;
 pub use relax::{Backoff, Relax, Spin};
+pub use rw_spin_lock::{ReadGuard, RwSpinLock};
 pub use slot::{Priority, Slot};
 pub use spin_lock::{Guard, SpinLock};
 pub use tas::Tas;
+pub use task_fair::TaskFair;
 pub use ticket::Ticket;
 pub use word::Word;
 

@@ -133,9 +133,13 @@ impl<A: Algorithm, T: ?Sized> SpinLock<A, T> {
         Guard { lock: self, hold: ManuallyDrop::new(hold), here: PhantomData }
     }
 
-    #[cfg(test)]
     pub(crate) fn algorithm(&self) -> &A {
         &self.algorithm
+    }
+
+    /// The value, which a holder may access.
+    pub(crate) fn value(&self) -> *mut T {
+        self.value.get()
     }
 }
 

@@ -63,6 +63,10 @@ macro_rules! weakened {
                 self.0.fetch_or(value, fault::weaken(order))
             }
             #[track_caller]
+            pub(crate) fn fetch_xor(&self, value: $value, order: Ordering) -> $value {
+                self.0.fetch_xor(value, fault::weaken(order))
+            }
+            #[track_caller]
             pub(crate) fn fetch_and(&self, value: $value, order: Ordering) -> $value {
                 self.0.fetch_and(value, fault::weaken(order))
             }

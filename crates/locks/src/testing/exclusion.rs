@@ -24,7 +24,10 @@ impl Count {
         })
     }
     pub(super) fn get(&mut self) -> usize {
-        // SAFETY: the count is borrowed mutably; loom checks that the lock ensures it.
+        self.read()
+    }
+    pub(super) fn read(&self) -> usize {
+        // SAFETY: the count is borrowed; loom checks that the lock ensures it.
         self.0.with(|count| unsafe { *count })
     }
 }
@@ -46,6 +49,13 @@ impl Count {
     }
     pub(super) fn get(&mut self) -> usize {
         self.0
+    }
+    /// Reads twice, and lets other threads run in between, so that a writer inside is noticed.
+    pub(super) fn read(&self) -> usize {
+        let seen = core::hint::black_box(self).0;
+        thread::yield_now();
+        assert_eq!(core::hint::black_box(self).0, seen, "the count is off");
+        seen
     }
 }
 

@@ -9,6 +9,7 @@
 //! | [`exclusion!`] | exclusion, visibility, and service | no exclusion; a lost hand-off; weaker orderings |
 //! | [`orderings!`] | each Acquire and Release is needed | each of them weakened alone |
 //! | [`order!`] | hand-offs follow `lockwright_protocol::Waiting` | the same lock compared with another order |
+//! | [`sharing!`] | readers share, exclude writers, and enter in order | no exclusion; no sharing; a lost release; another order; each ordering weakened |
 //! | [`abort!`] | a waiter gives up, and is served when it returns | no exclusion; a lost hand-off; weaker orderings |
 
 #![allow(unused)] // No way to run the checks uses everything.
@@ -24,10 +25,12 @@ mod orderings;
 pub(crate) mod run;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 pub(crate) mod search;
+mod sharing;
 mod stress;
 mod suites;
 
 pub(crate) use lockwright_protocol::Order;
 pub(crate) use order::Probe;
 pub(crate) use run::Patient;
-pub(crate) use suites::{abort, exclusion, order, orderings, scripts};
+pub(crate) use sharing::{SharedOrder, SharedProbe};
+pub(crate) use suites::{abort, exclusion, order, orderings, scripts, sharing};

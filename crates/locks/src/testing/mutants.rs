@@ -1,6 +1,6 @@
 //! Locks that are wrong on purpose.
 
-use crate::{Abortable, Algorithm, Deadline, Priority, Slot};
+use crate::{Abortable, Algorithm, Deadline, Priority, Shareable, Slot};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,6 +40,18 @@ unsafe impl<A: Abortable> Abortable for NoExclusion<A> {
     fn acquire_until(&self, _: A::Request<'_>, _: impl Deadline) -> Option<()> {
         Some(())
     }
+}
+
+// SAFETY: the contract is broken on purpose; the data are integers, which stay valid.
+#[allow(unsafe_code)]
+unsafe impl<A: Shareable> Shareable for NoExclusion<A> {
+    fn acquire_shared(&self) {}
+
+    fn try_acquire_shared(&self) -> bool {
+        true
+    }
+
+    unsafe fn release_shared(&self) {}
 }
 
 /// Omits its first release.
@@ -88,5 +100,92 @@ unsafe impl<A: Algorithm> Algorithm for LosesHandOff<A> {
 unsafe impl<A: Abortable> Abortable for LosesHandOff<A> {
     fn acquire_until(&self, request: A::Request<'_>, deadline: impl Deadline) -> Option<A::Hold> {
         self.inner.acquire_until(request, deadline)
+    }
+}
+
+// SAFETY: as for `Algorithm`.
+#[allow(unsafe_code)]
+unsafe impl<A: Shareable> Shareable for LosesHandOff<A> {
+    fn acquire_shared(&self) {
+        self.inner.acquire_shared();
+    }
+
+    fn try_acquire_shared(&self) -> bool {
+        self.inner.try_acquire_shared()
+    }
+
+    unsafe fn release_shared(&self) {
+        if self.lost.swap(true, Ordering::Relaxed) {
+            // SAFETY: the contract is the same.
+            unsafe { self.inner.release_shared() };
+        }
+    }
+}
+
+/// A reader excludes all others, as a writer does.
+pub(crate) struct NoSharing<A: Algorithm> {
+    inner: A,
+    /// The hold of the reader inside, for its release.
+    hold: core::cell::UnsafeCell<Option<A::Hold>>,
+}
+
+// SAFETY: only the holder of the inner lock accesses `hold`.
+#[allow(unsafe_code)]
+unsafe impl<A: Algorithm + Sync> Sync for NoSharing<A> where A::Hold: Send {}
+
+// SAFETY: the inner lock guarantees the contract.
+#[allow(unsafe_code)]
+unsafe impl<A: Algorithm> Algorithm for NoSharing<A> {
+    type Request<'r> = A::Request<'r>;
+    type Hold = A::Hold;
+
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    const FREE: Self = Self { inner: A::FREE, hold: core::cell::UnsafeCell::new(None) };
+
+    #[cfg(any(lockwright_loom, lockwright_shuttle))]
+    fn free() -> Self {
+        Self { inner: A::free(), hold: core::cell::UnsafeCell::new(None) }
+    }
+
+    fn request(slot: &Slot, priority: Priority) -> A::Request<'_> {
+        A::request(slot, priority)
+    }
+
+    fn acquire(&self, request: A::Request<'_>) -> A::Hold {
+        self.inner.acquire(request)
+    }
+
+    fn try_acquire(&self, request: A::Request<'_>) -> Option<A::Hold> {
+        self.inner.try_acquire(request)
+    }
+
+    unsafe fn release(&self, hold: A::Hold) {
+        // SAFETY: the contract is the same.
+        unsafe { self.inner.release(hold) };
+    }
+}
+
+// SAFETY: the inner lock excludes readers, too.
+#[allow(unsafe_code)]
+unsafe impl<A: Shareable> Shareable for NoSharing<A> {
+    fn acquire_shared(&self) {
+        let hold = self.inner.acquire(());
+        // SAFETY: the caller holds the inner lock.
+        unsafe { *self.hold.get() = Some(hold) };
+    }
+
+    fn try_acquire_shared(&self) -> bool {
+        let Some(hold) = self.inner.try_acquire(()) else { return false };
+        // SAFETY: the caller holds the inner lock.
+        unsafe { *self.hold.get() = Some(hold) };
+        true
+    }
+
+    unsafe fn release_shared(&self) {
+        // SAFETY: the caller holds the inner lock, with this hold.
+        unsafe {
+            let hold = (*self.hold.get()).take().expect("a reader is inside");
+            self.inner.release(hold);
+        }
     }
 }

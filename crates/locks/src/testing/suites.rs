@@ -290,4 +290,109 @@ macro_rules! abort {
     };
 }
 
-pub(crate) use {abort, exclusion, order, orderings, scripts};
+/// The checks of readers for one algorithm, and their mutants. `kept` are orderings that no check covers.
+macro_rules! sharing {
+    ($algorithm:ty, $order:expr, $kept:expr) => {
+        mod shares {
+            #[allow(unused_imports)]
+            use super::*;
+            #[allow(unused_imports)]
+            use $crate::testing::{
+                SharedOrder,
+                checks::{self, NEVER_ENDS, OUT_OF_ORDER, TWO_INSIDE, caught, explore},
+                run::Effort,
+            };
+
+            type Lock = $algorithm;
+
+            const EFFORT: Effort = Effort { preemptions: 3, schedules: if cfg!(miri) { 1 } else { 100 } };
+            /// Readers, writers and rounds.
+            const SHARE: (usize, usize, usize) = if cfg!(lockwright_loom) { (1, 1, 2) } else { (3, 2, 10) };
+
+            fn other(order: SharedOrder) -> SharedOrder {
+                if order == SharedOrder::Fifo { SharedOrder::Phases } else { SharedOrder::Fifo }
+            }
+
+            #[test]
+            fn readers_exclude_writers() {
+                let (readers, writers, rounds) = SHARE;
+                explore(EFFORT, move || checks::shares::<Lock>(readers, writers, rounds));
+                explore(EFFORT, move || checks::shares_tries::<Lock>(readers, writers, rounds));
+            }
+
+            #[cfg(lockwright_loom)]
+            #[test]
+            fn three_threads() {
+                let effort = Effort { preemptions: 2, ..EFFORT };
+                explore(effort, || checks::shares::<Lock>(2, 1, 1));
+                explore(effort, || checks::shares::<Lock>(1, 2, 1));
+            }
+
+            #[cfg_attr(miri, ignore = "the mutant has data races, which Miri reports")]
+            #[test]
+            fn a_lock_without_exclusion_is_caught() {
+                let (readers, writers, rounds) = SHARE;
+                let check = move || checks::shares::<checks::NoExclusion<Lock>>(readers, writers, rounds);
+                assert!(caught(TWO_INSIDE, || explore(EFFORT, check)));
+            }
+
+            /// It would wait forever on real threads, as would the next one.
+            #[cfg(any(lockwright_loom, lockwright_shuttle))]
+            #[test]
+            fn a_lost_release_is_caught() {
+                assert!(caught(NEVER_ENDS, || explore(EFFORT, || {
+                    checks::shares::<checks::LosesHandOff<Lock>>(1, 1, 2);
+                })));
+            }
+
+            #[cfg(any(lockwright_loom, lockwright_shuttle))]
+            #[test]
+            fn readers_that_exclude_each_other_are_caught() {
+                assert!(caught(NEVER_ENDS, || explore(EFFORT, checks::readers_meet::<checks::NoSharing<Lock>>)));
+            }
+
+            #[test]
+            fn readers_meet() {
+                explore(EFFORT, checks::readers_meet::<Lock>);
+            }
+
+            #[test]
+            fn a_writer_then_a_reader() {
+                explore(EFFORT, || checks::writer_then_reader::<Lock>($order));
+            }
+
+            #[cfg_attr(miri, ignore = "the mutant leaves threads behind, which Miri reports")]
+            #[test]
+            fn another_order_is_caught() {
+                assert!(caught(OUT_OF_ORDER, || explore(EFFORT, || checks::writer_then_reader::<Lock>(other($order)))));
+            }
+
+            /// It has too many threads for loom.
+            #[cfg(not(lockwright_loom))]
+            #[test]
+            fn readers_and_writers_come_and_go() {
+                explore(EFFORT, || checks::busy_phases::<Lock>($order));
+            }
+
+            #[cfg(lockwright_loom)]
+            #[test]
+            fn each_ordering_is_needed() {
+                #[allow(unused_imports)]
+                use $crate::sync::fault::Fault::{NoAcquire, NoRelease};
+                let kept: &[checks::Mutation<'_>] = &$kept;
+                checks::each_ordering_is_needed(
+                    kept,
+                    &[
+                        (EFFORT, || checks::excludes::<Lock>(2, 1)),
+                        (EFFORT, || checks::excludes_tries::<Lock>(2, 1)),
+                        (EFFORT, || checks::shares::<Lock>(1, 1, 1)),
+                        (EFFORT, || checks::shares_tries::<Lock>(1, 1, 1)),
+                        (EFFORT, || checks::shares::<Lock>(2, 1, 1)),
+                    ],
+                );
+            }
+        }
+    };
+}
+
+pub(crate) use {abort, exclusion, order, orderings, scripts, sharing};

@@ -1,0 +1,260 @@
+//! The phase-fair ticket lock for readers and writers (PF-T).
+//!
+//! ```text
+//!   entered              a reader requests     the writer that is served     the writer leaves
+//!   count | PHASE        count += 1, waits     sets WRITER, waits until      clears WRITER,
+//!         | WRITER       while the flags that  `left` is the count           inverts PHASE
+//!                        it saw, with WRITER,
+//!                        stay
+//!   left                 += 1 at its release
+//!   next, serving        the tickets of writers, as in the ticket lock
+//! ```
+//! A writer counts the readers before it and waits for these. Readers that come later wait for this writer, and for no
+//! other one: its release changes the flags, and the next writer counts them.
+//!
+//! The paper takes PHASE from the writer's ticket. Here it is inverted by each release, so a writer that gives up before
+//! it sets WRITER leaves no trace.
+
+use crate::sync::{AtomicU32, constructor, free_by_new};
+use crate::{Algorithm, Priority, Relax, Shareable, Slot, Spin};
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering;
+
+/// A writer is inside, or waits for the readers before it.
+const WRITER: u32 = 1;
+/// Distinguishes a writer from the next one.
+const PHASE: u32 = 2;
+const FLAGS: u32 = WRITER | PHASE;
+/// One reader.
+const READER: u32 = 4;
+
+/// The phase-fair ticket lock for readers and writers, PF-T: phases of readers and of single writers alternate.
+///
+/// Writers are served in FIFO order. All waiting readers enter together after each writer.
+///
+/// # Bound
+/// With m cores, where neither waiters nor holders are preempted:
+/// - A reader waits for at most one phase of readers and one writer, however many writers wait.
+/// - A writer waits for at most m − 1 writers, and for a phase of readers before each of them and before itself.
+///
+/// `lockwright_analysis::blocking::spin::phase_fair` sums this up for a task set.
+///
+/// The count of readers has 30 bits, and fewer than 2^30 readers request at once. A try to read is repeated while other
+/// readers enter or request at the same time, so it has no bound in steps.
+///
+/// # Reference
+/// B. Brandenburg, J. Anderson: Spin-based reader-writer synchronization for multiprocessor real-time systems,
+/// Real-Time Systems 46(1), 2010.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{PhaseFair, RwSpinLock};
+///
+/// static POSITION: RwSpinLock<PhaseFair, [u32; 3]> = RwSpinLock::new([0; 3]);
+/// POSITION.write()[0] = 1;
+/// assert_eq!(POSITION.read()[0], 1);
+/// ```
+#[derive(Debug)]
+pub struct PhaseFair<R = Spin> {
+    /// The readers that have requested, and the flags.
+    entered: AtomicU32,
+    /// The readers that have released.
+    left: AtomicU32,
+    next: AtomicU32,
+    serving: AtomicU32,
+    relax: PhantomData<fn() -> R>,
+}
+
+impl<R> PhaseFair<R> {
+    constructor! {
+        fn new() -> Self {
+            Self::starting_at(0, 0)
+        }
+    }
+
+    constructor! {
+        fn starting_at(readers: u32, ticket: u32) -> Self {
+            Self {
+                entered: AtomicU32::new(readers),
+                left: AtomicU32::new(readers),
+                next: AtomicU32::new(ticket),
+                serving: AtomicU32::new(ticket),
+                relax: PhantomData,
+            }
+        }
+    }
+
+    /// The hold of the present writer, for a caller that does not keep it.
+    #[cfg(feature = "lock_api")]
+    pub(crate) fn hold(&self) -> u32 {
+        self.serving.load(Ordering::Relaxed).wrapping_add(1)
+    }
+}
+
+impl<R: Relax> PhaseFair<R> {
+    /// Waits until `ticket` is served.
+    #[inline]
+    fn follow(&self, ticket: u32) {
+        let mut relax = R::default();
+        // ORDERING: Acquire pairs with the Release of a writer's release.
+        // BOUND: the writers before, and a phase of readers before each of them.
+        while self.serving.load(Ordering::Acquire) != ticket {
+            relax.relax();
+        }
+    }
+}
+
+// SAFETY: each ticket is drawn once, and the release of the writer before sets `serving` to it, so one writer at a time
+// sets WRITER. It waits until all readers have left that were counted before. Each later reader sees WRITER, and waits
+// until this writer's release changes the flags. Acquire and Release of `serving`, `entered` and `left` order the
+// sections.
+#[allow(unsafe_code)]
+unsafe impl<R: Relax> Algorithm for PhaseFair<R> {
+    type Request<'r> = ();
+    /// The ticket after the writer's.
+    type Hold = u32;
+
+    free_by_new!();
+
+    fn request(_: &Slot, _: Priority) {}
+
+    #[inline]
+    fn acquire(&self, (): ()) -> u32 {
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        self.follow(ticket);
+        // ORDERING: Relaxed: readers that see WRITER only wait. Those before are acquired below.
+        let readers = self.entered.fetch_or(WRITER, Ordering::Relaxed) & !FLAGS;
+        let mut relax = R::default();
+        // ORDERING: Acquire pairs with the Release of the readers' release.
+        // BOUND: the sections of the readers before.
+        while self.left.load(Ordering::Acquire) != readers {
+            relax.relax();
+        }
+        ticket.wrapping_add(1)
+    }
+
+    #[inline]
+    fn try_acquire(&self, (): ()) -> Option<u32> {
+        // ORDERING: Relaxed: `follow` acquires the writers before.
+        let ticket = self.serving.load(Ordering::Relaxed);
+        let after = ticket.wrapping_add(1);
+        self.next.compare_exchange(ticket, after, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        // It is served, unless all tickets were drawn since the load.
+        self.follow(ticket);
+        // ORDERING: Acquire pairs with the Release of the readers' release.
+        let readers = self.left.load(Ordering::Acquire);
+        // ORDERING: Relaxed, here and below: as in `acquire`.
+        let entered = self.entered.load(Ordering::Relaxed);
+        let is_free = entered & !FLAGS == readers
+            && self.entered.compare_exchange(entered, entered | WRITER, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if !is_free {
+            // ORDERING: Release: the next writer acquires the writers before through it.
+            self.serving.store(after, Ordering::Release);
+        }
+        is_free.then_some(after)
+    }
+
+    #[inline]
+    unsafe fn release(&self, after: u32) {
+        // ORDERING: Release pairs with the Acquire of the readers.
+        self.entered.fetch_xor(WRITER | PHASE, Ordering::Release);
+        // ORDERING: Release pairs with the Acquire of the next writer.
+        self.serving.store(after, Ordering::Release);
+    }
+}
+
+// SAFETY: as for `Algorithm`.
+#[allow(unsafe_code)]
+unsafe impl<R: Relax> Shareable for PhaseFair<R> {
+    #[inline]
+    fn acquire_shared(&self) {
+        // ORDERING: Acquire, here and below, pairs with the Release of the last writer.
+        let seen = self.entered.fetch_add(READER, Ordering::Acquire) & FLAGS;
+        if seen & WRITER != 0 {
+            let mut relax = R::default();
+            // BOUND: the readers before this writer, and its section.
+            while self.entered.load(Ordering::Acquire) & FLAGS == seen {
+                relax.relax();
+            }
+        }
+    }
+
+    #[inline]
+    fn try_acquire_shared(&self) -> bool {
+        let mut entered = self.entered.load(Ordering::Relaxed);
+        // BOUND: none; a round fails because another request has changed the count or set WRITER.
+        while entered & WRITER == 0 {
+            // ORDERING: Acquire as in `acquire_shared`.
+            let next = entered.wrapping_add(READER);
+            match self.entered.compare_exchange(entered, next, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => entered = now,
+            }
+        }
+        false
+    }
+
+    #[inline]
+    unsafe fn release_shared(&self) {
+        // ORDERING: Release pairs with the Acquire of the next writer.
+        self.left.fetch_add(READER, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{self, Probe, SharedProbe};
+
+    impl<R: Relax> Probe for PhaseFair<R> {
+        fn has_requested(&self, _: usize, waiters: usize) -> bool {
+            let requests = self.next.load(Ordering::Relaxed).wrapping_sub(self.serving.load(Ordering::Relaxed));
+            requests as usize == 1 + waiters
+        }
+    }
+
+    impl<R: Relax> SharedProbe for PhaseFair<R> {
+        fn requests(&self) -> usize {
+            (self.entered.load(Ordering::Relaxed) / READER + self.next.load(Ordering::Relaxed)) as usize
+        }
+
+        fn has_settled(&self) -> bool {
+            let is_requested = self.next.load(Ordering::Relaxed) != self.serving.load(Ordering::Relaxed);
+            !is_requested || self.entered.load(Ordering::Relaxed) & WRITER != 0
+        }
+    }
+
+    testing::exclusion!(PhaseFair<testing::Patient>);
+    testing::order!(PhaseFair<testing::Patient>, Order::Fifo);
+    testing::sharing!(
+        PhaseFair<testing::Patient>,
+        SharedOrder::Phases,
+        [
+            // A try that fails passes the ticket on. The readers because of which it fails order the writers all the same.
+            (NoRelease, "self.serving.store(after, Ordering::Release);"),
+        ]
+    );
+
+    #[test]
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    #[allow(unsafe_code)]
+    fn counts_wrap_around() {
+        let lock = PhaseFair::<Spin>::starting_at(READER.wrapping_neg(), u32::MAX);
+        for _ in 0..3 {
+            lock.acquire_shared();
+            assert!(lock.try_acquire_shared());
+            assert!(lock.try_acquire(()).is_none(), "readers are inside");
+            // SAFETY: the lock was acquired twice above.
+            unsafe {
+                lock.release_shared();
+                lock.release_shared();
+            }
+            let hold = lock.acquire(());
+            assert!(!lock.try_acquire_shared(), "a writer is inside");
+            // SAFETY: the lock was just acquired with this hold.
+            unsafe { lock.release(hold) };
+        }
+        assert_eq!(lock.left.load(Ordering::Relaxed), 5 * READER);
+        assert_eq!(lock.serving.load(Ordering::Relaxed), 5, "three writers and three that gave up");
+    }
+}
