@@ -85,8 +85,8 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     answers.sort_by_key(|answer| Rank::of(system, &answer.report));
     if let Some(file) = svg {
         let picture = picture(&input, &answers);
-        file.write(|out| Ok(std::io::Write::write_all(out, picture.as_bytes())?), console)?;
-        console.note(format!("the picture of the bounds is in {}", file.path().display()));
+        let path = file.write(|out| Ok(out.write_all(picture.as_bytes())?), console)?;
+        console.note(format!("the picture of the bounds is in {}", path.display()));
     }
     if arguments.subject.json {
         let charged = arguments.subject.overheads.as_deref().map(json::Charged::given);

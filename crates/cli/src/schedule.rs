@@ -70,8 +70,8 @@ impl ScheduleFiles {
     /// message.
     pub fn write(self, system: &System, title: &str, records: &[Record], console: &Console) -> Result<(), Exit> {
         if let Some(file) = self.trace {
-            file.write(|out| Ok(perfetto::write(system, title, records, out)?), console)?;
-            console.note(format!("the trace is in {}; https://ui.perfetto.dev shows it", file.path().display()));
+            let path = file.write(|out| Ok(perfetto::write(system, title, records, out)?), console)?;
+            console.note(format!("the trace is in {}; https://ui.perfetto.dev shows it", path.display()));
         }
         if self.svg.is_none() && !self.gantt {
             return Ok(());
@@ -82,11 +82,9 @@ impl ScheduleFiles {
         };
         let schedule = Schedule::read(system, records, window);
         if let Some(file) = self.svg {
-            file.write(
-                |out| Ok(std::io::Write::write_all(out, svg::draw(system, &schedule, title).as_bytes())?),
-                console,
-            )?;
-            console.note(format!("the picture of the schedule is in {}", file.path().display()));
+            let picture = svg::draw(system, &schedule, title);
+            let path = file.write(|out| Ok(out.write_all(picture.as_bytes())?), console)?;
+            console.note(format!("the picture of the schedule is in {}", path.display()));
         }
         if self.gantt {
             let chart = text::draw(system, &schedule, Layout { width: console.layout.width() });
