@@ -23,7 +23,7 @@ use lockwright_analysis::{
 };
 use lockwright_model::format::Placing;
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
-use lockwright_report::bounds;
+use lockwright_report::{Place, bounds};
 
 /// All results for one protocol.
 struct Answer {
@@ -294,7 +294,7 @@ fn picture(input: &Input, answers: &[Answer]) -> String {
         _ => format!("{}: bounds under each protocol", input.name),
     };
     let shown: Vec<_> = groups.iter().map(|(answer, _)| (&answer.report, &answer.analysis)).collect();
-    bounds::draw(&bars::bars(&input.system, &shown), &title)
+    bounds::draw(&bars::bars(&input.system, &shown), &title, Place::File)
 }
 
 /// The comparison of interruptible sections with the best lock, if `answer` is about interruptible sections.
