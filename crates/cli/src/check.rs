@@ -23,7 +23,7 @@ use lockwright_analysis::{
 };
 use lockwright_model::format::Placing;
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
-use lockwright_report::bounds;
+use lockwright_report::{Place, bounds};
 
 /// All results for one protocol.
 struct Answer {
@@ -85,8 +85,8 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     answers.sort_by_key(|answer| Rank::of(system, &answer.report));
     if let Some(file) = svg {
         let picture = picture(&input, &answers);
-        file.write(|out| Ok(std::io::Write::write_all(out, picture.as_bytes())?), console)?;
-        console.note(format!("the picture of the bounds is in {}", file.path().display()));
+        let path = file.write(|out| Ok(out.write_all(picture.as_bytes())?), console)?;
+        console.note(format!("the picture of the bounds is in {}", path.display()));
     }
     if arguments.subject.json {
         let charged = arguments.subject.overheads.as_deref().map(json::Charged::given);
@@ -294,7 +294,7 @@ fn picture(input: &Input, answers: &[Answer]) -> String {
         _ => format!("{}: bounds under each protocol", input.name),
     };
     let shown: Vec<_> = groups.iter().map(|(answer, _)| (&answer.report, &answer.analysis)).collect();
-    bounds::draw(&bars::bars(&input.system, &shown), &title)
+    bounds::draw(&bars::bars(&input.system, &shown), &title, Place::File)
 }
 
 /// The comparison of interruptible sections with the best lock, if `answer` is about interruptible sections.

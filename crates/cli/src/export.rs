@@ -5,22 +5,51 @@ use crate::exit::Exit;
 use serde::Serialize;
 use std::error::Error;
 use std::fmt::Display;
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tempfile::{Builder, NamedTempFile};
 
-/// A file that an option names. It is opened before the long work begins, so that a bad path is reported first. Its
-/// content stays until there are results.
+/// A file that an option names. A bad path is reported before the long work begins, and the content stays until the new
+/// one is complete.
 pub struct ResultFile {
     path: PathBuf,
-    file: File,
+    target: Target,
+}
+
+/// Where a result goes.
+enum Target {
+    /// A new file in the same directory, which replaces the file of this path in one step.
+    Replaced(NamedTempFile, PathBuf),
+    /// A pipe, a terminal or another file that cannot be replaced.
+    Written(File),
+}
+
+impl Target {
+    fn open(path: &Path) -> io::Result<Self> {
+        let old = match OpenOptions::new().write(true).open(path) {
+            Ok(file) if !file.metadata()?.is_file() => return Ok(Self::Written(file)),
+            Ok(file) => Some(file.metadata()?.permissions()),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        // A link stays: the file behind it is replaced.
+        let path = if old.is_some() { path.canonicalize()? } else { path.to_owned() };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let file = Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
+        if let Some(permissions) = old {
+            file.as_file().set_permissions(permissions)?;
+        }
+        Ok(Self::Replaced(file, path))
+    }
 }
 
 impl ResultFile {
     /// Opens the file for `option`, such as `--csv`.
     ///
     /// # Errors
-    /// The file cannot be opened; the console has the message.
+    /// The file cannot be written; the console has the message.
     pub fn open(path: &Path, option: &str, console: &Console) -> Result<Self, Exit> {
         if path == Path::new("-") {
             console.error(
@@ -29,16 +58,13 @@ impl ResultFile {
             );
             return Err(Exit::BadInput);
         }
-        match OpenOptions::new().write(true).create(true).truncate(false).open(path) {
-            Ok(file) => Ok(Self { path: path.to_owned(), file }),
-            Err(error) => {
-                console.error(
-                    format!("cannot create {}: {error}", path.display()),
-                    &format!("give {option} a file in an existing directory with write permission"),
-                );
-                Err(Exit::BadInput)
-            }
-        }
+        Target::open(path).map(|target| Self { path: path.to_owned(), target }).map_err(|error| {
+            console.error(
+                format!("cannot create {}: {}", path.display(), reason(&error)),
+                &format!("give {option} a file in an existing directory with write permission"),
+            );
+            Exit::BadInput
+        })
     }
 
     /// Its path.
@@ -47,32 +73,46 @@ impl ResultFile {
         &self.path
     }
 
-    /// Whether it is empty.
+    /// Whether there is no content that a result would replace.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.file.metadata().is_ok_and(|metadata| metadata.len() == 0)
+        match &self.target {
+            Target::Replaced(_, path) => path.metadata().map_or(true, |metadata| metadata.len() == 0),
+            Target::Written(_) => false,
+        }
     }
 
-    /// Replaces the content by that which `fill` writes.
+    /// Replaces the content by that which `fill` writes, and returns the path.
     ///
     /// # Errors
-    /// The file cannot be written, for example on a full disk; the console has the message.
+    /// The file cannot be written, for example on a full disk; the console has the message. A file then keeps its
+    /// content.
     pub fn write(
-        &self,
-        fill: impl FnOnce(&mut BufWriter<&File>) -> Result<(), Box<dyn Error>>,
+        self,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), Box<dyn Error>>,
         console: &Console,
-    ) -> Result<(), Exit> {
-        let written = || {
-            // Pipes and terminals have no length.
-            if self.file.metadata()?.is_file() {
-                self.file.set_len(0)?;
-            }
-            let mut writer = BufWriter::new(&self.file);
+    ) -> Result<PathBuf, Exit> {
+        let filled = |file: &File| {
+            let mut writer = BufWriter::new(file);
             fill(&mut writer)?;
-            Ok(writer.flush()?)
+            Ok::<_, Box<dyn Error>>(writer.flush()?)
         };
-        written().map_err(|error: Box<dyn Error>| cannot_write(&self.path, error, console))
+        let written = match self.target {
+            Target::Replaced(file, path) => filled(file.as_file()).and_then(|()| {
+                file.persist(path).map_err(|error| error.error)?;
+                Ok(())
+            }),
+            Target::Written(file) => filled(&file),
+        };
+        written.map_err(|error| cannot_write(&self.path, error, console))?;
+        Ok(self.path)
     }
+}
+
+/// The message of the operating system, without the path of the temporary file.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" at path ").next().unwrap_or_default().to_owned()
 }
 
 /// A directory that an option names, created before the long work begins.

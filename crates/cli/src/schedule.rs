@@ -8,18 +8,22 @@ use crate::input::find_task;
 use crate::perfetto;
 use crate::tame::tame;
 use lockwright_model::{Protocol, Record, System, TaskId};
+use lockwright_report::svg::Form;
 use lockwright_report::text::Layout;
-use lockwright_report::{Schedule, Window, jobs, svg, text, worst_jobs};
+use lockwright_report::{By, Place, Schedule, Window, jobs, svg, text, worst_jobs};
 use std::path::{Path, PathBuf};
 
 /// The margin of the default window: this part of the job's response time, before and after it.
 const MARGIN: u64 = 10;
+/// Greatest number of intervals in a picture: with more, it is larger than viewers open quickly.
+const INTERVALS_MAX: usize = 20_000;
 
 /// What shows the schedule under one protocol.
 pub struct ScheduleFiles {
     trace: Option<ResultFile>,
     svg: Option<ResultFile>,
     gantt: bool,
+    by: By,
     window: Option<Window>,
     /// The job around which the window is: its task, and its number from 1.
     job: Option<(TaskId, usize)>,
@@ -52,6 +56,7 @@ impl ScheduleFiles {
             trace: open(&arguments.trace, "--trace")?,
             svg: open(&arguments.svg, "--svg")?,
             gantt: arguments.gantt,
+            by: arguments.by,
             window: arguments.window,
             job,
         })
@@ -70,8 +75,8 @@ impl ScheduleFiles {
     /// message.
     pub fn write(self, system: &System, title: &str, records: &[Record], console: &Console) -> Result<(), Exit> {
         if let Some(file) = self.trace {
-            file.write(|out| Ok(perfetto::write(system, title, records, out)?), console)?;
-            console.note(format!("the trace is in {}; https://ui.perfetto.dev shows it", file.path().display()));
+            let path = file.write(|out| Ok(perfetto::write(system, title, records, out)?), console)?;
+            console.note(format!("the trace is in {}; https://ui.perfetto.dev shows it", path.display()));
         }
         if self.svg.is_none() && !self.gantt {
             return Ok(());
@@ -82,14 +87,21 @@ impl ScheduleFiles {
         };
         let schedule = Schedule::read(system, records, window);
         if let Some(file) = self.svg {
-            file.write(
-                |out| Ok(std::io::Write::write_all(out, svg::draw(system, &schedule, title).as_bytes())?),
-                console,
-            )?;
-            console.note(format!("the picture of the schedule is in {}", file.path().display()));
+            let intervals: usize = schedule.rows.iter().map(|row| row.spans.len()).sum();
+            if intervals > INTERVALS_MAX {
+                console.error(
+                    format!("the picture would have {intervals} intervals; it may have at most {INTERVALS_MAX}"),
+                    "choose a shorter --window, or use --trace",
+                );
+                return Err(Exit::BadInput);
+            }
+            let picture = svg::draw(system, &schedule, Form { title, by: self.by, place: Place::File });
+            let path = file.write(|out| Ok(out.write_all(picture.as_bytes())?), console)?;
+            console.note(format!("the picture of the schedule is in {}", path.display()));
         }
         if self.gantt {
-            let chart = text::draw(system, &schedule, Layout { width: console.layout.width() });
+            let layout = Layout { width: console.layout.width(), by: self.by };
+            let chart = text::draw(system, &schedule, layout);
             console.print_text(&format!("{}\n\n{}\n", tame(title), tame(&chart)))?;
         }
         Ok(())

@@ -1,9 +1,10 @@
 //! Draws response-time bounds as SVG: each bound is a bar of its terms.
 //!
 //! The length of a bar is the share of the deadline, so that tasks with very different deadlines fit on one axis. The
-//! numbers are in the text beside the bars and in the attributes `data-…-ns`. As in [`svg`](crate::svg), the picture is
-//! self-contained and follows the reader's theme, and every colour also has a letter.
+//! numbers are in the text beside the bars and in the attributes `data-…-ns`. As in [`svg`](crate::svg), the picture
+//! follows the reader's theme, and every colour also has a letter.
 
+use crate::canvas::{Canvas, Place, legend};
 use crate::label::{escaped, short};
 use lockwright_model::Duration;
 use std::fmt::Write;
@@ -58,6 +59,12 @@ impl Cause {
             Self::Remote => ("c5", 'R', "remote blocking"),
             Self::Again => ("c6", 'A', "executed again"),
         }
+    }
+
+    /// The cause in words.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        self.look().2
     }
 
     fn is_blocking(self) -> bool {
@@ -116,20 +123,27 @@ pub struct Row {
     pub bars: Vec<Bar>,
 }
 
-/// The light style, and the differences of the dark one. The letters are dark in both, as they are on colours.
-const STYLE: &str = "\
-svg{background:#ffffff}text{font:13px system-ui,sans-serif;fill:#1a1a1a}.title{font-size:15px;font-weight:600}.task{font-weight:600}\
-.faint{fill:#5c5c5c;font-weight:400}.small{font-size:12px}text.letter{font-size:11px;font-weight:600;fill:#1a1a1a;text-anchor:middle}\
-.grid{stroke:#d8d8d8}.frame{stroke:#1a1a1a;stroke-width:.7}.deadline{stroke:#1a1a1a;stroke-width:2}.cut{stroke:#1a1a1a;stroke-width:2;fill:none}\
-text.late{fill:#b00000}.open{fill:none;stroke:#5c5c5c;stroke-dasharray:4 3}\
-.c0{fill:#56b4e9}.c1{fill:#2fb58d}.c2{fill:#c4c4c4}.c3{fill:#e69f00}.c4{fill:#d55e00}.c5{fill:#cc79a7}.c6{fill:#f0e442}\
-@media(prefers-color-scheme:dark){svg{background:#16181a}text{fill:#ececec}.faint{fill:#a8a8a8}.grid{stroke:#3c3c3c}.frame{stroke:#16181a}\
-.deadline,.cut{stroke:#ececec}text.late{fill:#ff8080}.open{stroke:#a8a8a8}}";
-
 /// Draws the bounds under a title, one row for each task.
 #[must_use]
-pub fn draw(rows: &[Row], title: &str) -> String {
-    Picture::new(rows).draw(title)
+pub fn draw(rows: &[Row], title: &str, place: Place<'_>) -> String {
+    Picture::new(rows, title, place).draw(title)
+}
+
+/// The same bounds with one term for each cause, in the order in which the causes occur. It is smaller, and without
+/// names.
+#[must_use]
+pub fn by_cause(rows: &[Row]) -> Vec<Row> {
+    let merged = |bar: &Bar| {
+        let mut terms: Vec<Term> = Vec::new();
+        for term in &bar.terms {
+            match terms.iter_mut().find(|known| known.cause == term.cause) {
+                Some(known) => known.total = Duration::from_ns(known.total.as_ns().saturating_add(term.total.as_ns())),
+                None => terms.push(Term { by: None, resource: None, ..term.clone() }),
+            }
+        }
+        Bar { terms, ..bar.clone() }
+    };
+    rows.iter().map(|row| Row { bars: row.bars.iter().map(merged).collect(), ..row.clone() }).collect()
 }
 
 struct Picture<'a> {
@@ -140,21 +154,29 @@ struct Picture<'a> {
     right: f64,
     /// The share of the deadline at the right end.
     most: f64,
-    out: String,
+    /// The lines of the legend.
+    legend: Vec<String>,
+    /// The height of the picture.
+    bottom: f64,
+    canvas: Canvas,
 }
 
 impl<'a> Picture<'a> {
-    fn new(rows: &'a [Row]) -> Self {
+    fn new(rows: &'a [Row], title: &str, place: Place<'_>) -> Self {
         let bars = || rows.iter().flat_map(|row| row.bars.iter().map(move |bar| (row, bar)));
         let is_comparison = rows.iter().any(|row| row.bars.len() > 1);
         let shares = bars().filter_map(|(row, bar)| Some(share(bar.response?, row.deadline)));
+        let legend = legend(&samples(rows), 24.0, WIDTH - 2.0 * MARGIN);
+        let bottom = axis(&legend) + 14.0 + rows.iter().map(|row| height(row, is_comparison)).sum::<f64>();
         Self {
             rows,
             is_comparison,
             left: if is_comparison { MARGIN + NAMES } else { MARGIN },
             right: WIDTH - MARGIN - TIMES,
             most: shares.fold(1.0, f64::max).min(SHARE_MAX),
-            out: String::new(),
+            legend,
+            bottom,
+            canvas: Canvas::new(place, "bounds", (WIDTH, bottom), title, &description(rows)),
         }
     }
 
@@ -163,61 +185,40 @@ impl<'a> Picture<'a> {
         self.left + share.min(self.most) / self.most * (self.right - self.left)
     }
 
-    fn put(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a string cannot fail.
-        let _ = self.out.write_fmt(line);
-        self.out.push('\n');
-    }
-
     fn draw(mut self, title: &str) -> String {
-        let legend = self.legend();
-        let axis = 42.0 + LINE * legend.len() as f64 + 34.0;
-        let height = axis + 14.0 + self.rows.iter().map(|row| self.height(row)).sum::<f64>();
-        self.put(format_args!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"bounds-title\" aria-describedby=\"bounds-what\">"
-        ));
-        self.put(format_args!("<title id=\"bounds-title\">{}</title>", escaped(title)));
-        let what = self.description();
-        self.put(format_args!("<desc id=\"bounds-what\">{}</desc>", escaped(&what)));
-        self.put(format_args!("<style>{STYLE}</style>"));
         let shown = short(title, 52);
-        self.put(format_args!("<text class=\"title\" x=\"{MARGIN}\" y=\"22\">{}</text>", escaped(&shown)));
-        for (index, line) in legend.iter().enumerate() {
+        self.canvas.put(format_args!("<text class=\"title\" x=\"{MARGIN}\" y=\"22\">{}</text>", escaped(&shown)));
+        for (index, line) in self.legend.iter().enumerate() {
             let y = 46.0 + LINE * index as f64;
-            self.put(format_args!("<g transform=\"translate({MARGIN} {y})\">{line}</g>"));
+            self.canvas.put(format_args!("<g transform=\"translate({MARGIN} {y})\">{line}</g>"));
         }
-        self.grid(axis, height);
-        let mut top = axis + 8.0;
+        let axis = axis(&self.legend);
         let rows = self.rows;
+        self.grid(axis, self.bottom);
+        let mut top = axis + 8.0;
         for row in rows {
             self.row(row, top);
-            top += self.height(row);
+            top += height(row, self.is_comparison);
         }
-        self.out.push_str("</svg>\n");
-        self.out
-    }
-
-    fn height(&self, row: &Row) -> f64 {
-        let lines = if self.is_comparison { row.bars.len() } else { row.bars.len() + self.blockers(row).len() };
-        LINE * (1 + lines) as f64 + 8.0
+        self.canvas.finish()
     }
 
     fn grid(&mut self, top: f64, bottom: f64) {
         let (left, most) = (self.left, self.most * 100.0);
         for percent in (0..=150_u32).step_by(25).filter(|&percent| f64::from(percent) <= most) {
             let x = self.x(f64::from(percent) / 100.0);
-            self.put(format_args!(
+            self.canvas.put(format_args!(
                 "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\"/>",
                 bottom - 6.0
             ));
             let label = if percent == 0 { "0".to_owned() } else { format!("{percent} %") };
             let anchor = if percent == 0 { "start" } else { "middle" };
-            self.put(format_args!(
+            self.canvas.put(format_args!(
                 "<text class=\"small faint\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{:.1}\">{label}</text>",
                 top - 4.0
             ));
         }
-        self.put(format_args!(
+        self.canvas.put(format_args!(
             "<text class=\"small faint\" x=\"{:.1}\" y=\"{:.1}\">bound as a share of the deadline</text>",
             left,
             top - 22.0
@@ -226,9 +227,9 @@ impl<'a> Picture<'a> {
 
     fn row(&mut self, row: &Row, top: f64) {
         let (task, deadline) = (escaped(&row.task), row.deadline.as_ns());
-        self.put(format_args!("<g data-task=\"{task}\" data-deadline-ns=\"{deadline}\"><title>{task}</title>"));
+        self.canvas.put(format_args!("<g data-task=\"{task}\" data-deadline-ns=\"{deadline}\"><title>{task}</title>"));
         let name = short(&row.task, 36);
-        self.put(format_args!(
+        self.canvas.put(format_args!(
             "<text class=\"task\" x=\"{MARGIN}\" y=\"{:.1}\">{} <tspan class=\"small faint\">deadline {}</tspan></text>",
             top + 13.0,
             escaped(&name),
@@ -238,28 +239,30 @@ impl<'a> Picture<'a> {
             self.bar(row, bar, top + LINE * (index + 1) as f64);
         }
         let x = self.x(1.0);
-        self.put(format_args!(
+        self.canvas.put(format_args!(
             "<line class=\"deadline\" x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\"><title>deadline</title></line>",
             top + LINE - 2.0,
             top + LINE * (row.bars.len() + 1) as f64
         ));
         if !self.is_comparison {
-            for (index, line) in self.blockers(row).iter().enumerate() {
+            for (index, line) in blockers(row).iter().enumerate() {
                 let y = top + LINE * (row.bars.len() + index + 2) as f64 - 5.0;
-                self.put(format_args!("<text class=\"small\" x=\"{MARGIN}\" y=\"{y:.1}\">{}</text>", escaped(line)));
+                self.canvas
+                    .put(format_args!("<text class=\"small\" x=\"{MARGIN}\" y=\"{y:.1}\">{}</text>", escaped(line)));
             }
         }
-        self.out.push_str("</g>\n");
+        self.canvas.put(format_args!("</g>"));
     }
 
     fn bar(&mut self, row: &Row, bar: &Bar, top: f64) {
         let protocol = escaped(&bar.protocol);
         let response = bar.response.map_or_else(String::new, |time| format!(" data-response-ns=\"{}\"", time.as_ns()));
-        self.put(format_args!("<g data-protocol=\"{protocol}\"{response} data-proved=\"{}\">", bar.proved));
+        self.canvas.put(format_args!("<g data-protocol=\"{protocol}\"{response} data-proved=\"{}\">", bar.proved));
         let base = top + BAR - 3.0;
         if self.is_comparison {
             let name = short(&bar.protocol, NAME_MAX);
-            self.put(format_args!("<text class=\"small\" x=\"{MARGIN}\" y=\"{base:.1}\">{}</text>", escaped(&name)));
+            self.canvas
+                .put(format_args!("<text class=\"small\" x=\"{MARGIN}\" y=\"{base:.1}\">{}</text>", escaped(&name)));
         }
         let mut sum = 0.0;
         for term in bar.terms.iter().filter(|term| term.total > Duration::ZERO) {
@@ -267,13 +270,13 @@ impl<'a> Picture<'a> {
             sum += share(term.total, row.deadline);
             let width = self.x(sum) - from;
             let (class, letter, _) = term.cause.look();
-            self.put(format_args!(
+            self.canvas.put(format_args!(
                 "<rect class=\"frame {class}\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{BAR}\" data-ns=\"{}\"><title>{}</title></rect>",
                 term.total.as_ns(),
                 escaped(&term.told())
             ));
             if width > 11.0 {
-                self.put(format_args!(
+                self.canvas.put(format_args!(
                     "<text class=\"letter\" x=\"{:.1}\" y=\"{base:.1}\">{letter}</text>",
                     from + width / 2.0
                 ));
@@ -281,7 +284,7 @@ impl<'a> Picture<'a> {
         }
         if sum > self.most {
             // The cut bar ends in an arrow.
-            self.put(format_args!(
+            self.canvas.put(format_args!(
                 "<path class=\"cut\" d=\"M{:.1} {:.1}l5 {}l-5 {}\"/>",
                 self.right + 1.0,
                 top + 2.0,
@@ -293,87 +296,82 @@ impl<'a> Picture<'a> {
         match bar.response {
             Some(response) => {
                 let (class, mark) = if bar.proved { ("small", "") } else { ("small late", "✗ ") };
-                self.put(format_args!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{base:.1}\">{mark}{response}</text>"));
+                self.canvas
+                    .put(format_args!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{base:.1}\">{mark}{response}</text>"));
             }
             None => {
                 let from = self.x(sum);
-                self.put(format_args!(
+                self.canvas.put(format_args!(
                     "<rect class=\"open\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{}\"><title>no bound</title></rect>",
                     top + 0.5,
                     (self.right - from).max(0.0),
                     BAR - 1.0
                 ));
-                self.put(format_args!("<text class=\"small late\" x=\"{x:.1}\" y=\"{base:.1}\">✗ no bound</text>"));
+                self.canvas
+                    .put(format_args!("<text class=\"small late\" x=\"{x:.1}\" y=\"{base:.1}\">✗ no bound</text>"));
             }
         }
-        self.out.push_str("</g>\n");
+        self.canvas.put(format_args!("</g>"));
     }
+}
 
-    /// The terms of blocking of one bar in words, as lines that fit.
-    fn blockers(&self, row: &Row) -> Vec<String> {
-        let terms = row.bars.iter().flat_map(|bar| &bar.terms);
-        let told = terms.filter(|term| term.cause.is_blocking() && term.total > Duration::ZERO).map(Term::told);
-        told.map(|line| short(&line, TEXT_MAX)).collect()
+/// The top of the bars, below the title and the legend.
+fn axis(legend: &[String]) -> f64 {
+    42.0 + LINE * legend.len() as f64 + 34.0
+}
+
+fn height(row: &Row, is_comparison: bool) -> f64 {
+    let lines = if is_comparison { row.bars.len() } else { row.bars.len() + blockers(row).len() };
+    LINE * (1 + lines) as f64 + 8.0
+}
+
+/// The terms of blocking of one bar in words, as lines that fit.
+fn blockers(row: &Row) -> Vec<String> {
+    let terms = row.bars.iter().flat_map(|bar| &bar.terms);
+    let told = terms.filter(|term| term.cause.is_blocking() && term.total > Duration::ZERO).map(Term::told);
+    told.map(|line| short(&line, TEXT_MAX)).collect()
+}
+
+/// The samples of the legend: the causes that occur, and the marks.
+fn samples(rows: &[Row]) -> Vec<(String, String)> {
+    let bars = || rows.iter().flat_map(|row| &row.bars);
+    let has = |cause: &Cause| bars().flat_map(|bar| &bar.terms).any(|term| term.cause == *cause);
+    let sample = |cause: Cause| {
+        let (class, letter, meaning) = cause.look();
+        let sample = format!(
+            "<rect class=\"frame {class}\" x=\"0\" y=\"-11\" width=\"18\" height=\"{BAR}\"/>\
+             <text class=\"letter\" x=\"9\" y=\"0\">{letter}</text>"
+        );
+        (sample, meaning.to_owned())
+    };
+    let mut samples: Vec<_> = Cause::ALL.into_iter().filter(has).map(sample).collect();
+    samples.push(("<path class=\"deadline\" d=\"M9 -12V4\"/>".into(), "deadline".into()));
+    if bars().any(|bar| !bar.proved) {
+        samples.push(("<text class=\"late\" x=\"4\" y=\"0\">✗</text>".into(), "deadline not proved".into()));
     }
+    if bars().any(|bar| bar.response.is_none()) {
+        samples.push(("<path class=\"open\" d=\"M0 -10H18V2H0Z\"/>".into(), "no bound".into()));
+    }
+    samples
+}
 
-    /// The lines of the legend: the causes that occur, and the marks.
-    fn legend(&self) -> Vec<String> {
-        let bars = || self.rows.iter().flat_map(|row| &row.bars);
-        let has = |cause: &Cause| bars().flat_map(|bar| &bar.terms).any(|term| term.cause == *cause);
-        let mut samples: Vec<(String, &str)> = Cause::ALL
-            .into_iter()
-            .filter(has)
-            .map(|cause| {
-                let (class, letter, meaning) = cause.look();
-                let sample = format!(
-                    "<rect class=\"frame {class}\" x=\"0\" y=\"-11\" width=\"18\" height=\"{BAR}\"/>\
-                     <text class=\"letter\" x=\"9\" y=\"0\">{letter}</text>"
-                );
-                (sample, meaning)
-            })
-            .collect();
-        samples.push(("<path class=\"deadline\" d=\"M9 -12V4\"/>".into(), "deadline"));
-        if bars().any(|bar| !bar.proved) {
-            samples.push(("<text class=\"late\" x=\"4\" y=\"0\">✗</text>".into(), "deadline not proved"));
-        }
-        if bars().any(|bar| bar.response.is_none()) {
-            samples.push(("<path class=\"open\" d=\"M0 -10H18V2H0Z\"/>".into(), "no bound"));
-        }
-        let (mut lines, mut line, mut x) = (Vec::new(), String::new(), 0.0);
-        for (sample, meaning) in samples {
-            let width = 24.0 + 6.6 * meaning.chars().count() as f64 + 12.0;
-            if x > 0.0 && x + width > WIDTH - MARGIN {
-                lines.push(std::mem::take(&mut line));
-                x = 0.0;
+/// The picture in words.
+fn description(rows: &[Row]) -> String {
+    let mut text = "Response-time bounds as shares of the deadlines.".to_owned();
+    for row in rows {
+        for bar in &row.bars {
+            let _ = write!(text, " {} under {}: ", row.task, bar.protocol);
+            let _ = match bar.response {
+                Some(response) => write!(text, "{response} of {}", row.deadline),
+                None => write!(text, "no bound"),
+            };
+            if bar.response.is_some() && !bar.proved {
+                text.push_str(", not proved in time");
             }
-            let _ = write!(
-                line,
-                "<g transform=\"translate({x:.0} 0)\">{sample}<text class=\"small\" x=\"24\" y=\"0\">{meaning}</text></g>"
-            );
-            x += width;
+            text.push('.');
         }
-        lines.push(line);
-        lines
     }
-
-    /// The picture in words.
-    fn description(&self) -> String {
-        let mut text = "Response-time bounds as shares of the deadlines.".to_owned();
-        for row in self.rows {
-            for bar in &row.bars {
-                let _ = write!(text, " {} under {}: ", row.task, bar.protocol);
-                let _ = match bar.response {
-                    Some(response) => write!(text, "{response} of {}", row.deadline),
-                    None => write!(text, "no bound"),
-                };
-                if bar.response.is_some() && !bar.proved {
-                    text.push_str(", not proved in time");
-                }
-                text.push('.');
-            }
-        }
-        text
-    }
+    text
 }
 
 fn share(time: Duration, deadline: Duration) -> f64 {

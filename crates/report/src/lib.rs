@@ -8,9 +8,13 @@
 
 mod axis;
 pub mod bounds;
+mod canvas;
+mod cpus;
 mod label;
 mod schedule;
 pub mod svg;
 pub mod text;
 
-pub use schedule::{Mark, Row, Schedule, Span, State, Window, jobs, worst_jobs};
+pub use canvas::{Place, STYLE};
+pub use cpus::by_cpu;
+pub use schedule::{By, Mark, Raised, Row, Schedule, Span, State, Window, jobs, worst_jobs};

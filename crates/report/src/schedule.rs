@@ -1,6 +1,8 @@
 //! A schedule: what each task does at each time, read from records.
 
-use lockwright_model::{CpuId, Duration, Event, Instant, Record, ResourceId, System, TaskId};
+use lockwright_model::{
+    CpuId, Duration, Event, Instant, Priority, Record, ResourceId, Scheduler, System, Task, TaskId,
+};
 use std::collections::VecDeque;
 
 /// A time interval of a schedule.
@@ -51,6 +53,9 @@ pub enum State {
     Waits(ResourceId, Option<TaskId>),
     /// The task is ready, and this task executes on its processor. `None` if no task of the system does.
     Ready(Option<TaskId>),
+    /// The task is ready, and this less urgent task executes on its processor. Urgency is that of the base priorities
+    /// of one processor or cluster, and of the deadlines under EDF.
+    Blocked(TaskId),
 }
 
 /// A time interval in which the state of a task does not change.
@@ -64,6 +69,16 @@ pub struct Span {
     pub cpu: CpuId,
     /// The state of the task.
     pub state: State,
+}
+
+/// What has a row in a picture of a schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum By {
+    /// Each task: its states, and the tasks for which it waits.
+    #[default]
+    Task,
+    /// Each processor: the tasks that it executes.
+    Cpu,
 }
 
 /// An event of a task.
@@ -81,6 +96,17 @@ pub enum Mark {
     Restart,
 }
 
+/// A time interval in which the effective priority of a task is not its base priority.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Raised {
+    /// The start.
+    pub from: Instant,
+    /// The end; later than `from`.
+    pub until: Instant,
+    /// The effective priority.
+    pub to: Priority,
+}
+
 /// The schedule of one task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
@@ -88,6 +114,8 @@ pub struct Row {
     pub task: TaskId,
     /// The states in order of time. Times without a job are omitted.
     pub spans: Vec<Span>,
+    /// The steps of the priority in order of time.
+    pub raised: Vec<Raised>,
     /// The events in order of time.
     pub marks: Vec<(Instant, Mark)>,
 }
@@ -101,74 +129,11 @@ pub struct Schedule {
     pub rows: Vec<Row>,
 }
 
-/// The state of a task while records are read.
-struct Reading {
-    /// The arrivals of the unfinished jobs.
-    jobs: VecDeque<Instant>,
-    cpu: CpuId,
-    executes: bool,
-    requested: Option<ResourceId>,
-    held: Vec<ResourceId>,
-    /// The current state, with its start and processor.
-    open: Option<(Instant, CpuId, State)>,
-}
-
 impl Schedule {
     /// Reads the schedule in a window. `records` must be in order of time.
     #[must_use]
     pub fn read(system: &System, records: &[Record], window: Window) -> Self {
-        let mut rows: Vec<Row> =
-            system.task_ids().map(|task| Row { task, spans: Vec::new(), marks: Vec::new() }).collect();
-        let mut tasks: Vec<Reading> = system
-            .tasks()
-            .iter()
-            .map(|task| Reading {
-                jobs: VecDeque::new(),
-                cpu: task.cpu,
-                executes: false,
-                requested: None,
-                held: Vec::new(),
-                open: None,
-            })
-            .collect();
-        let mut owners: Vec<Option<TaskId>> = vec![None; system.resources().len()];
-        let mut executing = vec![None; system.cpus()];
-        let mut begun = false;
-        for at_once in records.chunk_by(|one, other| one.at == other.at) {
-            let now = at_once[0].at;
-            if now > window.until {
-                break;
-            }
-            if !begun && now > window.from {
-                change(&mut executing, &mut tasks, &owners, &mut rows, window.from, window);
-            }
-            begun |= now >= window.from;
-            for record in at_once {
-                let deadline = system.task(record.task).deadline;
-                let marks = &mut rows[record.task.index()].marks;
-                tasks[record.task.index()].note(record, &mut owners, marks, deadline);
-            }
-            if now >= window.from {
-                change(&mut executing, &mut tasks, &owners, &mut rows, now, window);
-            }
-        }
-        if !begun {
-            change(&mut executing, &mut tasks, &owners, &mut rows, window.from, window);
-        }
-        let known = records.last().map_or(window.from, |record| record.at).min(window.until);
-        for (reading, row) in tasks.iter_mut().zip(&mut rows) {
-            reading.close(window.until, row, window);
-            let deadline = system.task(row.task).deadline;
-            for &arrival in &reading.jobs {
-                let due = Instant::from_ns(arrival.as_ns().saturating_add(deadline.as_ns()));
-                // Whether an unfinished job is late is known only after its deadline.
-                let mark = if due < known { Mark::Missed } else { Mark::Deadline };
-                row.marks.push((due, mark));
-            }
-            row.marks.retain(|&(at, _)| window.contains(at));
-            row.marks.sort_by_key(|&(at, _)| at);
-        }
-        Self { window, rows }
+        Reader::new(system, window).read(records)
     }
 
     /// The resources that any task holds or waits for in this window, in ascending order.
@@ -179,7 +144,7 @@ impl Schedule {
             .flat_map(|span| match &span.state {
                 State::Executes(held) => held.clone(),
                 State::Spins(resource, _) | State::Waits(resource, _) => vec![*resource],
-                State::Ready(_) => Vec::new(),
+                State::Ready(_) | State::Blocked(_) => Vec::new(),
             })
             .collect();
         seen.sort_unstable();
@@ -188,63 +153,188 @@ impl Schedule {
     }
 }
 
-impl Reading {
-    fn note(
-        &mut self,
-        record: &Record,
-        owners: &mut [Option<TaskId>],
-        marks: &mut Vec<(Instant, Mark)>,
-        deadline: Duration,
-    ) {
-        let at = record.at;
+/// The schedule while records are read.
+struct Reader<'a> {
+    system: &'a System,
+    window: Window,
+    tasks: Vec<Reading>,
+    /// The owner of each resource.
+    owners: Vec<Option<TaskId>>,
+    /// The task that executes on each processor.
+    executing: Vec<Option<TaskId>>,
+    rows: Vec<Row>,
+}
+
+/// The state of a task while records are read.
+struct Reading {
+    /// The arrivals of the unfinished jobs.
+    jobs: VecDeque<Instant>,
+    cpu: CpuId,
+    executes: bool,
+    requested: Option<ResourceId>,
+    held: Vec<ResourceId>,
+    /// The current state, with its start and processor.
+    open: Option<(Instant, CpuId, State)>,
+    /// The effective priority, and since when the task has it.
+    priority: (Instant, Priority),
+}
+
+impl<'a> Reader<'a> {
+    fn new(system: &'a System, window: Window) -> Self {
+        let row = |task| Row { task, spans: Vec::new(), raised: Vec::new(), marks: Vec::new() };
+        let reading = |task: &Task| Reading {
+            jobs: VecDeque::new(),
+            cpu: task.cpu,
+            executes: false,
+            requested: None,
+            held: Vec::new(),
+            open: None,
+            priority: (window.from, task.priority),
+        };
+        Self {
+            system,
+            window,
+            tasks: system.tasks().iter().map(reading).collect(),
+            owners: vec![None; system.resources().len()],
+            executing: vec![None; system.cpus()],
+            rows: system.task_ids().map(row).collect(),
+        }
+    }
+
+    fn read(mut self, records: &[Record]) -> Schedule {
+        let window = self.window;
+        let mut begun = false;
+        for at_once in records.chunk_by(|one, other| one.at == other.at) {
+            let now = at_once[0].at;
+            if now > window.until {
+                break;
+            }
+            if !begun && now > window.from {
+                self.change(window.from);
+            }
+            begun |= now >= window.from;
+            for record in at_once {
+                self.note(record);
+            }
+            if now >= window.from {
+                self.change(now);
+            }
+        }
+        if !begun {
+            self.change(window.from);
+        }
+        let known = records.last().map_or(window.from, |record| record.at).min(window.until);
+        for (task, row) in self.tasks.iter_mut().zip(&mut self.rows) {
+            let own = self.system.task(row.task);
+            task.close(window.until, row, window);
+            task.step(window.until, row, window, own.priority, own.priority);
+            for &arrival in &task.jobs {
+                let due = due(arrival, own.deadline);
+                // Whether an unfinished job is late is known only after its deadline.
+                let mark = if due < known { Mark::Missed } else { Mark::Deadline };
+                row.marks.push((due, mark));
+            }
+            row.marks.retain(|&(at, _)| window.contains(at));
+            row.marks.sort_by_key(|&(at, _)| at);
+        }
+        Schedule { window, rows: self.rows }
+    }
+
+    fn note(&mut self, record: &Record) {
+        let (at, id) = (record.at, record.task);
+        let (own, task, row) = (self.system.task(id), &mut self.tasks[id.index()], &mut self.rows[id.index()]);
         match record.event {
             Event::Arrive => {
-                self.jobs.push_back(at);
-                marks.push((at, Mark::Arrival));
+                task.jobs.push_back(at);
+                row.marks.push((at, Mark::Arrival));
             }
-            Event::Run => self.executes = true,
-            Event::Stop => self.executes = false,
-            Event::Request(resource) => self.requested = Some(resource),
+            Event::Run => task.executes = true,
+            Event::Stop => task.executes = false,
+            Event::Request(resource) => task.requested = Some(resource),
             Event::Acquire(resource) => {
-                self.requested = None;
-                self.held.push(resource);
-                owners[resource.index()] = Some(record.task);
+                task.requested = None;
+                task.held.push(resource);
+                self.owners[resource.index()] = Some(id);
             }
             Event::Release(resource) => {
-                self.held.retain(|&held| held != resource);
-                if owners[resource.index()] == Some(record.task) {
-                    owners[resource.index()] = None;
+                task.held.retain(|&held| held != resource);
+                if self.owners[resource.index()] == Some(id) {
+                    self.owners[resource.index()] = None;
                 }
             }
-            Event::Restart(_) => marks.push((at, Mark::Restart)),
-            Event::Priority(_) => {}
-            Event::Migrate(cpu) => self.cpu = cpu,
+            Event::Restart(_) => row.marks.push((at, Mark::Restart)),
+            Event::Priority(priority) => task.step(at, row, self.window, own.priority, priority),
+            Event::Migrate(cpu) => task.cpu = cpu,
             Event::Finish => {
-                if let Some(arrival) = self.jobs.pop_front() {
-                    let due = Instant::from_ns(arrival.as_ns().saturating_add(deadline.as_ns()));
-                    marks.push((due, if at > due { Mark::Missed } else { Mark::Deadline }));
+                if let Some(arrival) = task.jobs.pop_front() {
+                    let due = due(arrival, own.deadline);
+                    row.marks.push((due, if at > due { Mark::Missed } else { Mark::Deadline }));
                 }
-                marks.push((at, Mark::Finish));
+                row.marks.push((at, Mark::Finish));
             }
         }
     }
 
-    fn state(&self, owners: &[Option<TaskId>], executing: &[Option<TaskId>]) -> Option<State> {
-        if self.jobs.is_empty() {
+    /// Closes the spans of tasks whose state changes now, and opens the next ones.
+    fn change(&mut self, now: Instant) {
+        self.executing.fill(None);
+        for (index, task) in self.tasks.iter().enumerate() {
+            if task.executes {
+                self.executing[task.cpu.index()] = Some(TaskId::new(index));
+            }
+        }
+        let states: Vec<Option<(CpuId, State)>> = self.system.task_ids().map(|task| self.state(task)).collect();
+        for ((task, row), state) in self.tasks.iter_mut().zip(&mut self.rows).zip(states) {
+            let same = match (&task.open, &state) {
+                (Some((_, cpu, open)), Some((now_on, state))) => cpu == now_on && open == state,
+                (None, None) => true,
+                _ => false,
+            };
+            if !same {
+                task.close(now, row, self.window);
+                task.open = state.map(|(cpu, state)| (now, cpu, state));
+            }
+        }
+    }
+
+    /// The processor and the state of a task; `None` without an unfinished job.
+    fn state(&self, id: TaskId) -> Option<(CpuId, State)> {
+        let task = &self.tasks[id.index()];
+        if task.jobs.is_empty() {
             return None;
         }
-        Some(match (self.executes, self.requested) {
-            (true, None) => State::Executes(self.held.clone()),
-            (true, Some(resource)) => State::Spins(resource, owners[resource.index()]),
-            (false, Some(resource)) if owners[resource.index()].is_some() => {
-                State::Waits(resource, owners[resource.index()])
+        let beside = self.executing[task.cpu.index()];
+        let state = match (task.executes, task.requested) {
+            (true, None) => State::Executes(task.held.clone()),
+            (true, Some(resource)) => State::Spins(resource, self.owners[resource.index()]),
+            (false, Some(resource)) if self.owners[resource.index()].is_some() => {
+                State::Waits(resource, self.owners[resource.index()])
             }
             // A request for a free resource is granted as soon as the task executes.
-            (false, Some(resource)) if executing[self.cpu.index()].is_none() => State::Waits(resource, None),
-            (false, _) => State::Ready(executing[self.cpu.index()]),
-        })
+            (false, Some(resource)) if beside.is_none() => State::Waits(resource, None),
+            (false, _) => match beside {
+                Some(other) if self.is_less_urgent(other, id) => State::Blocked(other),
+                other => State::Ready(other),
+            },
+        };
+        Some((task.cpu, state))
     }
 
+    /// Whether the oldest job of `other` is less urgent than that of `task`.
+    fn is_less_urgent(&self, other: TaskId, task: TaskId) -> bool {
+        if matches!(self.system.scheduler(), Scheduler::PEdf | Scheduler::GEdf) {
+            let due = |id: TaskId| {
+                let arrival = self.tasks[id.index()].jobs.front();
+                arrival.map(|&arrival| due(arrival, self.system.task(id).deadline))
+            };
+            return due(other) > due(task);
+        }
+        let [other, task] = [other, task].map(|id| self.system.task(id));
+        self.system.cluster(other.cpu) != self.system.cluster(task.cpu) || other.priority < task.priority
+    }
+}
+
+impl Reading {
     fn close(&mut self, now: Instant, row: &mut Row, window: Window) {
         let Some((since, cpu, state)) = self.open.take() else { return };
         let from = since.max(window.from);
@@ -252,35 +342,20 @@ impl Reading {
             row.spans.push(Span { from, until: now, cpu, state });
         }
     }
+
+    /// Ends the current priority, and begins another.
+    fn step(&mut self, now: Instant, row: &mut Row, window: Window, base: Priority, next: Priority) {
+        let (since, priority) = std::mem::replace(&mut self.priority, (now, next));
+        let (from, until) = (since.max(window.from), now.min(window.until));
+        if priority != base && from < until {
+            row.raised.push(Raised { from, until, to: priority });
+        }
+    }
 }
 
-/// Closes the spans of tasks whose state changes now, and opens the next ones.
-fn change(
-    executing: &mut [Option<TaskId>],
-    tasks: &mut [Reading],
-    owners: &[Option<TaskId>],
-    rows: &mut [Row],
-    now: Instant,
-    window: Window,
-) {
-    executing.fill(None);
-    for (index, task) in tasks.iter().enumerate() {
-        if task.executes {
-            executing[task.cpu.index()] = Some(TaskId::new(index));
-        }
-    }
-    for (task, row) in tasks.iter_mut().zip(rows) {
-        let state = task.state(owners, executing).map(|state| (task.cpu, state));
-        let same = match (&task.open, &state) {
-            (Some((_, cpu, open)), Some((now_on, state))) => cpu == now_on && open == state,
-            (None, None) => true,
-            _ => false,
-        };
-        if !same {
-            task.close(now, row, window);
-            task.open = state.map(|(cpu, state)| (now, cpu, state));
-        }
-    }
+/// The absolute deadline of a job.
+fn due(arrival: Instant, deadline: Duration) -> Instant {
+    Instant::from_ns(arrival.as_ns().saturating_add(deadline.as_ns()))
 }
 
 /// For each task id, the job with the longest response time, from its arrival to its finish. `None` if no job finished.

@@ -1,6 +1,7 @@
 //! Pictures of bounds.
 
 use lockwright_model::Duration;
+use lockwright_report::Place;
 use lockwright_report::bounds::{Bar, Cause, Row, Term, draw};
 
 fn term(cause: Cause, by: Option<&str>, ms: u64) -> Term {
@@ -31,7 +32,7 @@ fn number(node: roxmltree::Node<'_, '_>, name: &str) -> f64 {
 
 #[test]
 fn bars_are_as_long_as_their_terms() {
-    let drawn = draw(&[row("a", 10, vec![bar("pip", Some(8), 10)])], "title");
+    let drawn = draw(&[row("a", 10, vec![bar("pip", Some(8), 10)])], "title", Place::File);
     let tree = roxmltree::Document::parse(&drawn).expect("well-formed");
     let terms: Vec<_> = tree.descendants().filter(|node| node.has_attribute("data-ns")).collect();
     let ns: Vec<f64> = terms.iter().map(|&node| number(node, "data-ns")).collect();
@@ -52,18 +53,18 @@ fn bars_are_as_long_as_their_terms() {
 
 #[test]
 fn misses_and_missing_bounds_are_marked() {
-    let holds = draw(&[row("a", 10, vec![bar("pip", Some(8), 10)])], "title");
+    let holds = draw(&[row("a", 10, vec![bar("pip", Some(8), 10)])], "title", Place::File);
     assert!(!holds.contains('✗') && !holds.contains("no bound"), "{holds}");
-    let late = draw(&[row("a", 10, vec![bar("pip", Some(12), 10)])], "title");
+    let late = draw(&[row("a", 10, vec![bar("pip", Some(12), 10)])], "title", Place::File);
     assert!(late.contains("✗ 12 ms") && late.contains("deadline not proved") && !late.contains("no bound"), "{late}");
-    let open = draw(&[row("a", 10, vec![bar("none", None, 10)])], "title");
+    let open = draw(&[row("a", 10, vec![bar("none", None, 10)])], "title", Place::File);
     assert!(open.contains("✗ no bound"), "{open}");
 }
 
 #[test]
 fn long_bars_stay_inside() {
     let rows = [row("a", 10, vec![bar("pip", Some(8), 10), bar("none", Some(10_000), 10), bar("x", None, 10)])];
-    let drawn = draw(&rows, "title");
+    let drawn = draw(&rows, "title", Place::File);
     let tree = roxmltree::Document::parse(&drawn).expect("well-formed");
     for node in tree.descendants().filter(|node| node.has_tag_name("rect") && node.has_attribute("x")) {
         assert!(number(node, "x") + number(node, "width") <= 440.0, "{node:?}");
@@ -74,7 +75,7 @@ fn long_bars_stay_inside() {
 #[test]
 fn names_stay_text() {
     let name = "</svg><script>\"&<>'";
-    let drawn = draw(&[row(name, 10, vec![bar("<b>", Some(8), 10)])], name);
+    let drawn = draw(&[row(name, 10, vec![bar("<b>", Some(8), 10)])], name, Place::File);
     let tree = roxmltree::Document::parse(&drawn).expect("well-formed");
     assert!(!tree.descendants().any(|node| node.has_tag_name("script") || node.has_tag_name("b")));
     assert!(tree.descendants().any(|node| node.attribute("data-task") == Some(name)));

@@ -2,8 +2,9 @@
 
 use lockwright_model::format::parse_system;
 use lockwright_model::{Duration, Event, Instant, Protocol, Record, System, TaskId};
+use lockwright_report::svg::Form;
 use lockwright_report::text::Layout;
-use lockwright_report::{Mark, Schedule, State, Window, svg, text, worst_jobs};
+use lockwright_report::{By, Mark, Place, Schedule, State, Window, by_cpu, svg, text, worst_jobs};
 use lockwright_sim::{Config, Simulation};
 
 const INVERSION: &str = include_str!("../../../examples/pathfinder.toml");
@@ -32,6 +33,11 @@ fn simulate(source: &str, protocol: Protocol, end_ms: u64) -> (System, Vec<Recor
 
 fn window(from_ms: u64, until_ms: u64) -> Window {
     Window { from: Instant::from_ns(from_ms * 1_000_000), until: Instant::from_ns(until_ms * 1_000_000) }
+}
+
+/// A picture in a file of its own, with a row for each task.
+fn file(title: &str) -> Form<'_> {
+    Form { title, by: By::Task, place: Place::File }
 }
 
 /// The faults of a schedule that no system may show.
@@ -134,11 +140,122 @@ fn an_inversion_is_drawn_with_its_holder() {
         _ => None,
     });
     assert_eq!(holder.map(|holder| system.task(holder).name.as_str()), Some("tache_meteo"));
-    let drawn = svg::draw(&system, &schedule, "under none");
+    let drawn = svg::draw(&system, &schedule, file("under none"));
     assert!(drawn.contains("waits for `tampon_donnees`, which `tache_meteo` holds"), "{drawn}");
     assert!(drawn.contains("it misses 1 deadline"), "{drawn}");
-    let drawn = text::draw(&system, &schedule, Layout { width: 100 });
+    let drawn = text::draw(&system, &schedule, Layout { width: 100, by: By::Task });
     assert!(drawn.contains('!') && drawn.contains("! deadline missed"), "{drawn}");
+}
+
+/// Under `icpp`, a job that holds the buffer executes at the ceiling, and more urgent tasks are ready meanwhile.
+#[test]
+fn less_urgent_execution_is_distinguished() {
+    let (system, records) = simulate(INVERSION, Protocol::Icpp, 2_000);
+    let schedule = Schedule::read(&system, &records, window(0, 2_000));
+    let (mut blocked, mut preempted) = (0, 0);
+    for row in &schedule.rows {
+        let own = system.task(row.task).priority;
+        for span in &row.spans {
+            match span.state {
+                State::Blocked(by) => {
+                    assert!(system.task(by).priority < own, "{span:?}");
+                    blocked += 1;
+                }
+                State::Ready(Some(by)) => {
+                    assert!(system.task(by).priority > own, "{span:?}");
+                    preempted += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(blocked > 0 && preempted > 0, "{blocked} {preempted}");
+    let drawn = svg::draw(&system, &schedule, file("under icpp"));
+    assert!(drawn.contains("is ready, while the less urgent `tache_meteo` executes"), "{drawn}");
+    assert!(text::draw(&system, &schedule, Layout { width: 100, by: By::Task }).contains("= ready, a less urgent"));
+}
+
+/// Under `icpp`, a task has the ceiling from its request to its release. Under `none`, it keeps its priority.
+#[test]
+fn priorities_step_with_the_sections() {
+    let (system, records) = simulate(INVERSION, Protocol::Icpp, 2_000);
+    let schedule = Schedule::read(&system, &records, window(0, 2_000));
+    let ceiling = system.tasks().iter().filter(|task| task.name == "distribution_donnees").map(|task| task.priority);
+    let ceiling = ceiling.max().expect("a user of the buffer");
+    for row in &schedule.rows {
+        let total = |times: &mut dyn Iterator<Item = (Instant, Instant)>| -> Duration {
+            times.map(|(from, until)| until.since(from)).sum()
+        };
+        let raised = total(&mut row.raised.iter().map(|raised| (raised.from, raised.until)));
+        let mut held = row.spans.iter().filter(|span| {
+            matches!(&span.state, State::Executes(held) if !held.is_empty()) && system.task(row.task).priority < ceiling
+        });
+        let held = total(&mut held.by_ref().map(|span| (span.from, span.until)));
+        assert!(row.raised.iter().all(|raised| raised.to >= ceiling), "{:?}", row.raised);
+        assert!(raised >= held, "{}: {raised} {held}", system.task(row.task).name);
+    }
+    assert!(schedule.rows.iter().any(|row| !row.raised.is_empty()));
+    let drawn = svg::draw(&system, &schedule, file("under icpp"));
+    assert!(
+        drawn.contains("has another priority than its own") && drawn.contains("priority 6 instead of 1"),
+        "{drawn}"
+    );
+    let (system, records) = simulate(INVERSION, Protocol::None, 2_000);
+    let schedule = Schedule::read(&system, &records, window(0, 2_000));
+    assert!(schedule.rows.iter().all(|row| row.raised.is_empty()));
+}
+
+#[test]
+fn processors_execute_what_tasks_execute() {
+    let (system, records) = simulate(ROBOT, Protocol::Mpcp, 200);
+    let schedule = Schedule::read(&system, &records, window(0, 200));
+    let by_task = |wanted: TaskId| -> Duration {
+        let row = &schedule.rows[wanted.index()];
+        let executing = |span: &&lockwright_report::Span| matches!(span.state, State::Executes(_) | State::Spins(..));
+        row.spans.iter().filter(executing).map(|span| span.until.since(span.from)).sum()
+    };
+    let cpus = by_cpu(&system, &schedule);
+    assert_eq!(cpus.len(), system.cpus());
+    for task in system.task_ids() {
+        let of_task = cpus.iter().flatten().filter(|(known, _)| *known == task);
+        assert_eq!(of_task.map(|(_, span)| span.until.since(span.from)).sum::<Duration>(), by_task(task));
+    }
+    for spans in &cpus {
+        assert!(spans.windows(2).all(|pair| pair[0].1.until <= pair[1].1.from), "tasks overlap on a processor");
+    }
+    let drawn = svg::draw(&system, &schedule, Form { by: By::Cpu, ..file("by CPU") });
+    let tree = roxmltree::Document::parse(&drawn).expect("valid XML");
+    let rows = tree.descendants().filter(|node| node.has_tag_name("g") && node.attribute("transform").is_none());
+    assert_eq!(rows.count(), system.cpus());
+    let chart = text::draw(&system, &schedule, Layout { width: 100, by: By::Cpu });
+    let first = chart.lines().find(|line| line.starts_with("CPU 0")).expect("a line");
+    assert!(first.contains('b') && !first.contains('#'), "{chart}");
+    let last = format!("CPU {}", system.cpus() - 1);
+    assert!(chart.contains(&last) && chart.contains(&system.tasks()[0].name), "{chart}");
+}
+
+/// Ids of one picture must not be those of another one on the same page, and the page has the style.
+#[test]
+fn pictures_of_a_page_share_no_ids() {
+    let (system, records) = simulate(INVERSION, Protocol::None, 400);
+    let schedule = Schedule::read(&system, &records, window(0, 200));
+    let draw = |place| {
+        let drawn = svg::draw(&system, &schedule, Form { place, ..file("title") });
+        let ids = {
+            let tree = roxmltree::Document::parse(&drawn).expect("valid XML");
+            tree.descendants().filter_map(|node| node.attribute("id").map(str::to_owned)).collect::<Vec<_>>()
+        };
+        (drawn, ids)
+    };
+    let (file, in_file) = draw(Place::File);
+    let (first, in_first) = draw(Place::Page("p1"));
+    let (_, in_second) = draw(Place::Page("p2"));
+    assert!(file.contains("<style>") && !first.contains("<style>"));
+    assert!(in_first.len() > 3 && !in_first.iter().any(|id| in_second.contains(id) || in_file.contains(id)));
+    for reference in first.split("url(#").skip(1).chain(first.split("labelledby=\"").skip(1)) {
+        let id = reference.split([')', '"']).next().expect("an id");
+        assert!(in_first.iter().any(|known| known == id), "{id}");
+    }
 }
 
 #[test]
@@ -147,7 +264,7 @@ fn names_are_escaped() {
         INVERSION.replace("tache_radio", "</svg><script>alert('\\\"&')</script>").replace("tampon_donnees", "a<b>");
     let (system, records) = simulate(&source, Protocol::Pip, 100);
     let schedule = Schedule::read(&system, &records, Window::of(&records));
-    let drawn = svg::draw(&system, &schedule, "<b>&\"' \u{1}");
+    let drawn = svg::draw(&system, &schedule, file("<b>&\"' \u{1}"));
     let parsed = roxmltree::Document::parse(&drawn).expect("valid XML");
     assert!(parsed.descendants().all(|node| node.tag_name().name() != "script"));
     let title = parsed.descendants().find(|node| node.tag_name().name() == "title").and_then(|node| node.text());
@@ -159,7 +276,7 @@ fn text_keeps_its_width() {
     let (system, records) = simulate(ROBOT, Protocol::Mpcp, 100);
     let schedule = Schedule::read(&system, &records, window(0, 25));
     for width in [40, 80, 100, 200] {
-        let drawn = text::draw(&system, &schedule, Layout { width });
+        let drawn = text::draw(&system, &schedule, Layout { width, by: By::Task });
         let lines: Vec<&str> = drawn.lines().collect();
         let longest = lines.iter().map(|line| line.chars().count()).max();
         assert!(longest <= Some(width.max(40)), "{width}: {longest:?}\n{drawn}");
@@ -174,9 +291,9 @@ fn long_labels_at_the_end_are_cut() {
     for (from, length) in [(100_000_000_001, 5), (u64::MAX - 9, 9), (u64::MAX - 1, 1)] {
         let window = Window { from: Instant::from_ns(from), until: Instant::from_ns(from + length) };
         let schedule = Schedule::read(&system, &[], window);
-        let drawn = text::draw(&system, &schedule, Layout { width: 40 });
+        let drawn = text::draw(&system, &schedule, Layout { width: 40, by: By::Task });
         assert!(drawn.lines().all(|line| line.chars().count() <= 40), "{drawn}");
-        assert!(roxmltree::Document::parse(&svg::draw(&system, &schedule, "late")).is_ok());
+        assert!(roxmltree::Document::parse(&svg::draw(&system, &schedule, file("late"))).is_ok());
     }
 }
 
@@ -194,8 +311,8 @@ fn no_records_give_an_empty_picture() {
     let system = parse_system(INVERSION).expect("a valid system");
     let schedule = Schedule::read(&system, &[], Window::of(&[]));
     assert!(schedule.rows.iter().all(|row| row.spans.is_empty() && row.marks.is_empty()));
-    assert!(roxmltree::Document::parse(&svg::draw(&system, &schedule, "none")).is_ok());
-    assert!(text::draw(&system, &schedule, Layout { width: 80 }).contains("executes"));
+    assert!(roxmltree::Document::parse(&svg::draw(&system, &schedule, file("none"))).is_ok());
+    assert!(text::draw(&system, &schedule, Layout { width: 80, by: By::Task }).contains("executes"));
 }
 
 #[test]
@@ -204,13 +321,13 @@ fn pictures() {
     for protocol in [Protocol::None, Protocol::Pip] {
         let (system, records) = simulate(INVERSION, protocol, 400);
         let schedule = Schedule::read(&system, &records, window(0, 200));
-        let drawn = svg::draw(&system, &schedule, &format!("Pathfinder under {protocol}"));
+        let drawn = svg::draw(&system, &schedule, file(&format!("Pathfinder under {protocol}")));
         std::fs::write(std::env::temp_dir().join(format!("{protocol}.svg")), drawn).expect("written");
-        println!("{}", text::draw(&system, &schedule, Layout { width: 100 }));
+        println!("{}", text::draw(&system, &schedule, Layout { width: 100, by: By::Task }));
     }
     let (system, records) = simulate(ROBOT, Protocol::Mpcp, 100);
     let schedule = Schedule::read(&system, &records, window(0, 25));
-    std::fs::write(std::env::temp_dir().join("robot.svg"), svg::draw(&system, &schedule, "Robot under mpcp"))
+    std::fs::write(std::env::temp_dir().join("robot.svg"), svg::draw(&system, &schedule, file("Robot under mpcp")))
         .expect("written");
-    println!("{}", text::draw(&system, &schedule, Layout { width: 100 }));
+    println!("{}", text::draw(&system, &schedule, Layout { width: 100, by: By::Task }));
 }

@@ -6,7 +6,7 @@ use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use lockwright_analysis::Fit;
 use lockwright_model::{Duration, Protocol, Scheduler, System};
-use lockwright_report::Window;
+use lockwright_report::{By, Window};
 use std::path::PathBuf;
 
 /// What all of them have.
@@ -52,6 +52,9 @@ pub struct Schedules {
     /// Draw the schedule as text, before the table
     #[arg(long, conflicts_with = "json", help_heading = OUTPUT)]
     pub gantt: bool,
+    /// Rows of --svg and --gantt
+    #[arg(long, value_name = "ROWS", default_value = "task", value_parser = one_of(ROWS), help_heading = OUTPUT)]
+    pub by: By,
     /// Part of the schedule that --svg and --gantt draw, for example 100ms..200ms [default: the job with the least
     /// slack]
     #[arg(long, value_name = "FROM..UNTIL", value_parser = window, help_heading = OUTPUT)]
@@ -60,6 +63,11 @@ pub struct Schedules {
     #[arg(long, value_name = "TASK:N", value_parser = job, conflicts_with = "window", help_heading = OUTPUT)]
     pub job: Option<(String, usize)>,
 }
+
+const ROWS: [(&str, &str, By); 2] = [
+    ("task", "One row for each task: its states, and the tasks for which it waits", By::Task),
+    ("cpu", "One row for each CPU: the tasks that it executes", By::Cpu),
+];
 
 /// `check`.
 #[derive(Args, Debug)]

@@ -13,7 +13,6 @@ use crate::seed;
 use crate::units;
 use lockwright_study::bpl::{FreeLock, Lock, Model, Random, Statistics, play, run_seeds};
 use rayon::prelude::*;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -73,7 +72,7 @@ pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
     };
     // A failure of one output does not prevent the others.
     let printed = print();
-    let tabled = csv.map_or(Ok(()), |csv| write_csv(&csv, &results, console));
+    let tabled = csv.map_or(Ok(()), |csv| write_csv(csv, &results, console));
     let drawn = svg.filter(|_| !results.is_empty()).map_or(Ok(()), |svg| figures::write(&results, &svg, console));
     if interrupted {
         let (ended, all) = (cells.len(), plan.models.len());
@@ -84,12 +83,12 @@ pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
 }
 
 /// Results replace the content of the file; without results it stays.
-fn write_csv(csv: &ResultFile, results: &[BplResult], console: &Console) -> Result<(), Exit> {
+fn write_csv(csv: ResultFile, results: &[BplResult], console: &Console) -> Result<(), Exit> {
     if results.is_empty() && !csv.is_empty() {
         console.note(format!("there are no results; {} is unchanged", csv.path().display()));
         return Ok(());
     }
-    csv.write(|out| Ok(out.write_all(csv_text(results)?.as_bytes())?), console)
+    csv.write(|out| Ok(out.write_all(csv_text(results)?.as_bytes())?), console).map(drop)
 }
 
 impl Plan {
