@@ -161,6 +161,23 @@ impl Scheduling {
 /// How the kernel schedules a thread, without inherited priorities.
 #[inline]
 pub fn scheduling(tid: Tid) -> Result<Scheduling, SysError> {
+    let mut attributes = std::mem::MaybeUninit::<libc::sched_attr>::zeroed();
+    let size = size_of::<libc::sched_attr>();
+    // SAFETY: `attributes` is valid for writing, and its size is given.
+    if unsafe { libc::syscall(libc::SYS_sched_getattr, tid.0, attributes.as_mut_ptr(), size, 0) } < 0 {
+        return separately(tid);
+    }
+    // SAFETY: all zeros are a value, and the kernel wrote nothing but integers.
+    let attributes = unsafe { attributes.assume_init() };
+    let resets = attributes.sched_flags & libc::SCHED_FLAG_RESET_ON_FORK as u64 != 0;
+    let flag = if resets { libc::SCHED_RESET_ON_FORK } else { 0 };
+    // The kernel's policies are small numbers, and its levels are 0 to 99.
+    Ok(Scheduling { policy: attributes.sched_policy as i32 | flag, level: attributes.sched_priority as u8 })
+}
+
+/// As [`scheduling`], by two system calls, for example where a seccomp filter refuses the newer one.
+#[cold]
+fn separately(tid: Tid) -> Result<Scheduling, SysError> {
     // SAFETY: the call takes an integer.
     let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, tid.0) };
     if policy < 0 {
@@ -171,7 +188,6 @@ pub fn scheduling(tid: Tid) -> Result<Scheduling, SysError> {
     if unsafe { libc::syscall(libc::SYS_sched_getparam, tid.0, &raw mut param) } < 0 {
         return Err(SysError::last("sched_getparam"));
     }
-    // The kernel's levels are 0 to 99.
     Ok(Scheduling { policy: policy as i32, level: param.sched_priority as u8 })
 }
 
@@ -220,4 +236,33 @@ pub fn exact_timers() {
     // SAFETY: the call takes two integers. A refusal leaves the default slack of 50 us, so timers are late but still
     // work.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_read_the_scheduling_agree() {
+        let read = || {
+            let both = (scheduling(ME), separately(ME));
+            assert_eq!(both.0, both.1);
+            both.0.expect("the caller exists")
+        };
+        let thread = std::thread::spawn(move || {
+            assert!(!read().has_level());
+            // Without permission, the ordinary policy is the only one.
+            for policy in [libc::SCHED_FIFO, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, libc::SCHED_OTHER] {
+                let level = if policy == libc::SCHED_OTHER { 0 } else { 7 };
+                let wanted = Scheduling { policy, level };
+                if set_scheduling(ME, wanted).is_ok() {
+                    assert_eq!(read(), wanted);
+                }
+            }
+        });
+        thread.join().expect("the thread does not panic");
+        let nobody = Tid(i32::MAX as u32);
+        assert_eq!(scheduling(nobody), separately(nobody));
+        assert_eq!(scheduling(nobody).err().map(|error| error.errno), Some(libc::ESRCH));
+    }
 }
