@@ -15,6 +15,7 @@ pub mod diagnose;
 pub mod doctor;
 pub mod exit;
 pub mod export;
+pub mod exported;
 pub mod fault;
 pub mod figure;
 pub mod import;
@@ -118,6 +119,7 @@ fn execute(arguments: &[OsString]) -> Exit {
         Verb::Verify(arguments) => verify::verify(arguments, &console),
         Verb::Doctor(arguments) => doctor::doctor(arguments, &console),
         Verb::Import(arguments) => import::import(arguments, &console),
+        Verb::Export(arguments) => exported::export(arguments, &console),
         Verb::Measure(arguments) => measure::measure(arguments, &console),
         Verb::Study(arguments) => study::study(arguments, &console),
         Verb::Completions(arguments) => completions::completions(arguments, &console),

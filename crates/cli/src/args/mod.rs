@@ -64,6 +64,9 @@ pub enum Verb {
     /// Convert a workload of another tool to a task-set file
     #[command(after_help = IMPORT_HELP)]
     Import(Import),
+    /// Convert a task-set file to a program in C, or to a workload of another tool
+    #[command(after_help = EXPORT_HELP)]
+    Export(Export),
     /// Measure what locks cost on this machine
     #[command(subcommand, after_help = STATUSES_UNJUDGED)]
     Measure(Measure),
@@ -164,6 +167,15 @@ Exit status:
   2    the arguments or the file are invalid, or the file has a part that a task set cannot express
   3    the output cannot be written";
 
+const EXPORT_HELP: &str = "Examples:
+  lockwright export c system.toml --protocol pip > system.c
+  lockwright export rt-app system.toml > workload.json
+
+Exit status:
+  0    success
+  2    the arguments or the file are invalid, or the file has a part that the form cannot express
+  3    the output cannot be written";
+
 const COMPLETIONS_HELP: &str = "Examples:
   lockwright completions bash > ~/.local/share/bash-completion/completions/lockwright
   lockwright completions zsh > ~/.zfunc/_lockwright
@@ -197,6 +209,29 @@ pub struct Import {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Tool {
     /// JSON of rt-app: periodic threads with run, lock and unlock
+    RtApp,
+}
+
+/// `export`.
+#[derive(Args, Debug)]
+pub struct Export {
+    /// Form of the result
+    #[arg(value_name = "FORM")]
+    pub form: ExportedForm,
+    /// Task-set file; `-` reads standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Protocol of all resources for which the file names none
+    #[arg(long, short, value_name = "PROTOCOL", default_value = "file", value_parser = tasks::protocols_of_mutexes())]
+    pub protocol: ProtocolChoice,
+}
+
+/// A form in which a system can be exported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ExportedForm {
+    /// A program in C: threads under SCHED_FIFO, pthread mutexes (none, pip, icpp), absolute sleeps
+    C,
+    /// JSON of rt-app (none, pip)
     RtApp,
 }
 

@@ -175,6 +175,13 @@ fn protocols() -> impl TypedValueParser<Value = ProtocolChoice> {
     ]))
 }
 
+/// The protocols of pthread mutexes.
+pub(super) fn protocols_of_mutexes() -> impl TypedValueParser<Value = ProtocolChoice> {
+    let one = |protocol: Protocol| (protocol.name(), in_a_line(protocol), ProtocolChoice::One(protocol));
+    let file = ("file", "The protocol in the file", ProtocolChoice::File);
+    one_of([Protocol::None, Protocol::Pip, Protocol::Icpp].map(one).into_iter().chain([file]))
+}
+
 /// What a protocol is, for the help.
 fn in_a_line(protocol: Protocol) -> &'static str {
     match protocol {

@@ -4,6 +4,7 @@ mod check;
 mod compat;
 mod completions;
 mod docs;
+mod export;
 mod input;
 mod machine;
 mod measure;
