@@ -158,8 +158,10 @@ fn replaced(template: &str, values: &[(&str, &str)]) -> String {
 
 /// Builds the libraries and the binary as they are installed, and returns their directory.
 fn build() -> Result<PathBuf, String> {
-    let packages = ["--package", "lockwright-c", "--package", "lockwright-pthread", "--package", "lockwright-cli"];
-    tool::cargo(&[&["build", "--profile", "dist"], &packages[..], &["--lib", "--bin", "lockwright"]].concat())?;
+    tool::cargo(&["build", "--profile", "dist", "--package", "lockwright-cli", "--bin", "lockwright"])?;
+    for (package, types) in [("lockwright-c", "staticlib,cdylib"), ("lockwright-pthread", "cdylib")] {
+        tool::cargo(&["rustc", "--profile", "dist", "--package", package, "--lib", "--crate-type", types])?;
+    }
     // Cargo has built this program into a sibling of that directory.
     let me = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let folder = me.parent().and_then(Path::parent).ok_or("cannot find the target directory of cargo")?;

@@ -29,6 +29,8 @@ const COND_CHECK: u32 = 0x4c57_6376;
 pub struct Cond {
     pub raw: RawCondvar,
     check: AtomicU32,
+    /// As for a mutex.
+    spare: [u32; 3],
 }
 
 const _: () = assert!(std::mem::offset_of!(Cond, check) == std::mem::offset_of!(lw_cond_t, lw_check));
@@ -59,7 +61,8 @@ pub unsafe extern "C" fn lw_cond_init(cond: Mut<'_, lw_cond_t>, shared: c_int) -
         if !matches!(shared, 0 | 1) {
             return libc::EINVAL;
         }
-        let cond = cond.make(Cond { raw: RawCondvar::new(shared == 1), check: AtomicU32::new(COND_CHECK) });
+        let raw = RawCondvar::new(shared == 1);
+        let cond = cond.make(Cond { raw, check: AtomicU32::new(COND_CHECK), spare: [0; 3] });
         if cond.is_some() { 0 } else { libc::EINVAL }
     })
 }

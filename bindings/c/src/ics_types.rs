@@ -82,9 +82,10 @@ pub struct lw_ics_stats_t {
 /// - Any other number: give up. Nothing is changed, and the caller of the section gets this number.
 pub type lw_ics_body_t = Option<unsafe extern "C" fn(section: *mut lw_ics_section_t, argument: *mut c_void) -> c_int>;
 
-pub const WORDS: usize = LW_ICS_WORDS as usize;
-pub const SLOTS: usize = LW_ICS_SLOTS as usize;
-pub const WRITES: usize = LW_ICS_WRITES as usize;
+// Not for C.
+pub(crate) const WORDS: usize = LW_ICS_WORDS as usize;
+pub(crate) const SLOTS: usize = LW_ICS_SLOTS as usize;
+pub(crate) const WRITES: usize = LW_ICS_WRITES as usize;
 
 /// What a body may do.
 pub enum Section<'s> {

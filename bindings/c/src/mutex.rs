@@ -54,6 +54,8 @@ const MUTEX_CHECK: u32 = 0x4c57_6d78;
 pub struct Mutex {
     pub raw: RawMutex,
     check: AtomicU32,
+    /// In place of padding: the whole object equals what the initialisers of the header make.
+    spare: [u32; 5],
 }
 
 const _: () = assert!(std::mem::offset_of!(Mutex, check) == std::mem::offset_of!(lw_mutex_t, lw_check));
@@ -61,7 +63,7 @@ const _: () = assert!(std::mem::offset_of!(Mutex, check) == std::mem::offset_of!
 impl Mutex {
     fn new(raw: RawMutex) -> Self {
         let check = AtomicU32::new(MUTEX_CHECK ^ raw.kind());
-        Self { raw, check }
+        Self { raw, check, spare: [0; 5] }
     }
 }
 

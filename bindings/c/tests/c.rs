@@ -37,36 +37,20 @@ fn here() -> &'static Path {
 fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        // Cargo does not build the library for the tests of its package, because no Rust code links with it.
-        let built = run(Command::new(env!("CARGO")).current_dir(here()).args([
-            "build",
-            "--lib",
-            "--profile",
-            if cfg!(debug_assertions) { "test" } else { "release" },
-            "--package",
-            "lockwright-c",
-            "--message-format",
-            "json-render-diagnostics",
-        ]));
-        assert!(built.status.success(), "{}", said(&built));
+        // Cargo has built the library beside this program.
+        let me = std::env::current_exe().expect("this program has a path");
+        let built = me.parent().expect("a file is in a folder");
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c");
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder");
-        let is_ours = |message: &serde_json::Value| message["target"]["name"] == "lockwright_c";
-        for line in String::from_utf8_lossy(&built.stdout).lines() {
-            let message: serde_json::Value = serde_json::from_str(line).expect("a message of cargo in JSON");
-            for file in message["filenames"].as_array().into_iter().flatten().filter(|_| is_ours(&message)) {
-                let file = Path::new(file.as_str().expect("a path"));
-                let extension = file.extension().and_then(|extension| extension.to_str());
-                let names = match extension {
-                    Some("a") => vec!["liblockwright.a".to_owned()],
-                    Some("so") => vec!["liblockwright.so".to_owned(), soname()],
-                    _ => vec![],
-                };
-                for name in names {
-                    std::os::unix::fs::symlink(file, folder.join(name)).expect("a link");
-                }
-            }
+        let shared = "liblockwright_c.so";
+        for (file, name) in [
+            ("liblockwright_c.a", "liblockwright.a".to_owned()),
+            (shared, "liblockwright.so".to_owned()),
+            (shared, soname()),
+        ] {
+            let file = built.join(file).canonicalize().expect("cargo has built the library");
+            std::os::unix::fs::symlink(file, folder.join(name)).expect("a link");
         }
         folder
     })
@@ -191,7 +175,7 @@ fn every_mutant_fails() {
         return;
     }
     for file in programs() {
-        if let Some(output) = perform(&file, Linking::Static, &["-DMUTANT"]) {
+        if let Some(output) = perform(&file, Linking::Shared, &["-DMUTANT"]) {
             // By a check, not by a crash or the alarm.
             assert_eq!(output.status.code(), Some(1), "the mutant of {}: {}", file.display(), said(&output));
         }

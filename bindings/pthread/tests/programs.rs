@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{LazyLock, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 /// A program that takes longer than this hangs.
@@ -23,32 +23,15 @@ const POLICIES: [&[(&str, &str)]; 6] = [
     &[("LOCKWRIGHT_PROTOCOL", "inherit"), ("LOCKWRIGHT_DEADLOCK", "report")],
 ];
 
-/// Returns the library, built with the profile of this test. Cargo does not build the library for the tests of its
-/// package, because no Rust code links with it.
+/// Returns the library, which cargo has built beside this program.
 fn library() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let profile = if cfg!(debug_assertions) { "test" } else { "release" };
-        let built = Command::new(env!("CARGO"))
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .args([
-                "build",
-                "--lib",
-                "--package",
-                "lockwright-pthread",
-                "--message-format",
-                "json",
-                "--profile",
-                profile,
-            ])
-            .stderr(Stdio::inherit())
-            .output()
-            .expect("cargo runs this test");
-        assert!(built.status.success(), "the library is not built");
-        let said = String::from_utf8(built.stdout).expect("JSON");
-        let file = said.split('"').rfind(|word| word.ends_with("/liblockwright_pthread.so"));
-        PathBuf::from(file.expect("cargo names what it built"))
-    })
+    static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
+        let me = std::env::current_exe().expect("this program has a path");
+        let library = me.with_file_name("liblockwright_pthread.so");
+        assert!(library.is_file(), "cargo has built {}", library.display());
+        library
+    });
+    &LIBRARY
 }
 
 fn is_required(variable: &str) -> bool {

@@ -7,10 +7,9 @@
 //! It does not explore how one request arrives while nothing else happens, because threads only wait for each other
 //! there.
 
-use super::Order;
 use super::run::{Arc, mpsc, thread, unexplored};
 use crate::{Algorithm, Priority, Slot, SpinLock};
-use lockwright_protocol::Waiting;
+use lockwright_protocol::{Order, Waiting};
 use std::vec::Vec;
 
 /// The view of a lock that a script needs.

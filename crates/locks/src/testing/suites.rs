@@ -175,8 +175,8 @@ macro_rules! order {
         mod hands_over {
             #[allow(unused_imports)]
             use super::*;
+            use lockwright_protocol::Order;
             use $crate::testing::{
-                Order,
                 checks::{self, OUT_OF_ORDER, caught, explore},
                 run::Effort,
             };
