@@ -2,8 +2,9 @@
 #define LOCKWRIGHT_H
 
 /*
- * Lockwright for C and C++: mutexes and condition variables for real-time threads on Linux, sections that other threads
- * do not preempt, interruptible sections, and task sets whose locks follow a real-time locking protocol.
+ * Lockwright for C and C++: mutexes, condition variables and reader-writer locks for real-time threads on Linux,
+ * sections that other threads do not preempt, interruptible sections, and task sets whose locks follow a real-time
+ * locking protocol.
  *
  *     static lw_mutex_t mutex = LW_MUTEX_INITIALIZER;     // the owner inherits the priority of its most urgent waiter
  *
@@ -22,8 +23,8 @@
  *   - Any thread may call a function at any time. But no other thread may use an object while it is initialised or
  *     destroyed, and only one thread at a time may use a slot (lw_ics_slot_t).
  *   - No function may be called from a signal handler.
- *   - Mutexes and condition variables work between processes if they are initialised as shared, in memory that the
- *     processes share. All other objects belong to one process, and must not be in shared memory.
+ *   - Mutexes, condition variables and reader-writer locks work between processes if they are initialised as shared,
+ *     in memory that the processes share. All other objects belong to one process, and must not be in shared memory.
  *
  * During the call:
  *   - No function is a cancellation point.
@@ -151,6 +152,23 @@ typedef struct lw_cond_t {
     uint32_t lw_check;
     uint32_t lw_spare[3];
 } lw_cond_t;
+
+// A reader-writer lock: 64 bytes, aligned to 8.
+//
+// Readers share it, and a writer has it alone. Readers and writers alternate: after each writer, all readers that wait
+// enter together, and once a writer waits for the readers inside, later readers wait for this writer. So a reader
+// waits for at most one writer. Writers are served in the order of their priorities.
+//
+// Every thread that waits for a writer lends it its priority. A writer that waits for readers lends them nothing.
+//
+// It may be wherever a mutex may be. Initialise it with `LW_RWLOCK_INITIALIZER` or `lw_rwlock_init`. Never move or
+// copy it. Its fields are private.
+typedef struct lw_rwlock_t {
+    uint64_t lw_state;
+    uint32_t lw_words[12];
+    uint32_t lw_check;
+    uint32_t lw_spare;
+} lw_rwlock_t;
 
 // A thread that waits, and the mutex that it waits for. The thread of the next link holds that mutex; after the last
 // link comes the first.
@@ -412,6 +430,102 @@ int lw_cond_signal(struct lw_cond_t *cond);
 // - 0: success.
 // - EINVAL: `cond` is not an initialised condition variable.
 int lw_cond_broadcast(struct lw_cond_t *cond);
+
+// Initialises `*rwlock` as a free lock, whatever the memory contained before.
+//
+// `shared` is 0 for threads of this process, and 1 for threads of all processes that map the memory.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `rwlock` is NULL or misaligned, or `shared` is neither 0 nor 1.
+int lw_rwlock_init(struct lw_rwlock_t *rwlock, int shared);
+
+// Destroys a reader-writer lock: every later use except `lw_rwlock_init` returns EINVAL.
+//
+// No other thread may use the lock during the call, nor be about to return from `lw_rwlock_unlock`.
+//
+// Returns:
+// - 0: success.
+// - EBUSY: a thread holds the lock or waits for it.
+// - EINVAL: `rwlock` is not an initialised lock.
+int lw_rwlock_destroy(struct lw_rwlock_t *rwlock);
+
+// Locks for reading. Suspends the calling thread while a writer holds the lock or waits for readers.
+//
+// Makes no system call without a writer. A thread that holds the lock must not call this function, because a writer
+// may wait for that thread; see `lw_rwlock_rdlock_nested`.
+//
+// Returns:
+// - 0: the caller holds the lock for reading.
+// - EDEADLK: the caller holds the lock for writing, or would wait for itself through writers and mutexes that inherit.
+// - EAGAIN: 65,535 readers hold the lock or wait for it, or the kernel kept asking to try again.
+// - ESRCH: a writer has ended without unlocking. The lock will never be unlocked.
+// - EINVAL: `rwlock` is not an initialised lock.
+// - Any other number is an error of the kernel, such as ENOMEM.
+int lw_rwlock_rdlock(struct lw_rwlock_t *rwlock);
+
+// Locks for reading as `lw_rwlock_rdlock` does, by a thread that may hold the lock for reading already. It does not
+// wait for a writer that waits for readers, so writers have no bound where threads do this again and again.
+//
+// Returns the values of `lw_rwlock_rdlock`.
+int lw_rwlock_rdlock_nested(struct lw_rwlock_t *rwlock);
+
+// Locks for reading without waiting.
+//
+// Returns:
+// - EBUSY: a writer holds the lock or waits for readers.
+// - Otherwise the values of `lw_rwlock_rdlock`, except EDEADLK and ESRCH.
+int lw_rwlock_tryrdlock(struct lw_rwlock_t *rwlock);
+
+// Locks for reading as `lw_rwlock_rdlock` does, but only waits until `clock` reads `*time`, as `lw_mutex_lock_until`
+// does.
+//
+// Returns the values of `lw_rwlock_rdlock`, and:
+// - ETIMEDOUT: the time passed before the caller could lock.
+// - EINVAL, also: as for `lw_mutex_lock_until`.
+int lw_rwlock_rdlock_until(struct lw_rwlock_t *rwlock, int clock, const struct timespec *time);
+
+// Locks for reading as `lw_rwlock_rdlock_until` does, but only waits for the duration `*time`, by CLOCK_MONOTONIC.
+//
+// Returns the values of `lw_rwlock_rdlock_until`, and:
+// - EINVAL, also: `*time` is negative.
+int lw_rwlock_rdlock_for(struct lw_rwlock_t *rwlock, const struct timespec *time);
+
+// Locks for writing. Suspends the calling thread until all others have unlocked. Waiting writers get the lock in the
+// order of their priorities, and all waiting readers before each of them.
+//
+// Makes no system call if the lock is free.
+//
+// Returns the values of `lw_rwlock_rdlock`.
+int lw_rwlock_wrlock(struct lw_rwlock_t *rwlock);
+
+// Locks for writing without waiting.
+//
+// Returns:
+// - EBUSY: a thread holds the lock, or another one also tries.
+// - Otherwise the values of `lw_rwlock_wrlock`, except EDEADLK.
+int lw_rwlock_trywrlock(struct lw_rwlock_t *rwlock);
+
+// Locks for writing as `lw_rwlock_wrlock` does, but only waits until `clock` reads `*time`, as `lw_mutex_lock_until`
+// does.
+//
+// Returns the values of `lw_rwlock_rdlock_until`.
+int lw_rwlock_wrlock_until(struct lw_rwlock_t *rwlock, int clock, const struct timespec *time);
+
+// Locks for writing as `lw_rwlock_wrlock_until` does, but only waits for the duration `*time`, by CLOCK_MONOTONIC.
+//
+// Returns the values of `lw_rwlock_rdlock_for`.
+int lw_rwlock_wrlock_for(struct lw_rwlock_t *rwlock, const struct timespec *time);
+
+// Unlocks, after writing if the caller holds the lock for writing, and otherwise after reading.
+//
+// Returns:
+// - 0: success.
+// - EPERM: the caller does not hold the lock for writing, and no thread holds it for reading. (Which threads hold it
+//   for reading is not known.)
+// - EINVAL: `rwlock` is not an initialised lock.
+// - Any other number is an error of the kernel.
+int lw_rwlock_unlock(struct lw_rwlock_t *rwlock);
 
 // Reports the cycle of the calling thread's last EDEADLK from a mutex.
 //
@@ -918,5 +1032,7 @@ int lw_task_error(char *text, size_t capacity);
                           : 0)
 /* Initialises a condition variable as lw_cond_init does, for threads of one process. */
 #define LW_COND_INITIALIZER { { 0, 0 }, 0, { 0, 0, 0, 0, 0, 0, 0, 0 }, 0x4c576376u, { 0, 0, 0 } }
+/* Initialises a reader-writer lock as lw_rwlock_init does, for threads of one process. */
+#define LW_RWLOCK_INITIALIZER { 0, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, 0x4c577277u, 0 }
 
 #endif /* LOCKWRIGHT_H */

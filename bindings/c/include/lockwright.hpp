@@ -1,6 +1,6 @@
 /*
- * Lockwright for C++11 and later: a mutex and a condition variable that work with std::lock_guard, std::unique_lock
- * and std::scoped_lock.
+ * Lockwright for C++11 and later: a mutex, a condition variable and a shared mutex that work with std::lock_guard,
+ * std::unique_lock, std::scoped_lock and std::shared_lock.
  *
  *     lockwright::mutex mutex;                    // the owner inherits the priority of its most urgent waiter
  *     lockwright::mutex ceiling(lockwright::protect(80));
@@ -283,6 +283,71 @@ private:
     }
 
     lw_cond_t cond_;
+};
+
+/* A reader-writer lock with the members of std::shared_timed_mutex. It owns no memory, as mutex. A thread that holds it
+   must not lock it again, not even to read. */
+class shared_mutex {
+public:
+    typedef lw_rwlock_t *native_handle_type;
+
+    constexpr shared_mutex() noexcept : rwlock_ LW_RWLOCK_INITIALIZER {}
+
+    shared_mutex(const shared_mutex &) = delete;
+    shared_mutex &operator=(const shared_mutex &) = delete;
+
+    void lock() { detail::check(lw_rwlock_wrlock(&rwlock_), "lockwright::shared_mutex::lock"); }
+
+    bool try_lock() { return is_taken(lw_rwlock_trywrlock(&rwlock_), EBUSY, "lockwright::shared_mutex::try_lock"); }
+
+    template <class Rep, class Period>
+    bool try_lock_for(const std::chrono::duration<Rep, Period> &time) {
+        return try_lock_until(detail::after(time));
+    }
+
+    template <class Clock, class Duration>
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) {
+        lw_rwlock_t *const rwlock = &rwlock_;
+        const int error = detail::wait_until(
+            time, [rwlock](int clock, const timespec *at) { return lw_rwlock_wrlock_until(rwlock, clock, at); });
+        return is_taken(error, ETIMEDOUT, "lockwright::shared_mutex::try_lock_until");
+    }
+
+    void unlock() { detail::check(lw_rwlock_unlock(&rwlock_), "lockwright::shared_mutex::unlock"); }
+
+    void lock_shared() { detail::check(lw_rwlock_rdlock(&rwlock_), "lockwright::shared_mutex::lock_shared"); }
+
+    bool try_lock_shared() {
+        return is_taken(lw_rwlock_tryrdlock(&rwlock_), EBUSY, "lockwright::shared_mutex::try_lock_shared");
+    }
+
+    template <class Rep, class Period>
+    bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &time) {
+        return try_lock_shared_until(detail::after(time));
+    }
+
+    template <class Clock, class Duration>
+    bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &time) {
+        lw_rwlock_t *const rwlock = &rwlock_;
+        const int error = detail::wait_until(
+            time, [rwlock](int clock, const timespec *at) { return lw_rwlock_rdlock_until(rwlock, clock, at); });
+        return is_taken(error, ETIMEDOUT, "lockwright::shared_mutex::try_lock_shared_until");
+    }
+
+    void unlock_shared() { unlock(); }
+
+    native_handle_type native_handle() noexcept { return &rwlock_; }
+
+private:
+    static bool is_taken(int error, int refusal, const char *what) {
+        if (error == refusal) {
+            return false;
+        }
+        detail::check(error, what);
+        return true;
+    }
+
+    lw_rwlock_t rwlock_;
 };
 
 } // namespace lockwright

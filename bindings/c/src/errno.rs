@@ -26,18 +26,25 @@ pub fn of_done(mutex: &RawMutex, result: Result<(), RawError>) -> c_int {
 
 #[cold]
 pub fn of_error(mutex: &RawMutex, error: RawError) -> c_int {
+    let number = number(&error);
+    if let RawError::Deadlock(cycle) = error {
+        deadlock::note(mutex, cycle);
+    }
+    number
+}
+
+/// Converts an error, without the cycle of a deadlock.
+#[cold]
+pub fn number(error: &RawError) -> c_int {
     match error {
         RawError::Busy => libc::EBUSY,
         RawError::TimedOut => libc::ETIMEDOUT,
-        RawError::Deadlock(cycle) => {
-            deadlock::note(mutex, cycle);
-            libc::EDEADLK
-        }
+        RawError::Deadlock(_) => libc::EDEADLK,
         RawError::NotRecoverable => libc::ENOTRECOVERABLE,
         RawError::AboveCeiling | RawError::BadKind => libc::EINVAL,
         RawError::NotOwner => libc::EPERM,
         RawError::TooOften => libc::EAGAIN,
-        RawError::Sys(error) => of_sys(error),
+        RawError::Sys(error) => of_sys(*error),
     }
 }
 

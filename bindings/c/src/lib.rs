@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `mutex` | `lw_mutex_*` |
 //! | `cond` | `lw_cond_*` |
+//! | `rwlock` | `lw_rwlock_*` |
 //! | `deadlock` | the last deadlock of each thread |
 //! | `ics` | `lw_ics_*` |
 //! | `ics_types` | the types of `lw_ics_*` |
@@ -33,6 +34,7 @@ mod ics;
 mod ics_types;
 mod mutex;
 mod panic;
+mod rwlock;
 mod section;
 mod task;
 mod taskset;

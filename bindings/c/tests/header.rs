@@ -4,8 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 9] =
-    ["mutex.rs", "cond.rs", "deadlock.rs", "section.rs", "ics_types.rs", "ics.rs", "taskset.rs", "task.rs", "fault.rs"];
+const SOURCES: [&str; 10] = [
+    "mutex.rs",
+    "cond.rs",
+    "rwlock.rs",
+    "deadlock.rs",
+    "section.rs",
+    "ics_types.rs",
+    "ics.rs",
+    "taskset.rs",
+    "task.rs",
+    "fault.rs",
+];
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -2,6 +2,7 @@
 #include "lockwright.hpp"
 
 #include "check.h"
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -148,9 +149,52 @@ static void conditions() {
     CHECK(global.is_mine() && second.is_mine());
 }
 
+static lockwright::shared_mutex shared;
+
+static void readers_share() {
+    long one = 0, other = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++) {
+        threads.emplace_back([&, i] {
+            for (int round = 0; round < 5000; round++) {
+                if (i % 2 == 0) {
+                    std::lock_guard<lockwright::shared_mutex> guard(shared);
+                    one++;
+                    other++;
+                } else {
+                    std::shared_lock<lockwright::shared_mutex> guard(shared);
+                    CHECK(one == other);
+                }
+            }
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    CHECK(one == 2 * 5000 && other == 2 * 5000);
+    {
+        std::shared_lock<lockwright::shared_mutex> guard(shared);
+        CHECK(shared.try_lock_shared());
+        shared.unlock_shared();
+        CHECK(!shared.try_lock());
+        CHECK(!shared.try_lock_for(5ms));
+        CHECK(shared.try_lock_shared_for(5ms));
+        shared.unlock_shared();
+    }
+    std::unique_lock<lockwright::shared_mutex> guard(shared, 5ms);
+    CHECK(guard.owns_lock());
+    std::thread([] {
+        CHECK(!shared.try_lock_shared());
+        CHECK(!shared.try_lock_shared_for(5ms));
+        CHECK(!shared.try_lock_shared_until(half_clock::now() + 5ms));
+    }).join();
+    EXPECT(EDEADLK, error_of([] { shared.lock_shared(); }));
+}
+
 int main() {
     begin_test();
     nothing_is_lost();
+    readers_share();
     time_outs();
     errors();
     owners_that_end();

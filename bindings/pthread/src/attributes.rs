@@ -22,6 +22,13 @@ const COND_SHARED: u32 = 1;
 const COND_CLOCK_SHIFT: u32 = 1;
 const COND_CLOCK: u32 = 1 << COND_CLOCK_SHIFT;
 
+/// The attributes of a reader-writer lock, which the C library's functions set.
+#[repr(C)]
+pub struct RwLockAttributes {
+    pub(crate) kind: c_int,
+    pub(crate) shared: c_int,
+}
+
 /// The levels of SCHED_FIFO, which are the valid ceilings.
 pub(crate) const LEVELS: std::ops::RangeInclusive<c_int> = 1..=99;
 

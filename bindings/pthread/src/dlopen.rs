@@ -8,7 +8,7 @@
 //! return address. So both functions jump to the C library's, and do not call it.
 
 use crate::next::Next;
-use crate::{condvar, mutex, report};
+use crate::{condvar, mutex, report, rwlock};
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
 
@@ -66,7 +66,7 @@ macro_rules! ours {
 
 /// The functions that `dlvsym` finds here. The linker binds these names to the functions of this library
 /// (`-Bsymbolic-functions`), even if a sanitizer's library defines the same names.
-const OURS: [Ours; 15] = ours![
+const OURS: [Ours; 26] = ours![
     mutex::pthread_mutex_init
     mutex::pthread_mutex_destroy
     mutex::pthread_mutex_lock
@@ -82,6 +82,17 @@ const OURS: [Ours; 15] = ours![
     condvar::pthread_cond_clockwait
     condvar::pthread_cond_signal
     condvar::pthread_cond_broadcast
+    rwlock::pthread_rwlock_init
+    rwlock::pthread_rwlock_destroy
+    rwlock::pthread_rwlock_rdlock
+    rwlock::pthread_rwlock_tryrdlock
+    rwlock::pthread_rwlock_timedrdlock
+    rwlock::pthread_rwlock_clockrdlock
+    rwlock::pthread_rwlock_wrlock
+    rwlock::pthread_rwlock_trywrlock
+    rwlock::pthread_rwlock_timedwrlock
+    rwlock::pthread_rwlock_clockwrlock
+    rwlock::pthread_rwlock_unlock
 ];
 
 /// As in the C library, without `RTLD_DEEPBIND`.

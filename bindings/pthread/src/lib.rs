@@ -1,11 +1,12 @@
-//! POSIX mutexes and condition variables by Lockwright, for unmodified programs: `LD_PRELOAD=liblockwright_pthread.so
-//! program`.
+//! POSIX mutexes, condition variables and reader-writer locks by Lockwright, for unmodified programs:
+//! `LD_PRELOAD=liblockwright_pthread.so program`.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `mutex` | `pthread_mutex_*` |
 //! | `attributes` | `pthread_mutexattr_*`, `pthread_condattr_*` |
 //! | `condvar` | `pthread_cond_*`; `suspend.c` is the part of a wait in which a thread may be cancelled |
+//! | `rwlock` | `pthread_rwlock_*` |
 //! | `shared` | objects that several processes share, which are the C library's |
 //! | `dlopen` | `dlopen` and `dlvsym`, which lead past this library (x86-64) |
 //! | `next` | the C library's own functions |
@@ -15,7 +16,7 @@
 //! | `report` | reports of deadlocks |
 //! | `load` | the set-up when the library is loaded |
 //!
-//! All other functions remain those of the C library. `lockwright::mutex` locks and waits; this crate adds what POSIX
+//! All other functions remain those of the C library. `lockwright` locks and waits; this crate adds what POSIX
 //! and the C library require beyond that. docs/pthread.md lists the differences.
 //!
 //! # Safety
@@ -46,6 +47,7 @@ mod mutex;
 mod next;
 mod policy;
 mod report;
+mod rwlock;
 mod scheduling;
 mod shared;
 mod threads_h;

@@ -20,7 +20,7 @@ const KNOWN: u32 = kind::TYPE | kind::ROBUST | kind::INHERIT | kind::PROTECT | k
 const ELISION: u32 = 0x300;
 
 /// The interval, in ns, at which a lock is tried again that can only succeed if something unusual happens.
-const STAY_NAP_NS: u64 = 10_000_000;
+pub(crate) const STAY_NAP_NS: u64 = 10_000_000;
 /// How often, and at which interval in ns, a deadlock is checked again before it is reported. A deadlock with a timed
 /// lock in it passes, and the other threads may not have executed since the time came.
 const CONFIRMATIONS: u32 = 5;
@@ -38,6 +38,11 @@ pub(crate) fn warm_up() {
     }
     // SAFETY: the handler takes nothing, cannot unwind out of `extern "C"`, and lives as long as the process.
     unsafe { libc::pthread_atfork(Some(before), None, None) };
+}
+
+/// Returns the calling thread's id before its last fork, or 0.
+pub(crate) fn forked_from() -> u32 {
+    FORKED_FROM.get()
 }
 
 /// Returns the policy's bits for a mutex of this kind.

@@ -3,8 +3,10 @@
 //! They serve objects that several processes share: another process may use the same object without this library. They
 //! are looked up when the library is loaded, because a lookup may wait for another thread.
 
+use crate::attributes::RwLockAttributes;
 use libc::{ENOSYS, c_char, c_int, c_void, pthread_t, sched_param, timespec};
 use lockwright::mutex::{RawCondvar, RawMutex};
+use lockwright::rwlock::RawRwLock;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -74,6 +76,15 @@ next! {
     pthread_cond_clockwait(cond: *mut RawCondvar, mutex: *mut RawMutex, clock: c_int, time: *const timespec);
     pthread_cond_signal(cond: *mut RawCondvar);
     pthread_cond_broadcast(cond: *mut RawCondvar);
+    pthread_rwlock_init(rwlock: *mut RawRwLock, attributes: *const RwLockAttributes);
+    pthread_rwlock_destroy(rwlock: *mut RawRwLock);
+    pthread_rwlock_rdlock(rwlock: *mut RawRwLock);
+    pthread_rwlock_tryrdlock(rwlock: *mut RawRwLock);
+    pthread_rwlock_clockrdlock(rwlock: *mut RawRwLock, clock: c_int, time: *const timespec);
+    pthread_rwlock_wrlock(rwlock: *mut RawRwLock);
+    pthread_rwlock_trywrlock(rwlock: *mut RawRwLock);
+    pthread_rwlock_clockwrlock(rwlock: *mut RawRwLock, clock: c_int, time: *const timespec);
+    pthread_rwlock_unlock(rwlock: *mut RawRwLock);
     pthread_setschedparam(thread: pthread_t, policy: c_int, param: *const sched_param);
     pthread_setschedprio(thread: pthread_t, level: c_int);
     pthread_getschedparam(thread: pthread_t, policy: *mut c_int, param: *mut sched_param);

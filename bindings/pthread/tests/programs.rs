@@ -170,6 +170,7 @@ hold_always! {
     the_cpp_library_works: "standard.cpp";
     the_owner_is_where_the_c_library_has_it: "owner.c";
     shared_and_private_objects_combine: "combined.c";
+    reader_writer_locks_follow_posix: "rwlock.c";
 }
 
 #[test]
@@ -204,6 +205,18 @@ fn static_mutexes_inherit_only_if_requested() {
     let _machine = alone();
     program.holds(&["inherits-not"], &[]);
     program.holds(&["inherits"], &[("LOCKWRIGHT_PROTOCOL", "inherit")]);
+}
+
+#[test]
+fn reader_writer_locks_alternate_if_requested() {
+    let Some(program) = Program::build("rwlock.c") else { return };
+    let _machine = alone();
+    let inherit = [("LOCKWRIGHT_PROTOCOL", "inherit")];
+    for arguments in [["inherits"], ["order"]] {
+        program.holds(&arguments, &inherit);
+    }
+    // The mutant: the C library's locks prefer readers, so a writer starves until the alarm.
+    assert!(!program.run(&["order"], &[]).status.success());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`mutex`] | mutexes and condition variables: priority inheritance and ceilings, recovery from dead owners, deadlocks reported with their cycle |
+//! | [`rwlock`] | reader-writer locks in which readers and writers alternate, with priority inheritance to writers |
 //! | [`section`] | non-preemptive sections: no other thread of the processor preempts a holder of a spinlock |
 //! | [`ics`] | interruptible sections: urgent threads interrupt others, whose sections are executed again |
 //! | [`tasks`] | the locks of a task set under any of the protocols, for the threads of a program |
@@ -43,6 +44,8 @@ pub mod mutex;
 mod process;
 #[doc(hidden)]
 pub mod raw;
+#[allow(unsafe_code)] // The protected value.
+pub mod rwlock;
 pub mod section;
 pub mod tasks;
 

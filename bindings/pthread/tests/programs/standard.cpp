@@ -1,4 +1,4 @@
-// The mutexes and condition variables of the C++ library.
+// The mutexes, shared mutexes and condition variables of the C++ library.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -52,6 +52,29 @@ template <class Mutex> void times_out()
     }).join();
 }
 
+template <class Mutex> void shares()
+{
+    Mutex mutex;
+    long one = 0, other = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 5; i++)
+        threads.emplace_back([&, i] {
+            for (int k = 0; k < 10000; k++) {
+                if (i < 2) {
+                    std::unique_lock<Mutex> lock(mutex);
+                    one++;
+                    other++;
+                } else {
+                    std::shared_lock<Mutex> lock(mutex);
+                    CHECK(one == other);
+                }
+            }
+        });
+    for (auto &thread : threads)
+        thread.join();
+    CHECK(one == 20000 && other == 20000);
+}
+
 template <class Cond, class Lock> void waits()
 {
     std::mutex mutex;
@@ -86,6 +109,8 @@ int main()
     excludes<std::recursive_timed_mutex>();
     excludes<std::shared_mutex>();
     excludes<std::shared_timed_mutex>();
+    shares<std::shared_mutex>();
+    shares<std::shared_timed_mutex>();
     times_out<std::timed_mutex>();
     times_out<std::recursive_timed_mutex>();
     times_out<std::shared_timed_mutex>();
