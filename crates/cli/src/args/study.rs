@@ -4,6 +4,7 @@ use super::help::{OUTPUT, with_statuses};
 use super::values::{number_in, one_of, up_to};
 use clap::{Args, Subcommand, ValueHint};
 use lockwright_study::bpl::{BURST_MAX, CORES_MAX, FreeLock, RATE_MAX, RATE_MIN};
+use lockwright_study::plan::SAMPLES_MAX;
 use std::path::PathBuf;
 
 const BPL_EXAMPLES: &str = "Examples:
@@ -11,9 +12,56 @@ const BPL_EXAMPLES: &str = "Examples:
   lockwright study bpl --cores 64 --burst 8,32 --svg figures --csv figures.csv
   lockwright study bpl --cores 64 --burst 8 --rate 0.001,0.01,0.1,1 --requests 100000 --seed 7 --json";
 
-/// `study`.
+const FILE_EXAMPLES: &str = "Examples:
+  lockwright study study.toml -o results
+  lockwright study study.toml -o results --resume
+  lockwright study study.toml -o trial --samples 10 --jobs 1
+  lockwright study bpl
+
+Exit status:
+  0    success
+  2    the arguments or the file are invalid
+  3    a file cannot be written; finished parts are kept
+  130  interrupted (Ctrl-C); finished parts are kept, and --resume continues";
+
+/// `study`. The arguments are those of `study FILE`.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = FILE_EXAMPLES)]
+pub struct Study {
+    /// A published study.
+    #[command(subcommand)]
+    pub verb: Option<StudyVerb>,
+    /// Study file (docs/study.md); `-` reads standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
+    pub file: Option<PathBuf>,
+    /// Directory for the results; it is created if it does not exist
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
+    pub output: Option<PathBuf>,
+    /// Seed of all random numbers [default: that of the file, or chosen at random and printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Number of systems in each cell, instead of that of the file [1 to 1,000,000,000]
+    #[arg(long, value_name = "N", value_parser = up_to::<u64>(SAMPLES_MAX))]
+    pub samples: Option<u64>,
+    /// How the study is executed.
+    #[command(flatten)]
+    pub run: StudyRun,
+}
+
+/// Options of the execution of a study.
+#[derive(Args, Debug)]
+pub struct StudyRun {
+    /// Continue an unfinished run of the same study in this directory
+    #[arg(long)]
+    pub resume: bool,
+    /// Number of threads; the results do not depend on it [1 to 1024] [default: one for each CPU]
+    #[arg(long, value_name = "N", value_parser = up_to::<u16>(1024))]
+    pub jobs: Option<u16>,
+}
+
+/// The published studies.
 #[derive(Subcommand, Debug)]
-pub enum Study {
+pub enum StudyVerb {
     /// Compare FIFO, priority and batched priority locks under bursts of requests
     ///
     /// This is the simulation of the batched priority lock: the machine repairman model with bursts. At each burst,

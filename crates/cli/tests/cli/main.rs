@@ -15,6 +15,7 @@ mod realtime;
 mod schema;
 mod simulate;
 mod streams;
+mod studies;
 mod study;
 mod support;
 mod widths;
