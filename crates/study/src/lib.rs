@@ -13,6 +13,7 @@ mod hold;
 mod late;
 mod mutate;
 pub mod plan;
+pub mod rtas2008;
 
 pub use generate::{Shape, generate, generate_clusters};
 pub use hold::{Excess, Quantity, attack, hold};

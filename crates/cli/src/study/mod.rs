@@ -5,6 +5,8 @@ mod engine;
 mod figures;
 mod file;
 mod folder;
+mod list;
+mod rtas2008;
 
 use crate::args::{Study, StudyVerb};
 use crate::console::Console;
@@ -19,6 +21,8 @@ use folder::Folder;
 pub fn study(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
     match &arguments.verb {
         Some(StudyVerb::Bpl(arguments)) => bpl::bpl(arguments, console),
+        Some(StudyVerb::List) => list::list(console),
+        Some(StudyVerb::Rtas2008(arguments)) => rtas2008::rtas2008(arguments, console),
         None => file::file(arguments, console),
     }
 }

@@ -1,4 +1,4 @@
-//! `study FILE`.
+//! `study FILE`, `study list` and `study rtas2008`.
 
 use crate::support::{Ended, File, end, json, lockwright};
 use std::fs;
@@ -332,4 +332,77 @@ fn examples_are_studies() {
         assert!(results.join("plots").is_dir());
     }
     assert!(seen >= 3, "{seen}");
+}
+
+#[test]
+fn published_studies_are_listed() {
+    let ended = end(lockwright().args(["study", "list"]));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    for part in ["lockwright study bpl", "lockwright study rtas2008", "RTAS 2008", "figures 1 to 4"] {
+        assert!(ended.out.contains(part), "{part}: {}", ended.out);
+    }
+}
+
+fn rtas2008(folder: &Path, arguments: &[&str]) -> Ended {
+    end(lockwright().args(["study", "rtas2008", "-o"]).arg(folder).args(arguments))
+}
+
+#[test]
+fn figures_of_a_paper_are_repeated() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let at = |name: &str| folder.path().join(name);
+    let ended = rtas2008(&at("one"), &["--figure", "4,1", "--samples", "2", "--jobs", "1"]);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    for part in ["RTAS 2008: 2 figures, 2 task sets at each of", "C1 ", "C15", "holds", "not shown"] {
+        assert!(ended.out.contains(part), "{part}: {}", ended.out);
+    }
+    let csv = fs::read_to_string(at("one/figure-1.csv")).expect("is there");
+    assert!(
+        csv.starts_with("figure,inset,curve,x,samples,schedulable,share,low,high,tardiness_us,background\n"),
+        "{csv}"
+    );
+    // Six insets with four curves and three with two, each of 14 points.
+    assert_eq!(csv.lines().count(), 1 + (6 * 4 + 3 * 2) * 14);
+    let svg = fs::read_to_string(at("one/plots/figure-1.svg")).expect("is there");
+    for part in ["(a) HRT, uniform low", "(i) tardiness, uniform high", "G-EDF short", "P-EDF long"] {
+        assert!(svg.contains(part), "{part} is missing");
+    }
+    assert_eq!(fs::read_to_string(at("one/conclusions.csv")).expect("is there").lines().count(), 16);
+    let two = rtas2008(&at("two"), &["--figure", "1,4", "--samples", "2", "--jobs", "2"]);
+    assert_eq!((two.status, &two.out), (0, &ended.out));
+    assert!(results(&at("one")) == results(&at("two")), "another number of threads gives other bytes");
+    // Negative control: another reading gives other results, in a directory of its own.
+    let refused = rtas2008(&at("two"), &["--figure", "1,4", "--samples", "2", "--lengths", "up-to"]);
+    assert!(refused.status == 2 && refused.err.contains("another study"), "{}", refused.err);
+    let other = rtas2008(&at("other"), &["--figure", "1,4", "--samples", "2", "--lengths", "up-to"]);
+    assert_eq!(other.status, 0, "{}", other.err);
+    assert!(results(&at("one")) != results(&at("other")));
+    for number in ["5", "6", "21", "48"] {
+        let ended = rtas2008(&at("none"), &["--figure", number]);
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{number}");
+        assert!(ended.err.contains(&format!("figure {number} cannot be repeated")), "{}", ended.err);
+    }
+}
+
+/// With the overheads of another machine, and with none, other sets are schedulable.
+#[test]
+fn overheads_of_another_machine_count() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("free")).expect("can be created");
+    for name in ["free/worst.toml", "free/average.toml"] {
+        fs::write(at(name), "").expect("can be written");
+    }
+    let free = at("free");
+    let arguments = ["--figure", "1", "--samples", "3", "--overheads", free.to_str().expect("is UTF-8")];
+    let ended = rtas2008(&at("here"), &arguments);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert_eq!(rtas2008(&at("paper"), &arguments[..4]).status, 0);
+    let schedulable = |name: &str| -> u64 {
+        let csv = fs::read_to_string(at(name).join("figure-1.csv")).expect("is there");
+        csv.lines().skip(1).filter_map(|line| line.split(',').nth(5)?.parse::<u64>().ok()).sum()
+    };
+    assert!(schedulable("here") > schedulable("paper"), "nothing takes time on the free machine");
+    let missing = rtas2008(&at("none"), &["--overheads", "/nowhere"]);
+    assert!(missing.status == 2 && missing.err.contains("worst.toml"), "{}", missing.err);
 }
