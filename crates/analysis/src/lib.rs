@@ -38,9 +38,9 @@ pub use rows::sharing::{Demand, Sharer, Sharing};
 pub use rows::sporadic::Sporadic;
 pub use system::explain::{Cause, Term, explain};
 pub use system::partition::{Fit, partition, together_first};
-pub use system::response::analyse;
 #[cfg(feature = "mutants")]
 pub use system::response::analyse_mutant;
+pub use system::response::{analyse, schedulable};
 pub use system::scheduled::{
     Blocker, Demanded, Point, Scheduled, Test, Untested, explain_demand, partitioned, scheduled,
 };

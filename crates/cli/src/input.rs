@@ -112,6 +112,12 @@ fn read_all(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Reads a text file that another file names. The error is a message without the path.
+pub(crate) fn read_text(path: &Path) -> Result<String, String> {
+    let bytes = File::open(path).and_then(read_all).map_err(|error| reason(&error))?;
+    String::from_utf8(bytes).map_err(|_| "the text is not UTF-8".into())
+}
+
 /// The message of the operating system without its number.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();

@@ -11,6 +11,7 @@ mod charges;
 pub mod check;
 mod completions;
 pub mod console;
+mod curves;
 pub mod diagnose;
 pub mod doctor;
 pub mod exit;

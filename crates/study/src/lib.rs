@@ -6,11 +6,14 @@
 #![forbid(unsafe_code)]
 
 pub mod bpl;
+pub mod experiment;
 mod generate;
 pub mod generators;
 mod hold;
 mod late;
 mod mutate;
+pub mod plan;
+pub mod rtas2008;
 
 pub use generate::{Shape, generate, generate_clusters};
 pub use hold::{Excess, Quantity, attack, hold};

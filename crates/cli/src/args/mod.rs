@@ -7,7 +7,7 @@ mod tasks;
 mod values;
 
 pub use measure::{Locks, Measure, MeasuredIcs, MeasuredProtocols, Mutexes, Results};
-pub use study::{Bpl, Study};
+pub use study::{Bpl, Rtas2008, Study, StudyRun, StudyVerb};
 pub use tasks::{
     BoundChoice, Check, Execution, OffsetsChoice, ProtocolChoice, Run, Schedules, Simulate, Subject, Verify,
 };
@@ -70,8 +70,10 @@ pub enum Verb {
     /// Measure what locks cost on this machine
     #[command(subcommand, after_help = STATUSES_UNJUDGED)]
     Measure(Measure),
-    /// Repeat a published simulation
-    #[command(subcommand, after_help = STATUSES_UNJUDGED)]
+    /// Judge many generated systems, as a file describes, or repeat a published study
+    ///
+    /// A study draws systems at random and judges each by several methods. The file says what the systems are, what
+    /// varies, and which methods judge them. The results do not depend on threads or interruptions.
     Study(Study),
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_HELP)]
@@ -290,8 +292,15 @@ mod tests {
                 ranges += 1;
                 let accepts = |value: &str| {
                     let option = format!("--{name}={value}");
-                    let needed = if command.get_positionals().next().is_some() { &["file"][..] } else { &[] };
-                    let words = [&["lockwright"], path, needed, &[option.as_str()]].concat();
+                    let mut needed = Vec::new();
+                    if command.get_positionals().next().is_some() {
+                        needed.push("file");
+                    }
+                    let is_output = |arg: &Arg| arg.get_long() == Some("output") && arg.is_required_set();
+                    if command.get_arguments().any(is_output) {
+                        needed.extend(["--output", "directory"]);
+                    }
+                    let words = [&["lockwright"], path, &needed[..], &[option.as_str()]].concat();
                     Cli::try_parse_from(words).is_ok()
                 };
                 assert!(accepts(&from) && accepts(&to), "{path:?} --{name} accepts {from} and {to}");

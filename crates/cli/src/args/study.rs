@@ -4,6 +4,8 @@ use super::help::{OUTPUT, with_statuses};
 use super::values::{number_in, one_of, up_to};
 use clap::{Args, Subcommand, ValueHint};
 use lockwright_study::bpl::{BURST_MAX, CORES_MAX, FreeLock, RATE_MAX, RATE_MIN};
+use lockwright_study::plan::SAMPLES_MAX;
+use lockwright_study::rtas2008::{Counting, Length, Nested, Others, Retries, Tests};
 use std::path::PathBuf;
 
 const BPL_EXAMPLES: &str = "Examples:
@@ -11,9 +13,57 @@ const BPL_EXAMPLES: &str = "Examples:
   lockwright study bpl --cores 64 --burst 8,32 --svg figures --csv figures.csv
   lockwright study bpl --cores 64 --burst 8 --rate 0.001,0.01,0.1,1 --requests 100000 --seed 7 --json";
 
-/// `study`.
+const FILE_EXAMPLES: &str = "Examples:
+  lockwright study study.toml -o results
+  lockwright study study.toml -o results --resume
+  lockwright study study.toml -o trial --samples 10 --jobs 1
+  lockwright study list
+  lockwright study bpl
+
+Exit status:
+  0    success
+  2    the arguments or the file are invalid
+  3    a file cannot be written; finished parts are kept
+  130  interrupted (Ctrl-C); finished parts are kept, and --resume continues";
+
+/// `study`. The arguments are those of `study FILE`.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = FILE_EXAMPLES)]
+pub struct Study {
+    /// A published study.
+    #[command(subcommand)]
+    pub verb: Option<StudyVerb>,
+    /// Study file (docs/study.md); `-` reads standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
+    pub file: Option<PathBuf>,
+    /// Directory for the results; it is created if it does not exist
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
+    pub output: Option<PathBuf>,
+    /// Seed of all random numbers [default: that of the file, or chosen at random and printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Number of systems in each cell, instead of that of the file [1 to 1,000,000,000]
+    #[arg(long, value_name = "N", value_parser = up_to::<u64>(SAMPLES_MAX))]
+    pub samples: Option<u64>,
+    /// How the study is executed.
+    #[command(flatten)]
+    pub run: StudyRun,
+}
+
+/// Options of the execution of a study.
+#[derive(Args, Debug)]
+pub struct StudyRun {
+    /// Continue an unfinished run of the same study in this directory
+    #[arg(long)]
+    pub resume: bool,
+    /// Number of threads; the results do not depend on it [1 to 1024] [default: one for each CPU]
+    #[arg(long, value_name = "N", value_parser = up_to::<u16>(1024))]
+    pub jobs: Option<u16>,
+}
+
+/// The published studies.
 #[derive(Subcommand, Debug)]
-pub enum Study {
+pub enum StudyVerb {
     /// Compare FIFO, priority and batched priority locks under bursts of requests
     ///
     /// This is the simulation of the batched priority lock: the machine repairman model with bursts. At each burst,
@@ -22,7 +72,103 @@ pub enum Study {
     /// uniform. All three locks get the same bursts and the same sections.
     #[command(after_help = with_statuses(BPL_EXAMPLES))]
     Bpl(Bpl),
+    /// List the published studies, with the paper and the command of each
+    #[command(after_help = LIST_EXAMPLES)]
+    List,
+    /// Repeat a study of spinning, suspending and objects that nobody waits for, under global and partitioned EDF
+    ///
+    /// The paper is Brandenburg, Calandrino, Block, Leontyev, Anderson, RTAS 2008. docs/rtas2008.md tells what it
+    /// leaves open, what comes out, and what does not.
+    #[command(name = "rtas2008", after_help = RTAS2008_EXAMPLES)]
+    Rtas2008(Rtas2008),
 }
+
+const LIST_EXAMPLES: &str = "Example:
+  lockwright study list
+
+Exit status:
+  0    success
+  2    the arguments are invalid
+  3    the output cannot be written";
+
+const RTAS2008_EXAMPLES: &str = "Examples:
+  lockwright study rtas2008 --figure 1 -o figure-1
+  lockwright study rtas2008 --all -o all
+  lockwright study rtas2008 --figure 1 --counting per-job --tests best -o ours
+  lockwright study rtas2008 --figure 3 --overheads costs -o here
+
+Exit status:
+  0    success; the table tells which conclusions hold
+  2    the arguments or a file are invalid
+  3    a file cannot be written; finished parts are kept
+  130  interrupted (Ctrl-C); finished parts are kept, and --resume continues";
+
+/// `study rtas2008`.
+#[derive(Args, Debug)]
+pub struct Rtas2008 {
+    /// Directory for the results; it is created if it does not exist
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output: PathBuf,
+    /// Numbers of the figures; 5, 6 and 21 to 48 cannot be repeated [1 to 76]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,3,4", value_parser = up_to::<u32>(76))]
+    pub figure: Vec<u32>,
+    /// All figures that can be repeated
+    #[arg(long, conflicts_with = "figure")]
+    pub all: bool,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 2008)]
+    pub seed: u64,
+    /// Number of task sets at each point [1 to 1,000,000]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = up_to::<u64>(1_000_000))]
+    pub samples: u64,
+    /// Charge the overheads of `worst.toml` and `average.toml` in this directory, instead of those of the paper
+    ///
+    /// `lockwright measure protocols --overheads DIR` writes such files.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub overheads: Option<PathBuf>,
+    /// Lengths of sections
+    #[arg(long, value_name = "LENGTHS", default_value = "greatest", help_heading = READING, value_parser = one_of([
+        ("greatest", "All sections have the greatest length", Length::Greatest),
+        ("up-to", "All lengths up to the greatest one are equally likely", Length::UpTo),
+    ]))]
+    pub lengths: Length,
+    /// How the requests of others are counted
+    #[arg(long, value_name = "COUNT", default_value = "per-request", help_heading = READING, value_parser = one_of([
+        ("per-request", "For each request, the longest sections of others", Counting::PerRequest),
+        ("per-job", "Also as often as the others request during the job", Counting::PerJob),
+    ]))]
+    pub counting: Counting,
+    /// What the long sections of others are charged
+    #[arg(long, value_name = "CHARGE", default_value = "release", help_heading = READING, value_parser = one_of([
+        ("release", "The release of the lock", Others::Release),
+        ("switches", "The release, and the switches to and from the owner", Others::Switches),
+    ]))]
+    pub others: Others,
+    /// Tests of hard deadlines
+    #[arg(long, value_name = "TESTS", default_value = "published", help_heading = READING, value_parser = one_of([
+        ("published", "GFB, and utilizations with blocking on each processor", Tests::Published),
+        ("best", "Several tests of global EDF, and the processor demand", Tests::Best),
+    ]))]
+    pub tests: Tests,
+    /// Nesting of sections; resources that are held together are one lock
+    #[arg(long, value_name = "NESTING", default_value = "traced", help_heading = READING, value_parser = one_of([
+        ("traced", "As traced in Linux", Nested::Traced),
+        ("never", "No nested sections", Nested::Never),
+    ]))]
+    pub nesting: Nested,
+    /// How failed attempts on lock-free objects are counted
+    #[arg(long, value_name = "COUNT", default_value = "per-access", help_heading = READING, value_parser = one_of([
+        ("per-access", "Accesses of two jobs of each other task per access; not safe for preempted accesses", Retries::PerAccess),
+        ("per-job", "All accesses of others during the job", Retries::PerJob),
+    ]))]
+    pub retries: Retries,
+    /// How the study is executed.
+    #[command(flatten)]
+    pub run: StudyRun,
+}
+
+/// The heading of options for what the paper leaves open.
+const READING: &str = "What the paper leaves open";
 
 /// `study bpl`.
 #[derive(Args, Debug)]

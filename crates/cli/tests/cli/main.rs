@@ -16,6 +16,7 @@ mod realtime;
 mod schema;
 mod simulate;
 mod streams;
+mod studies;
 mod study;
 mod support;
 mod widths;

@@ -25,21 +25,28 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    pub(super) fn new(message: impl Into<String>) -> Self {
+    /// Returns a fault of the file as a whole.
+    pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), span: None, label: String::new(), help: None }
     }
 
-    pub(super) fn at(mut self, span: Range<usize>) -> Self {
+    /// Returns the fault with its place: the bytes at fault.
+    #[must_use]
+    pub fn at(mut self, span: Range<usize>) -> Self {
         self.span = Some(span);
         self
     }
 
-    pub(super) fn label(mut self, label: impl Into<String>) -> Self {
+    /// Returns the fault with a text to print under the bytes at fault.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+    /// Returns the fault with a remedy.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
@@ -66,18 +73,21 @@ impl core::fmt::Display for Diagnostic {
 }
 
 /// The faults found so far.
-#[derive(Default)]
-pub(super) struct Faults(Vec<Diagnostic>);
+#[derive(Default, Debug)]
+pub struct Faults(Vec<Diagnostic>);
 
 impl Faults {
-    pub(super) fn push(&mut self, fault: Diagnostic) {
+    /// Reports a fault.
+    pub fn push(&mut self, fault: Diagnostic) {
         // Readers report almost in order of place, so only faults far down are dropped here.
         if self.0.len() < 2 * MAX_DIAGNOSTICS {
             self.0.push(fault);
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Returns whether no fault was reported.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

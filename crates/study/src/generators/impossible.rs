@@ -1,6 +1,8 @@
 //! The reasons why a generator cannot draw what was asked for.
 
-/// The number of draws after which [`uunifast_discard`] fails.
+use lockwright_model::{MAX_RESOURCES, MAX_TASKS};
+
+/// The number of draws after which [`uunifast_discard`](super::uunifast_discard) fails.
 pub(super) const DRAWS: usize = 1_000;
 
 /// The reason why a generator cannot draw what was asked for.
@@ -13,13 +15,29 @@ pub enum Impossible {
     },
     /// Every one of 1,000 vectors had a utilization above the limit.
     Discarded,
+    /// The tasks need more resources than a system may have.
+    Resources {
+        /// The number of resources.
+        count: usize,
+    },
+    /// A system has no task, or more than it may have.
+    Tasks {
+        /// The number of tasks.
+        count: usize,
+    },
 }
 
 impl std::fmt::Display for Impossible {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Sum { tasks } => write!(f, "the utilizations of {tasks} tasks cannot have this sum"),
-            Self::Discarded => write!(f, "each of {} draws had too high a utilization", DRAWS),
+            Self::Discarded => write!(f, "each of {DRAWS} draws had too high a utilization"),
+            Self::Resources { count } => {
+                write!(f, "the tasks would share {count} resources, and a system has at most {MAX_RESOURCES}")
+            }
+            Self::Tasks { count } => {
+                write!(f, "the system would have {count} tasks, and it has at least 1 and at most {MAX_TASKS}")
+            }
         }
     }
 }

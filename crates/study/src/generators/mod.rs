@@ -1,4 +1,4 @@
-//! Random parts of task sets, as the studies of the field draw them.
+//! Random task sets and their parts, as the studies of the field draw them. [`Systems`] puts the parts together.
 //!
 //! Utilizations are shares of one processor, so 1 is a whole one. Periods are [`Duration`](lockwright_model::Duration)s
 //! of whole nanoseconds. All random numbers come from a [`Stream`], which is computed from the seed of a study, the
@@ -25,6 +25,8 @@ mod fixed_sum;
 mod impossible;
 mod periods;
 mod philox;
+mod sections;
+mod systems;
 #[cfg(test)]
 mod testing;
 mod utilization;
@@ -33,4 +35,6 @@ pub use fixed_sum::{RandFixedSum, uunifast, uunifast_discard};
 pub use impossible::Impossible;
 pub use periods::Periods;
 pub use philox::{Philox, Stream};
+pub use sections::{Access, DrawnSections, Lengths, Nesting, Sections, Sharing};
+pub use systems::{Division, Groups, Systems, Utilizations};
 pub use utilization::Utilization;

@@ -60,6 +60,15 @@ impl Utilization {
         }
     }
 
+    /// Returns the least number that no utilization exceeds.
+    #[must_use]
+    pub fn greatest(self) -> f64 {
+        match self {
+            Self::Uniform { most, .. } | Self::Exponential { most, .. } => most,
+            Self::Bimodal => 0.999,
+        }
+    }
+
     /// Draws the utilizations of one task set: as many as keep their sum at or below `cap`, and at most `tasks`. The
     /// first one that would exceed `cap` is dropped, and the task set is complete.
     #[must_use]

@@ -7,7 +7,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The known keys of one table.
-pub(super) struct Fields<'a, 'i> {
+#[derive(Debug)]
+pub struct Fields<'a, 'i> {
     table: &'a DeTable<'i>,
     place: Range<usize>,
     /// The keys that some unknown key probably means. They are not reported as missing.
@@ -15,8 +16,8 @@ pub(super) struct Fields<'a, 'i> {
 }
 
 /// A value and the place of its key.
-#[derive(Clone)]
-pub(super) struct Found<'a, 'i> {
+#[derive(Clone, Debug)]
+pub struct Found<'a, 'i> {
     pub(super) value: &'a Spanned<DeValue<'i>>,
     key: Range<usize>,
 }
@@ -24,7 +25,7 @@ pub(super) struct Found<'a, 'i> {
 impl<'a, 'i> Fields<'a, 'i> {
     /// Reads a table, and reports every key that is not in `valid`. `owner`
     /// names the table in messages, and `place` is where it begins.
-    pub(super) fn of(
+    pub(in crate::format) fn of(
         table: &'a DeTable<'i>,
         owner: &str,
         place: Range<usize>,
@@ -50,17 +51,20 @@ impl<'a, 'i> Fields<'a, 'i> {
         Self { table, place, misspelt }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<Found<'a, 'i>> {
+    /// Returns the value of a key, if it is in the table.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<Found<'a, 'i>> {
         self.table.get_key_value(key).map(|(key, value)| Found { value, key: key.span() })
     }
 
     /// Returns whether the key is in the table, or an unknown key that is probably a misspelling of it.
-    pub(super) fn means(&self, key: &str) -> bool {
+    #[must_use]
+    pub fn means(&self, key: &str) -> bool {
         self.table.contains_key(key) || self.misspelt.contains(&key)
     }
 
     /// Returns the value of a key like [`Self::get`], and reports a missing key.
-    pub(super) fn require(&self, key: &str, owner: &str, help: &str, faults: &mut Faults) -> Option<Found<'a, 'i>> {
+    pub fn require(&self, key: &str, owner: &str, help: &str, faults: &mut Faults) -> Option<Found<'a, 'i>> {
         let found = self.get(key);
         if !self.means(key) {
             let place = self.get("name").map_or_else(|| self.place.clone(), |name| name.span());
@@ -83,20 +87,26 @@ impl<'a, 'i> Fields<'a, 'i> {
 
 impl<'a, 'i> Found<'a, 'i> {
     /// Returns the place of the value.
-    pub(super) fn span(&self) -> Range<usize> {
+    #[must_use]
+    pub fn span(&self) -> Range<usize> {
         self.value.span()
     }
 
     /// Returns the place of the key. For an element of a list it is the key of the list.
-    pub(super) fn key_span(&self) -> Range<usize> {
+    #[must_use]
+    pub fn key_span(&self) -> Range<usize> {
         self.key.clone()
     }
 
-    pub(super) fn is_table(&self) -> bool {
+    /// Returns whether the value is a table.
+    #[must_use]
+    pub fn is_table(&self) -> bool {
         matches!(self.value.get_ref(), DeValue::Table(_))
     }
 
-    pub(super) fn is_list(&self) -> bool {
+    /// Returns whether the value is a list.
+    #[must_use]
+    pub fn is_list(&self) -> bool {
         matches!(self.value.get_ref(), DeValue::Array(_))
     }
 
@@ -110,7 +120,8 @@ impl<'a, 'i> Found<'a, 'i> {
         }
     }
 
-    pub(super) fn list(&self, what: &str, help: &str, faults: &mut Faults) -> Option<Vec<Self>> {
+    /// Reads a list. `what` names the value in messages.
+    pub fn list(&self, what: &str, help: &str, faults: &mut Faults) -> Option<Vec<Self>> {
         match self.value.get_ref() {
             DeValue::Array(list) => Some(list.iter().map(|value| Found { value, key: self.key.clone() }).collect()),
             _ => {
@@ -120,8 +131,21 @@ impl<'a, 'i> Found<'a, 'i> {
         }
     }
 
+    /// Reads a table with these keys. `owner` names the table in messages.
+    pub fn fields(
+        &self,
+        owner: &str,
+        keys: &[&'static str],
+        help: &str,
+        faults: &mut Faults,
+    ) -> Option<Fields<'a, 'i>> {
+        let table = self.table(owner, help, faults)?;
+        Some(Fields::of(table, owner, self.span(), keys, faults))
+    }
+
     /// Returns a diagnostic such as "`x` is a list, but should be a table".
-    pub(super) fn mistyped(&self, what: &str, wanted: &str) -> Diagnostic {
+    #[must_use]
+    pub fn mistyped(&self, what: &str, wanted: &str) -> Diagnostic {
         let kind = match self.value.get_ref() {
             DeValue::String(_) => "a string",
             DeValue::Integer(_) => "a whole number",

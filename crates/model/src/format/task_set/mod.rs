@@ -22,7 +22,6 @@ mod value;
 use super::diagnostic::{Diagnostic, Faults, check_length, named, shown};
 use crate::{CpuId, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Protocol, Resource, Scheduler, Subject, System, Task};
 use core::ops::Range;
-use fields::{Fields, Found};
 use groups::{Groups, Member};
 use places::{Places, refusal};
 use platform::Platform;
@@ -32,8 +31,10 @@ use task::Draft;
 use toml::Spanned;
 use toml::de::DeTable;
 
+pub use fields::{Fields, Found};
 pub use overheads::parse_overheads;
 pub use surroundings::Placing;
+pub(super) use syntax::parse as parse_toml;
 
 /// A system as it was read from a file.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,7 +6,8 @@ use crate::{Duration, DurationError, Priority};
 use toml::de::DeValue;
 
 impl Found<'_, '_> {
-    pub(super) fn text(&self, what: &str, faults: &mut Faults) -> Option<String> {
+    /// Reads a text.
+    pub fn text(&self, what: &str, faults: &mut Faults) -> Option<String> {
         match self.value.get_ref() {
             DeValue::String(text) => Some(text.to_string()),
             _ => {
@@ -16,7 +17,8 @@ impl Found<'_, '_> {
         }
     }
 
-    pub(super) fn yes_or_no(&self, what: &str, faults: &mut Faults) -> Option<bool> {
+    /// Reads true or false.
+    pub fn yes_or_no(&self, what: &str, faults: &mut Faults) -> Option<bool> {
         match self.value.get_ref() {
             DeValue::Boolean(yes) => Some(*yes),
             _ => {
@@ -27,7 +29,7 @@ impl Found<'_, '_> {
     }
 
     /// Reads a whole number from `least` to `most`.
-    pub(super) fn integer(&self, what: &str, least: u64, most: u64, faults: &mut Faults) -> Option<u64> {
+    pub fn integer(&self, what: &str, least: u64, most: u64, faults: &mut Faults) -> Option<u64> {
         let DeValue::Integer(integer) = self.value.get_ref() else {
             let fault = self.mistyped(what, "a whole number");
             faults.push(fault.help(format!("write a number from {least} to {most}, without quotes")));
@@ -47,7 +49,30 @@ impl Found<'_, '_> {
         self.integer(what, 0, most, faults).map(|level| Priority::base(level as u32))
     }
 
-    pub(super) fn duration(&self, what: &str, faults: &mut Faults) -> Option<Duration> {
+    /// Reads a number from `least` to `most`, with or without decimals.
+    pub fn number(&self, what: &str, least: f64, most: f64, faults: &mut Faults) -> Option<f64> {
+        let (text, number) = match self.value.get_ref() {
+            DeValue::Integer(integer) => {
+                let whole = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
+                (integer.to_string(), whole.map(|whole| whole as f64))
+            }
+            DeValue::Float(float) => (float.to_string(), float.as_str().parse().ok()),
+            _ => {
+                let fault = self.mistyped(what, "a number");
+                faults.push(fault.help(format!("write a number from {least} to {most}, without quotes")));
+                return None;
+            }
+        };
+        let inside = number.filter(|number| (least..=most).contains(number));
+        if inside.is_none() {
+            let fault = Diagnostic::new(format!("{what} is {}", shown(&text))).at(self.span());
+            faults.push(fault.help(format!("it must be from {least} to {most}")));
+        }
+        inside
+    }
+
+    /// Reads a duration: a text with a unit.
+    pub fn duration(&self, what: &str, faults: &mut Faults) -> Option<Duration> {
         let fault = match self.value.get_ref() {
             DeValue::String(text) => match Duration::parse(text) {
                 Ok(duration) => return Some(duration),
@@ -75,7 +100,7 @@ impl Found<'_, '_> {
     }
 
     /// Reads one word of a fixed list, and returns its meaning.
-    pub(super) fn one_of<T: Copy>(
+    pub fn one_of<T: Copy>(
         &self,
         kind: &str,
         what: &str,

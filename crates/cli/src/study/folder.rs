@@ -1,0 +1,245 @@
+//! The directory of a study: what it contains is complete files, whatever happens meanwhile.
+//!
+//! ```text
+//! manifest.json    the study, its seed and its version, the machine, and whether the study is complete
+//! parts/           while the study is incomplete: one file for each finished part
+//! sums.json        when the study is complete: the sums of all parts
+//! ```
+//! Each file is written under another name first, and then renamed.
+
+use crate::console::Console;
+use crate::exit::Exit;
+use lockwright_study::experiment::Tally;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// What identifies a study: two studies with equal identities have equal results.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Identity {
+    /// Name of the study, such as "rtas2008", or the file.
+    pub study: String,
+    /// Version of Lockwright.
+    pub version: String,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// Number of samples of each cell.
+    pub samples: u64,
+    /// The study file, or the options of a published study.
+    pub specification: String,
+    /// The overheads files, by the names in the study file.
+    pub overheads: BTreeMap<String, String>,
+}
+
+/// The contents of `manifest.json`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The study.
+    #[serde(flatten)]
+    pub identity: Identity,
+    /// Whether all samples were judged.
+    pub complete: bool,
+    /// The machine that judged the last of them.
+    pub machine: Machine,
+}
+
+/// A machine.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Machine {
+    /// Operating system and kernel.
+    pub system: String,
+    /// Model of the processor.
+    pub processor: String,
+    /// Number of CPUs that this process may use.
+    pub cpus: usize,
+}
+
+impl Machine {
+    fn here() -> Self {
+        let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let processor = info.lines().find_map(|line| Some(line.strip_prefix("model name")?.split_once(": ")?.1.trim()));
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        Self {
+            system: format!("{} {}", std::env::consts::OS, release.trim()),
+            processor: processor.unwrap_or(std::env::consts::ARCH).to_owned(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+/// The sums of one part of a study: consecutive samples of one cell, one tally for each method.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// Number of the cell.
+    pub cell: usize,
+    /// First sample.
+    pub first: u64,
+    /// Number of samples.
+    pub samples: u64,
+    /// The five sums of each tally.
+    pub sums: Vec<[u64; 5]>,
+}
+
+/// The five sums of a tally.
+pub fn sums(tally: &Tally) -> [u64; 5] {
+    [tally.samples, tally.accepted, tally.utilization, tally.utilization_accepted, tally.bound]
+}
+
+/// The tally with these sums.
+pub fn tally([samples, accepted, utilization, utilization_accepted, bound]: [u64; 5]) -> Tally {
+    Tally { samples, accepted, utilization, utilization_accepted, bound }
+}
+
+/// The directory of one study.
+pub struct Folder {
+    path: PathBuf,
+    /// Sums of the whole study, if it was complete.
+    pub whole: Option<Vec<Tally>>,
+}
+
+const MANIFEST: &str = "manifest.json";
+const SUMS: &str = "sums.json";
+const PARTS: &str = "parts";
+
+impl Folder {
+    /// The seed of the study in the directory at `path`, if there is one.
+    pub fn seed_of(path: &Path) -> Option<u64> {
+        let text = fs::read(path.join(MANIFEST)).ok()?;
+        Some(serde_json::from_slice::<Manifest>(&text).ok()?.identity.seed)
+    }
+
+    /// Creates the directory at `path` for a study, or opens it if it has this study already.
+    ///
+    /// # Errors
+    /// It has another study, or parts of this one and `resumes` is false, or it cannot be written; the console has the
+    /// message.
+    pub fn open(path: &Path, identity: &Identity, resumes: bool, console: &Console) -> Result<Self, Exit> {
+        let refuse = |message: String, help: &str| {
+            console.error(message, help);
+            Exit::BadInput
+        };
+        let shown = path.display();
+        fs::create_dir_all(path).map_err(|error| {
+            refuse(format!("cannot create the directory {shown}: {error}"), "give -o a directory with write permission")
+        })?;
+        let mut folder = Self { path: path.to_owned(), whole: None };
+        match fs::read(path.join(MANIFEST)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(refuse(format!("cannot read {shown}/{MANIFEST}: {error}"), "choose another directory"));
+            }
+            Ok(text) => {
+                let known: Option<Manifest> = serde_json::from_slice(&text).ok();
+                let Some(known) = known.filter(|known| known.identity == *identity) else {
+                    let message = format!("{shown} has the results of another study, seed or version");
+                    return Err(refuse(message, "choose another directory, or remove this one"));
+                };
+                if known.complete {
+                    folder.whole = folder.read_sums();
+                } else if !resumes {
+                    let message = format!("{shown} has an unfinished run of this study");
+                    return Err(refuse(message, "add --resume to continue it, or choose another directory"));
+                }
+            }
+        }
+        if folder.whole.is_none() {
+            folder.note(identity, false, console)?;
+            let made = fs::create_dir_all(path.join(PARTS));
+            made.map_err(|error| folder.cannot_write(PARTS, &error, console))?;
+        }
+        Ok(folder)
+    }
+
+    fn read_sums(&self) -> Option<Vec<Tally>> {
+        let text = fs::read(self.path.join(SUMS)).ok()?;
+        let all: Vec<[u64; 5]> = serde_json::from_slice(&text).ok()?;
+        Some(all.into_iter().map(tally).collect())
+    }
+
+    /// Writes the manifest.
+    ///
+    /// # Errors
+    /// It cannot be written; the console has the message.
+    fn note(&self, identity: &Identity, complete: bool, console: &Console) -> Result<(), Exit> {
+        let manifest = Manifest { identity: identity.clone(), complete, machine: Machine::here() };
+        self.write(MANIFEST, crate::json::to_text(&manifest).as_bytes(), console)
+    }
+
+    /// The finished parts. A file that is no part is ignored.
+    pub fn parts(&self) -> Vec<Part> {
+        let Ok(files) = fs::read_dir(self.path.join(PARTS)) else { return Vec::new() };
+        let read = |file: io::Result<fs::DirEntry>| {
+            let path = file.ok()?.path();
+            if path.extension()? != "json" {
+                return None;
+            }
+            serde_json::from_slice(&fs::read(path).ok()?).ok()
+        };
+        files.filter_map(read).collect()
+    }
+
+    /// Writes a part.
+    ///
+    /// # Errors
+    /// The file cannot be written, for example on a full disk.
+    pub fn write_part(&self, part: &Part) -> io::Result<()> {
+        let name = format!("{PARTS}/{}-{}.json", part.cell, part.first);
+        self.replace(&name, crate::json::to_text(part).as_bytes())
+    }
+
+    /// Marks the study as complete. The parts are replaced by their sums.
+    ///
+    /// # Errors
+    /// A file cannot be written; the console has the message.
+    pub fn complete(&self, identity: &Identity, tallies: &[Tally], console: &Console) -> Result<(), Exit> {
+        let all: Vec<[u64; 5]> = tallies.iter().map(sums).collect();
+        self.write(SUMS, crate::json::to_text(&all).as_bytes(), console)?;
+        self.note(identity, true, console)?;
+        // What remains is ignored.
+        let _ = fs::remove_dir_all(self.path.join(PARTS));
+        Ok(())
+    }
+
+    /// Writes a file of results.
+    ///
+    /// # Errors
+    /// It cannot be written; the console has the message.
+    pub fn write(&self, name: &str, content: &[u8], console: &Console) -> Result<(), Exit> {
+        self.replace(name, content).map_err(|error| self.cannot_write(name, &error, console))
+    }
+
+    fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let path = self.path.join(name);
+        let folder = path.parent().unwrap_or(&self.path);
+        fs::create_dir_all(folder)?;
+        let mut file = tempfile::Builder::new().prefix(".unfinished-").permissions(readable()).tempfile_in(folder)?;
+        file.write_all(content)?;
+        file.persist(&path).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    fn cannot_write(&self, name: &str, error: &io::Error, console: &Console) -> Exit {
+        self.tell_unwritable(&self.path.join(name), error, console)
+    }
+
+    /// Reports a file that cannot be written.
+    pub fn tell_unwritable(&self, path: &Path, error: &io::Error, console: &Console) -> Exit {
+        console.error(
+            format!("cannot write {}: {error}", path.display()),
+            "free space or give write permission; --resume then continues with the finished parts",
+        );
+        Exit::Machine
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The permissions of a new file: those of other programs, less the mask of this process.
+fn readable() -> fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o666)
+}

@@ -1,0 +1,235 @@
+//! `lockwright study rtas2008`: the figures and the conclusions of a published study.
+
+use super::engine::{self, Outcome};
+use super::folder::{Folder, Identity};
+use crate::args::Rtas2008;
+use crate::console::Console;
+use crate::curves::{self, Grid, Point};
+use crate::exit::Exit;
+use crate::input;
+use crate::interrupt;
+use crate::layout::Column;
+use crate::units;
+use lockwright_model::Overheads;
+use lockwright_model::format::write_overheads;
+use lockwright_study::experiment::Tally;
+use lockwright_study::rtas2008::{
+    Cell, Conclusion, Figure, Inset, Machine, Quantity, Study, Switches, conclusions, figures,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Executes `study rtas2008`.
+///
+/// # Errors
+/// The console has the message.
+pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
+    let mut numbers: Vec<u32> = if arguments.all { figures().collect() } else { arguments.figure.clone() };
+    numbers.sort_unstable();
+    numbers.dedup();
+    if let Some(unknown) = numbers.iter().find(|&&number| !figures().any(|known| known == number)) {
+        console.error(
+            format!("figure {unknown} cannot be repeated"),
+            "choose 1 to 4, 7 to 20 or 49 to 76; docs/rtas2008.md tells why the others are missing",
+        );
+        return Err(Exit::BadInput);
+    }
+    let (machine, overheads) = machine(arguments.overheads.as_deref(), console)?;
+    let switches = Switches {
+        lengths: arguments.lengths,
+        counting: arguments.counting,
+        others: arguments.others,
+        tests: arguments.tests,
+        nesting: arguments.nesting,
+        retries: arguments.retries,
+    };
+    let identity = Identity {
+        study: "rtas2008".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        seed: arguments.seed,
+        samples: arguments.samples,
+        specification: format!("figures {numbers:?}, {switches:?}"),
+        overheads,
+    };
+    let study = Study::new(&numbers, switches, machine, arguments.seed, arguments.samples);
+    let folder = Folder::open(&arguments.output, &identity, arguments.run.resume, console)?;
+    interrupt::listen(|| {}, console);
+    let outcome = engine::run(&study, &folder, &identity, arguments.run.jobs, console)?;
+    let found = conclusions(&study, &outcome.tallies);
+    write(&study, &outcome, &found, &folder, console)?;
+    console.print_text(&table(&study, &found, console))?;
+    super::ended(&outcome, &folder, console)
+}
+
+/// The overheads of the paper, or those of a directory.
+fn machine(folder: Option<&Path>, console: &Console) -> Result<(Machine, BTreeMap<String, String>), Exit> {
+    let Some(folder) = folder else { return Ok((Machine::published(), BTreeMap::new())) };
+    let read = |name: &str| input::read_overheads(&folder.join(name), console);
+    let (worst, average) = (read("worst.toml")?, read("average.toml")?);
+    let text = |name: &str, overheads: &Overheads| (name.to_owned(), write_overheads(overheads));
+    let both = BTreeMap::from([text("worst.toml", &worst), text("average.toml", &average)]);
+    Ok((Machine::measured(worst, average), both))
+}
+
+/// One point of one curve.
+#[derive(Default, Serialize)]
+struct Row {
+    figure: u32,
+    inset: char,
+    curve: &'static str,
+    x: u32,
+    samples: u64,
+    schedulable: u64,
+    share: String,
+    low: String,
+    high: String,
+    tardiness_us: String,
+    background: String,
+}
+
+/// The points of one curve of an inset, from left to right: the cell, its place, and its tally under the method.
+fn points<'a>(
+    study: &'a Study,
+    tallies: &'a [Tally],
+    inset: &'a Inset,
+    method: usize,
+) -> impl Iterator<Item = (&'a Cell, u32, &'a Tally)> {
+    let methods = lockwright_study::experiment::Experiment::methods(study);
+    inset.cells.iter().filter_map(move |cell| {
+        let tally = &tallies[study.cell(cell)? * methods + method];
+        (tally.samples > 0).then(|| (cell, Inset::place(cell), tally))
+    })
+}
+
+fn rows(study: &Study, tallies: &[Tally], figure: &Figure) -> Vec<Row> {
+    let decimal = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.6}"));
+    let mut rows = Vec::new();
+    for inset in &figure.insets {
+        for &method in &inset.methods {
+            for (cell, x, tally) in points(study, tallies, inset, method) {
+                let (low, high) = tally.interval().unzip();
+                let of = |quantity| tally.mean_bound().filter(|_| inset.quantity == quantity);
+                let (tardiness, background) = (of(Quantity::Tardiness), of(Quantity::Background));
+                rows.push(Row {
+                    figure: figure.number,
+                    inset: inset.letter,
+                    curve: cell.methods()[method].1,
+                    x,
+                    samples: tally.samples,
+                    schedulable: tally.accepted,
+                    share: decimal(tally.share()),
+                    low: decimal(low),
+                    high: decimal(high),
+                    tardiness_us: tardiness.map_or(String::new(), |ns| format!("{:.3}", ns / 1_000.0)),
+                    background: background.map_or(String::new(), |left| format!("{:.6}", left / 1e6)),
+                });
+            }
+        }
+    }
+    rows
+}
+
+fn grid(study: &Study, tallies: &[Tally], figure: &Figure) -> Grid {
+    // All insets share the legend: that of all methods of the figure's cells.
+    let methods = figure.insets.first().and_then(|inset| inset.cells.first()).map_or(&[][..], |cell| cell.methods());
+    let inset = |inset: &Inset| {
+        let curve = |method: usize| {
+            if !inset.methods.contains(&method) {
+                return Vec::new();
+            }
+            let point = |(_, x, tally): (&Cell, u32, &Tally)| {
+                let y = match inset.quantity {
+                    Quantity::Share => tally.share()?,
+                    Quantity::Tardiness => tally.mean_bound()? / 1_000.0,
+                    Quantity::Background => tally.mean_bound()? / 1e6,
+                };
+                let interval = if inset.quantity == Quantity::Share { tally.interval() } else { None };
+                Some(Point { x: f64::from(x), y, interval })
+            };
+            points(study, tallies, inset, method).filter_map(point).collect()
+        };
+        curves::Inset {
+            title: inset.title.clone(),
+            x: inset.axis().into(),
+            y: match inset.quantity {
+                Quantity::Share => "share of schedulable sets".into(),
+                Quantity::Tardiness => "mean tardiness bound [µs]".into(),
+                Quantity::Background => "processors for background jobs".into(),
+            },
+            end: (inset.quantity == Quantity::Share).then_some(1.0),
+            curves: (0..methods.len()).map(curve).collect(),
+        }
+    };
+    Grid {
+        title: figure.title.clone(),
+        columns: figure.columns,
+        legend: methods.iter().map(|(_, name)| (*name).to_owned()).collect(),
+        insets: figure.insets.iter().map(inset).collect(),
+    }
+}
+
+/// A conclusion in tables.
+#[derive(Default, Serialize)]
+struct Judged {
+    number: &'static str,
+    verdict: &'static str,
+    conclusion: &'static str,
+    evidence: String,
+}
+
+fn judged(conclusion: &Conclusion) -> Judged {
+    Judged {
+        number: conclusion.number,
+        verdict: match conclusion.holds {
+            Some(true) => "holds",
+            Some(false) => "does not hold",
+            None => "not shown",
+        },
+        conclusion: conclusion.statement,
+        evidence: conclusion.evidence.clone(),
+    }
+}
+
+fn write(
+    study: &Study,
+    outcome: &Outcome,
+    found: &[Conclusion],
+    folder: &Folder,
+    console: &Console,
+) -> Result<(), Exit> {
+    let broken = |error: Box<dyn std::error::Error>| {
+        console.error(format!("the results cannot be written: {error}"), "");
+        Exit::Machine
+    };
+    for figure in &study.figures {
+        let text = crate::export::csv_text(&rows(study, &outcome.tallies, figure)).map_err(broken)?;
+        folder.write(&format!("figure-{}.csv", figure.number), text.as_bytes(), console)?;
+        let svg = grid(study, &outcome.tallies, figure).to_svg().map_err(broken)?;
+        folder.write(&format!("plots/figure-{}.svg", figure.number), svg.as_bytes(), console)?;
+    }
+    let all: Vec<Judged> = found.iter().map(judged).collect();
+    let text = crate::export::csv_text(&all).map_err(broken)?;
+    folder.write("conclusions.csv", text.as_bytes(), console)?;
+    let figures = units::count(study.figures.len() as u64, "figure");
+    console.note(format!("{figures} and conclusions.csv are in {}", folder.path().display()));
+    Ok(())
+}
+
+fn table(study: &Study, found: &[Conclusion], console: &Console) -> String {
+    let all: Vec<Judged> = found.iter().map(judged).collect();
+    let each = |of: &dyn Fn(&Judged) -> String| -> Vec<String> { all.iter().map(of).collect() };
+    let drawn = console.layout.draw(&[
+        Column::words("", each(&|one| one.number.into())),
+        Column::words("verdict", each(&|one| one.verdict.into())),
+        Column::prose("conclusion of the paper", each(&|one| one.conclusion.into())),
+        Column::prose("in these results", each(&|one| one.evidence.clone())),
+    ]);
+    format!(
+        "RTAS 2008: {}, {} at each of {}, seed {}\n\n{drawn}",
+        units::count(study.figures.len() as u64, "figure"),
+        units::count(study.samples, "task set"),
+        units::count(study.cells.len() as u64, "point"),
+        study.seed
+    )
+}

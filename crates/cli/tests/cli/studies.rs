@@ -1,0 +1,408 @@
+//! `study FILE`, `study list` and `study rtas2008`.
+
+use crate::support::{Ended, File, end, json, lockwright};
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Two axes, two protocols, and overheads beside them.
+const SMALL: &str = r#"
+name = "small"
+seed = 7
+samples = 40
+
+[generator]
+cpus = 2
+tasks = 8
+
+[sections]
+accesses = 2
+lengths = "medium"
+
+[vary]
+load = [0.3, 0.8]
+degree = [1, 2]
+
+[[method]]
+protocols = ["mpcp", "fmlp_short"]
+
+[[method]]
+name = "charged"
+protocols = ["mpcp"]
+overheads = "costs.toml"
+"#;
+
+const COSTS: &str = "release = \"10 us\"\ncontext_switch = \"20 us\"\n";
+
+/// A study file with its overheads beside it.
+fn small() -> File {
+    let file = File::named("study.toml", SMALL);
+    fs::write(file.beside("costs.toml"), COSTS).expect("can be written");
+    file
+}
+
+fn study(file: &Path, folder: &Path, arguments: &[&str]) -> Ended {
+    end(lockwright().arg("study").arg(file).arg("-o").arg(folder).args(arguments))
+}
+
+/// All files of results: their names and bytes. The manifest names the machine, and is no result.
+fn results(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    for place in [folder.to_owned(), folder.join("plots")] {
+        for entry in fs::read_dir(place).expect("is there") {
+            let path = entry.expect("is readable").path();
+            if path.is_file() && !path.ends_with("manifest.json") {
+                let name = path.strip_prefix(folder).expect("is below").display().to_string();
+                all.push((name, fs::read(&path).expect("is readable")));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_study_writes_tables_figures_and_a_manifest() {
+    let file = small();
+    let folder = file.beside("results");
+    let ended = study(&file.path, &folder, &[]);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    for part in ["small: 4 cells, 40 systems each, seed 7", "p-fp mpcp", "p-fp fmlp_short", "charged mpcp", "160"] {
+        assert!(ended.out.contains(part), "{part}: {}", ended.out);
+    }
+    let csv = fs::read_to_string(folder.join("results.csv")).expect("is there");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(
+        lines[0],
+        "load,degree,method,scheduler,protocol,test,overheads,samples,accepted,share,low,high,weighted"
+    );
+    assert_eq!(lines.len(), 1 + 4 * 3, "{csv}");
+    assert!(lines[1].starts_with("0.3,1,p-fp mpcp,p-fp,mpcp,classic,,40,"), "{}", lines[1]);
+    assert!(lines[12].starts_with("0.8,2,charged mpcp,p-fp,mpcp,classic,costs.toml,40,"), "{}", lines[12]);
+    let accepted = |line: &str| line.split(',').nth(8).and_then(|number| number.parse::<u64>().ok()).expect("a number");
+    let all: Vec<u64> = lines[1..].iter().map(|line| accepted(line)).collect();
+    assert!(all[..6].iter().sum::<u64>() > all[6..].iter().sum(), "a higher load is harder: {all:?}");
+    assert!(all.iter().any(|accepted| (1..40).contains(accepted)), "{all:?}");
+    assert!(all.chunks(3).all(|cell| cell[2] <= cell[0]), "overheads accept nothing more: {all:?}");
+    let weighted = fs::read_to_string(folder.join("weighted.csv")).expect("is there");
+    assert!(weighted.starts_with("degree,method,samples,") && weighted.lines().count() == 1 + 2 * 3, "{weighted}");
+    let names: Vec<String> = results(&folder).into_iter().map(|(name, _)| name).collect();
+    for name in ["plots/schedulability-degree-1.svg", "plots/schedulability-degree-2.svg", "plots/weighted.svg"] {
+        assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+    }
+    let manifest = fs::read_to_string(folder.join("manifest.json")).expect("is there");
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).expect("is JSON");
+    assert_eq!((&manifest["seed"], &manifest["complete"], &manifest["samples"]), (&7.into(), &true.into(), &40.into()));
+    assert_eq!(manifest["specification"], SMALL);
+    assert!(manifest["overheads"]["costs.toml"].as_str().is_some_and(|text| text.contains("20 us")));
+    assert!(!folder.join("parts").exists());
+}
+
+#[test]
+fn results_do_not_depend_on_threads_or_interruptions() {
+    let file = small();
+    let (one, two) = (file.beside("one"), file.beside("two"));
+    // Enough parts that some are unfinished when the study is killed.
+    let samples = ["--samples", "2000"];
+    assert_eq!(study(&file.path, &one, &[&samples[..], &["--jobs", "1"]].concat()).status, 0);
+    assert_eq!(study(&file.path, &two, &[&samples[..], &["--jobs", "2"]].concat()).status, 0);
+    let expected = results(&one);
+    assert!(expected.len() >= 6, "tables, sums and figures");
+    assert!(expected == results(&two), "another number of threads gives other bytes");
+
+    // Killed in the middle, several times, then resumed to the end.
+    let killed = file.beside("killed");
+    let mut interrupted = 0;
+    for round in 0..4 {
+        let mut command = lockwright();
+        command.arg("study").arg(&file.path).arg("-o").arg(&killed).args(samples).args(["--jobs", "1", "--resume"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
+        let parts = || fs::read_dir(killed.join("parts")).map_or(0, Iterator::count);
+        let before = parts();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        // BOUND: the study ends, or the deadline passes.
+        while parts() <= before + 2 && child.try_wait().expect("is known").is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().expect("is killed or has ended");
+        interrupted += u32::from(!child.wait().expect("ends").success());
+        if round == 1 {
+            // A part that was cut short by the crash of the machine is judged again.
+            let torn = fs::read_dir(killed.join("parts")).ok().and_then(|mut parts| parts.next());
+            if let Some(Ok(torn)) = torn {
+                fs::write(torn.path(), "{\"cell\": 0").expect("can be written");
+            }
+        }
+    }
+    assert!(interrupted > 0, "no run was interrupted");
+    let ended = study(&file.path, &killed, &[&samples[..], &["--resume"]].concat());
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert!(expected == results(&killed), "an interruption gives other bytes");
+
+    // Negative control: another seed gives other bytes.
+    let other = file.beside("other");
+    assert_eq!(study(&file.path, &other, &[&samples[..], &["--seed", "8"]].concat()).status, 0);
+    assert!(expected != results(&other));
+}
+
+#[test]
+fn a_signal_keeps_finished_parts() {
+    let file = small();
+    let folder = file.beside("results");
+    let mut command = lockwright();
+    command.arg("study").arg(&file.path).arg("-o").arg(&folder).args(["--samples", "1000000", "--jobs", "1"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let parts = || fs::read_dir(folder.join("parts")).map_or(0, Iterator::count);
+    // BOUND: the deadline.
+    while parts() < 2 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    let ended: Ended = child.wait_with_output().expect("ends").into();
+    assert_eq!(ended.status, 130, "{}", ended.err);
+    assert!(ended.err.contains("--resume continues the study"), "{}", ended.err);
+    let manifest = json(&Ended {
+        status: 0,
+        out: fs::read_to_string(folder.join("manifest.json")).expect("is there"),
+        err: String::new(),
+    });
+    assert_eq!(manifest["complete"], false);
+    let csv = fs::read_to_string(folder.join("results.csv")).expect("what is finished is in the table");
+    assert!(csv.lines().count() > 1);
+}
+
+#[test]
+fn a_directory_belongs_to_one_study() {
+    let file = small();
+    let folder = file.beside("results");
+    assert_eq!(study(&file.path, &folder, &["--samples", "5"]).status, 0);
+    let before = results(&folder);
+    for (arguments, part) in [
+        (&["--samples", "6"][..], "has the results of another study"),
+        (&["--samples", "5", "--seed", "9"], "has the results of another study"),
+    ] {
+        let ended = study(&file.path, &folder, arguments);
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(ended.err.contains(part), "{}", ended.err);
+    }
+    let again = study(&file.path, &folder, &["--samples", "5"]);
+    assert!(again.status == 0 && again.err.contains("already has all results"), "{}", again.err);
+    assert!(before == results(&folder));
+    // An unfinished run is continued only on request.
+    fs::create_dir_all(folder.join("parts")).expect("can be created");
+    let manifest = folder.join("manifest.json");
+    let text = fs::read_to_string(&manifest).expect("is there").replace("\"complete\": true", "\"complete\": false");
+    fs::write(&manifest, text).expect("can be written");
+    let ended = study(&file.path, &folder, &["--samples", "5"]);
+    assert!(ended.status == 2 && ended.err.contains("--resume"), "{}", ended.err);
+    assert_eq!(study(&file.path, &folder, &["--samples", "5", "--resume"]).status, 0);
+    assert!(before == results(&folder));
+    fs::write(&manifest, "nonsense").expect("can be written");
+    assert_eq!(study(&file.path, &folder, &["--samples", "5", "--resume"]).status, 2);
+}
+
+#[test]
+fn what_cannot_be_written_is_reported() {
+    let file = small();
+    let folder = file.beside("results");
+    assert_eq!(study(&file.path, Path::new("/dev/null/results"), &[]).status, 2);
+    // A directory in the place of a table.
+    fs::create_dir_all(folder.join("weighted.csv/x")).expect("can be created");
+    let ended = study(&file.path, &folder, &["--samples", "5"]);
+    assert_eq!(ended.status, 3, "{}", ended.err);
+    assert!(ended.err.contains("cannot write") && ended.err.contains("weighted.csv"), "{}", ended.err);
+    assert!(folder.join("results.csv").exists() && folder.join("sums.json").exists(), "nothing is lost");
+    fs::remove_dir_all(folder.join("weighted.csv")).expect("is there");
+    let ended = study(&file.path, &folder, &["--samples", "5", "--resume"]);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert!(folder.join("weighted.csv").is_file());
+}
+
+/// Each fault has its line, its column and a remedy.
+#[test]
+fn faults_of_a_file_have_places() {
+    let folder = TempDir::new().expect("a temporary folder");
+    for (from, to, place, message, help) in [
+        ("samples = 40", "samples = 0", "4:11", "the number of samples is `0`", "from 1 to"),
+        ("samples = 40", "sample = 40", "4:1", "a study has no key `sample`", "did you mean `samples`?"),
+        ("cpus = 2", "cpus = 65", "7:8", "the number of CPUs is `65`", "from 1 to 64"),
+        ("tasks = 8", "tasks = \"8\"", "8:9", "the number of tasks is a string", "without quotes"),
+        ("tasks = 8", "", "6:2", "the study has no tasks", "tasks = 40"),
+        (
+            "tasks = 8",
+            "tasks = 8\nperiods = { uniform = [\"1 s\", \"1 ms\"] }",
+            "9:23",
+            "ends before it begins",
+            "least",
+        ),
+        ("tasks = 8", "tasks = 8\nutilizations = \"uniform\"", "9:16", "no distribution `uniform`", "it is one of"),
+        ("tasks = 8", "tasks = 8\nutilizations = \"uniform-high\"\nload = 0.1", "17:1", "`load` varies", "remove one"),
+        ("\"medium\"", "\"0 us\"", "12:11", "the length of sections is zero", "positive"),
+        ("\"medium\"", "\"big\"", "12:11", "there are no lengths `big`", "short, medium or long"),
+        ("accesses = 2", "accesses = 2\nresources = 3", "12:13", "`accesses` and `resources` exclude", "give accesses"),
+        ("accesses = 2", "accesses = 1000", "11:12", "the tasks would share 4000 resources", "lower accesses"),
+        ("[0.3, 0.8]", "[0.3, 0.3]", "15:14", "takes the value 0.3 twice", "remove"),
+        ("[0.3, 0.8]", "[0.3, 1.5]", "15:14", "the load is `1.5`", "from 0.001 to 1"),
+        ("[0.3, 0.8]", "{ from = 0.3, to = 0.1, step = 0.1 }", "15:8", "ends before it begins", "swap"),
+        (
+            "[0.3, 0.8]",
+            "{ from = 0.001, to = 1.0, step = 0.001 }\nutilizations = [\"uunifast\", \"uunifast-discard\", \
+             \"rand-fixed-sum\", \"bimodal\", \"uniform-low\", \"uniform-medium\"]",
+            "14:1",
+            "too many combinations",
+            "remove values",
+        ),
+        ("\"fmlp_short\"]", "\"fmlp_shot\"]", "19:22", "there is no protocol `fmlp_shot`", "`fmlp_short`"),
+        (
+            "protocols = [\"mpcp\", ",
+            "scheduler = \"g-edf\"\nprotocols = [\"mpcp\", ",
+            "20:1",
+            "fixed protocols",
+            "remove",
+        ),
+        (
+            "protocols = [\"mpcp\", \"fmlp_short\"]",
+            "scheduler = \"g-edf\"",
+            "19:13",
+            "share resources",
+            "remove [sections]",
+        ),
+        (
+            "protocols = [\"mpcp\", \"fmlp_short\"]",
+            "test = \"lp\"",
+            "19:8",
+            "there is no test of p-fp `lp`",
+            "classic, best",
+        ),
+        (
+            "protocols = [\"mpcp\", \"fmlp_short\"]",
+            "scheduler = \"p-fp\"",
+            "19:13",
+            "without a protocol",
+            "add protocols",
+        ),
+        ("name = \"charged\"", "", "", "", ""),
+        ("\"costs.toml\"", "\"none.toml\"", "24:13", "cannot read none.toml", "overheads file"),
+        ("\"costs.toml\"", "\"wrong.toml\"", "24:13", "wrong.toml:1:1: an overheads file has no key", "overheads"),
+        (
+            "lengths = \"medium\"",
+            "lengths = \"medium\"\nnesting = \"traced\"",
+            "20:14",
+            "no bounds for nested",
+            "traced-groups",
+        ),
+        ("seed = 7", "seed = 7\nx = \"tasks\"", "4:5", "there is no axis `tasks`", "it is one of"),
+    ] {
+        let text = SMALL.replacen(from, to, 1);
+        assert_ne!(text, SMALL, "{from} is in the file");
+        let file = File::named("study.toml", &text);
+        fs::write(file.beside("costs.toml"), COSTS).expect("can be written");
+        fs::write(file.beside("wrong.toml"), "relaese = \"1 us\"\n").expect("can be written");
+        let ended = study(&file.path, &folder.path().join("results"), &["--samples", "1"]);
+        if place.is_empty() {
+            // A method without a name is called after its parts.
+            assert!(ended.out.contains("p-fp mpcp costs.toml"), "{}", ended.out);
+            continue;
+        }
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{to}: {}", ended.err);
+        assert!(ended.err.contains(&format!("study.toml:{place}\n")), "{to}: {place}: {}", ended.err);
+        assert!(ended.err.contains(message) && ended.err.contains(help), "{to}: {}", ended.err);
+    }
+}
+
+/// The examples of the repository are valid, and their methods differ.
+#[test]
+fn examples_are_studies() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/studies");
+    let folder = TempDir::new().expect("a temporary folder");
+    let mut seen = 0;
+    for entry in fs::read_dir(examples).expect("is there") {
+        let path = entry.expect("is readable").path();
+        if path.ends_with("machine.toml") {
+            continue;
+        }
+        seen += 1;
+        let results = folder.path().join(path.file_stem().expect("has a name"));
+        let ended = study(&path, &results, &["--samples", "5"]);
+        assert_eq!(ended.status, 0, "{}: {}", path.display(), ended.err);
+        assert!(results.join("plots").is_dir());
+    }
+    assert!(seen >= 3, "{seen}");
+}
+
+#[test]
+fn published_studies_are_listed() {
+    let ended = end(lockwright().args(["study", "list"]));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    for part in ["lockwright study bpl", "lockwright study rtas2008", "RTAS 2008", "figures 1 to 4"] {
+        assert!(ended.out.contains(part), "{part}: {}", ended.out);
+    }
+}
+
+fn rtas2008(folder: &Path, arguments: &[&str]) -> Ended {
+    end(lockwright().args(["study", "rtas2008", "-o"]).arg(folder).args(arguments))
+}
+
+#[test]
+fn figures_of_a_paper_are_repeated() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let at = |name: &str| folder.path().join(name);
+    let ended = rtas2008(&at("one"), &["--figure", "4,1", "--samples", "2", "--jobs", "1"]);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    for part in ["RTAS 2008: 2 figures, 2 task sets at each of", "C1 ", "C15", "holds", "not shown"] {
+        assert!(ended.out.contains(part), "{part}: {}", ended.out);
+    }
+    let csv = fs::read_to_string(at("one/figure-1.csv")).expect("is there");
+    assert!(
+        csv.starts_with("figure,inset,curve,x,samples,schedulable,share,low,high,tardiness_us,background\n"),
+        "{csv}"
+    );
+    // Six insets with four curves and three with two, each of 14 points.
+    assert_eq!(csv.lines().count(), 1 + (6 * 4 + 3 * 2) * 14);
+    let svg = fs::read_to_string(at("one/plots/figure-1.svg")).expect("is there");
+    for part in ["(a) HRT, uniform low", "(i) tardiness, uniform high", "G-EDF short", "P-EDF long"] {
+        assert!(svg.contains(part), "{part} is missing");
+    }
+    assert_eq!(fs::read_to_string(at("one/conclusions.csv")).expect("is there").lines().count(), 16);
+    let two = rtas2008(&at("two"), &["--figure", "1,4", "--samples", "2", "--jobs", "2"]);
+    assert_eq!((two.status, &two.out), (0, &ended.out));
+    assert!(results(&at("one")) == results(&at("two")), "another number of threads gives other bytes");
+    // Negative control: another reading gives other results, in a directory of its own.
+    let refused = rtas2008(&at("two"), &["--figure", "1,4", "--samples", "2", "--lengths", "up-to"]);
+    assert!(refused.status == 2 && refused.err.contains("another study"), "{}", refused.err);
+    let other = rtas2008(&at("other"), &["--figure", "1,4", "--samples", "2", "--lengths", "up-to"]);
+    assert_eq!(other.status, 0, "{}", other.err);
+    assert!(results(&at("one")) != results(&at("other")));
+    for number in ["5", "6", "21", "48"] {
+        let ended = rtas2008(&at("none"), &["--figure", number]);
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{number}");
+        assert!(ended.err.contains(&format!("figure {number} cannot be repeated")), "{}", ended.err);
+    }
+}
+
+/// With the overheads of another machine, and with none, other sets are schedulable.
+#[test]
+fn overheads_of_another_machine_count() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("free")).expect("can be created");
+    for name in ["free/worst.toml", "free/average.toml"] {
+        fs::write(at(name), "").expect("can be written");
+    }
+    let free = at("free");
+    let arguments = ["--figure", "1", "--samples", "3", "--overheads", free.to_str().expect("is UTF-8")];
+    let ended = rtas2008(&at("here"), &arguments);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert_eq!(rtas2008(&at("paper"), &arguments[..4]).status, 0);
+    let schedulable = |name: &str| -> u64 {
+        let csv = fs::read_to_string(at(name).join("figure-1.csv")).expect("is there");
+        csv.lines().skip(1).filter_map(|line| line.split(',').nth(5)?.parse::<u64>().ok()).sum()
+    };
+    assert!(schedulable("here") > schedulable("paper"), "nothing takes time on the free machine");
+    let missing = rtas2008(&at("none"), &["--overheads", "/nowhere"]);
+    assert!(missing.status == 2 && missing.err.contains("worst.toml"), "{}", missing.err);
+}

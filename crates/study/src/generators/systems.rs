@@ -1,0 +1,379 @@
+//! Whole systems.
+
+use super::{
+    Access, DrawnSections, Impossible, Periods, Philox, RandFixedSum, Sections, Stream, Utilization, uunifast,
+    uunifast_discard,
+};
+use lockwright_analysis::Fit;
+use lockwright_model::{
+    CpuId, Duration, MAX_STEPS, MAX_TASKS, Priority, Resource, ResourceId, Step, System, Task, assign_rate_monotonic,
+};
+
+/// The numbers of the parts of a sample. Each part has random numbers of its own, so a change of one part leaves the
+/// others as they are.
+mod part {
+    pub(super) const UTILIZATIONS: u64 = 0;
+    pub(super) const PERIODS: u64 = 1;
+    pub(super) const SECTIONS: u64 = 2;
+}
+
+/// The utilizations of the tasks of a system.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Utilizations {
+    /// A number of tasks with a given sum.
+    Sum {
+        /// The way in which the sum is divided.
+        by: Division,
+        /// The number of tasks.
+        tasks: usize,
+        /// The sum, where 1 is a whole processor.
+        total: f64,
+    },
+    /// Tasks are drawn singly as long as their sum is at most `cap`.
+    UpTo {
+        /// The distribution of a single utilization.
+        of: Utilization,
+        /// The greatest sum. If a single utilization may exceed it, a system may have no task.
+        cap: f64,
+        /// The greatest number of tasks.
+        most: usize,
+    },
+}
+
+/// A way to divide a sum of utilizations into those of tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Division {
+    /// By [`uunifast`]. A utilization may exceed 1, and is then cut to 1.
+    UUniFast,
+    /// By [`uunifast_discard`], with utilizations up to 1.
+    UUniFastDiscard,
+    /// By [`RandFixedSum`].
+    RandFixedSum,
+}
+
+/// What happens to nested sections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Groups {
+    /// They are nested in the bodies of the tasks.
+    #[default]
+    Separate,
+    /// Resources that are held together are one resource: a group lock.
+    Joined,
+}
+
+/// A generator of valid systems under partitioned fixed priorities.
+///
+/// A sample is computed from its number alone, so samples may be drawn in any order and on any thread. Priorities are
+/// rate-monotonic, and deadlines equal periods. Execution times are utilization times period, rounded down, and at
+/// least 1 ns. Sections are part of the execution time: requests that no longer fit into a job are left out, the last
+/// ones first. The time outside of sections is spread evenly between them.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::Fit;
+/// use lockwright_model::Duration;
+/// use lockwright_study::generators::*;
+///
+/// let sections = Sections {
+///     sharing: Sharing::Accesses { accesses: 2, degree: 1 },
+///     lengths: Lengths::SHORT,
+///     nesting: Nesting::NONE,
+/// };
+/// let systems = Systems::new(
+///     4,
+///     Utilizations::Sum { by: Division::RandFixedSum, tasks: 20, total: 2.5 },
+///     Periods::LogUniform { least: Duration::from_ms(10), most: Duration::from_ms(1_000) },
+///     Some((sections, Groups::Separate)),
+///     Fit::Worst,
+/// )?;
+/// let study = Philox::new(42, 0);
+/// let seventh = systems.draw(study, 7)?;
+/// assert_eq!(seventh.tasks().len(), 20);
+/// assert_eq!(systems.draw(study, 7)?, seventh);
+/// # Ok::<(), Impossible>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Systems {
+    cpus: usize,
+    utilizations: Utilizations,
+    /// The tables of the division, if it needs any.
+    tables: Option<RandFixedSum>,
+    periods: Periods,
+    sections: Option<(Sections, Groups)>,
+    placement: Fit,
+}
+
+impl Systems {
+    /// Prepares the generator for `cpus` processors. Tasks are placed by decreasing utilization, as by
+    /// [`partition`](lockwright_analysis::partition). A task that fits on no processor is on that with the least
+    /// utilization, which is then overloaded.
+    ///
+    /// # Errors
+    /// Returns an error if no such system exists.
+    pub fn new(
+        cpus: usize,
+        utilizations: Utilizations,
+        periods: Periods,
+        sections: Option<(Sections, Groups)>,
+        placement: Fit,
+    ) -> Result<Self, Impossible> {
+        let (tasks, tables) = match utilizations {
+            Utilizations::Sum { by: Division::RandFixedSum, tasks, total } => {
+                (tasks, Some(RandFixedSum::new(tasks, total)?))
+            }
+            Utilizations::Sum { tasks, .. } | Utilizations::UpTo { most: tasks, .. } => (tasks, None),
+        };
+        if tasks == 0 || tasks > MAX_TASKS {
+            return Err(Impossible::Tasks { count: tasks });
+        }
+        if let Some((sections, _)) = &sections {
+            sections.sharing.resources(tasks, cpus)?;
+        }
+        Ok(Self { cpus, utilizations, tables, periods, sections, placement })
+    }
+
+    /// Draws the system with this number.
+    ///
+    /// # Errors
+    /// Returns an error if the draw failed: [`Impossible::Discarded`], or [`Impossible::Tasks`] if the first
+    /// utilization exceeds the cap.
+    ///
+    /// # Panics
+    /// Panics if a range of the generator ends before it begins.
+    pub fn draw(&self, random: Philox, sample: u64) -> Result<System, Impossible> {
+        let utilizations = self.utilizations(&mut random.stream(sample, part::UTILIZATIONS))?;
+        if utilizations.is_empty() {
+            return Err(Impossible::Tasks { count: 0 });
+        }
+        let mut stream = random.stream(sample, part::PERIODS);
+        let times: Vec<(Duration, Duration)> =
+            utilizations.iter().map(|&utilization| times(utilization, self.periods.draw(&mut stream))).collect();
+        let drawn = match &self.sections {
+            None => DrawnSections { resources: 0, tasks: vec![Vec::new(); times.len()] },
+            Some((sections, groups)) => {
+                let drawn = sections.draw(&mut random.stream(sample, part::SECTIONS), times.len(), self.cpus)?;
+                if *groups == Groups::Joined { drawn.grouped() } else { drawn }
+            }
+        };
+        let homes = place(&times, self.cpus, self.placement);
+        let task = |index: usize| {
+            let (period, wcet) = times[index];
+            Task {
+                name: format!("t{index}"),
+                cpu: CpuId::new(homes[index]),
+                priority: Priority::MIN,
+                period,
+                deadline: period,
+                jitter: Duration::ZERO,
+                offset: Duration::ZERO,
+                wcet,
+                body: body(wcet, &drawn.tasks[index]),
+            }
+        };
+        let mut tasks: Vec<Task> = (0..times.len()).map(task).collect();
+        assign_rate_monotonic(&mut tasks);
+        let resource = |index| Resource { name: format!("r{index}"), ..Resource::default() };
+        let resources = (0..drawn.resources).map(resource).collect();
+        let system = System::new("generated".into(), self.cpus, None, resources, tasks);
+        Ok(system.expect("a generated system keeps every rule"))
+    }
+
+    fn utilizations(&self, random: &mut Stream) -> Result<Vec<f64>, Impossible> {
+        Ok(match (self.utilizations, &self.tables) {
+            (_, Some(tables)) => tables.draw(random),
+            (Utilizations::Sum { by: Division::UUniFast, tasks, total }, _) => uunifast(random, tasks, total),
+            (Utilizations::Sum { tasks, total, .. }, _) => uunifast_discard(random, tasks, total, 1.0)?,
+            (Utilizations::UpTo { of, cap, most }, _) => of.draw_up_to(random, cap, most),
+        })
+    }
+}
+
+/// Returns the period and the execution time of a task.
+fn times(utilization: f64, period: Duration) -> (Duration, Duration) {
+    let cost = (utilization * period.as_ns() as f64) as u64;
+    (period, Duration::from_ns(cost.clamp(1, period.as_ns())))
+}
+
+/// Returns the processor of each task.
+fn place(times: &[(Duration, Duration)], cpus: usize, fit: Fit) -> Vec<usize> {
+    // Units of 2^-32 processors.
+    const WHOLE: u64 = 1 << 32;
+    let load = |(period, wcet): &(Duration, Duration)| {
+        u64::try_from((u128::from(wcet.as_ns()) << 32) / u128::from(period.as_ns())).unwrap_or(WHOLE)
+    };
+    let mut order: Vec<(u64, usize)> = times.iter().map(load).zip(0..).collect();
+    order.sort_unstable_by_key(|&(load, task)| (std::cmp::Reverse(load), task));
+    let mut loads = vec![0_u64; cpus];
+    let mut homes = vec![0; times.len()];
+    for (load, task) in order {
+        let fits = (0..cpus).filter(|&cpu| loads[cpu] + load <= WHOLE);
+        let home = match fit {
+            Fit::First => fits.min(),
+            Fit::Best => fits.min_by_key(|&cpu| std::cmp::Reverse(loads[cpu])),
+            Fit::Worst => fits.min_by_key(|&cpu| loads[cpu]),
+        };
+        let home = home.or_else(|| (0..cpus).min_by_key(|&cpu| loads[cpu])).unwrap_or(0);
+        loads[home] += load;
+        homes[task] = home;
+    }
+    homes
+}
+
+/// Lays sections out into a body of `wcet` execution time. Those that do not fit are left out.
+fn body(wcet: Duration, accesses: &[Access]) -> Vec<Step> {
+    let mut inside = 0_u64;
+    let mut steps = 0;
+    let fits = |access: &&Access| {
+        // A section has a lock, an unlock and a run for each resource, and a run before it.
+        let held = 1 + access.inner.len();
+        inside = inside.saturating_add(access.length.as_ns());
+        steps += 3 * held + 1;
+        inside <= wcet.as_ns() && steps < MAX_STEPS && access.length.as_ns() >= held as u64
+    };
+    let placed: Vec<&Access> = accesses.iter().take_while(fits).collect();
+    let outside = wcet.as_ns() - placed.iter().map(|access| access.length.as_ns()).sum::<u64>();
+    let gaps = placed.len() as u64 + 1;
+    let (gap, mut extra) = (outside / gaps, outside % gaps);
+    let mut body = Vec::with_capacity(4 * placed.len() + 1);
+    let mut run = |body: &mut Vec<Step>| {
+        let ns = gap + u64::from(extra > 0);
+        extra = extra.saturating_sub(1);
+        if ns > 0 {
+            body.push(Step::Run(Duration::from_ns(ns)));
+        }
+    };
+    for access in placed {
+        run(&mut body);
+        section(&mut body, access);
+    }
+    run(&mut body);
+    body
+}
+
+/// Appends a section. Each of the sections in it begins after an equal part of the length, and all end together.
+fn section(body: &mut Vec<Step>, access: &Access) {
+    let id = |resource: u16| ResourceId::new(usize::from(resource));
+    let all = || std::iter::once(access.resource).chain(access.inner.iter().copied());
+    let parts = 1 + access.inner.len() as u64;
+    let part = access.length.as_ns() / parts;
+    for (resource, place) in all().zip(1..) {
+        body.push(Step::Lock(id(resource)));
+        let ns = if place == parts { access.length.as_ns() - part * (parts - 1) } else { part };
+        body.push(Step::Run(Duration::from_ns(ns)));
+    }
+    body.extend(access.inner.iter().rev().map(|&inner| Step::Unlock(id(inner))));
+    body.push(Step::Unlock(id(access.resource)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generators::{Lengths, Nesting, Sharing};
+
+    const ACCESSES: Sharing = Sharing::Accesses { accesses: 5, degree: 1 };
+    const PERIODS: Periods = Periods::Uniform { least: Duration::from_ms(10), most: Duration::from_ms(100) };
+
+    fn systems(sharing: Sharing, nesting: Nesting, groups: Groups) -> Systems {
+        let utilizations = Utilizations::Sum { by: Division::RandFixedSum, tasks: 30, total: 2.5 };
+        let sections = Sections { sharing, lengths: Lengths::MEDIUM, nesting };
+        Systems::new(4, utilizations, PERIODS, Some((sections, groups)), Fit::Worst).expect("is possible")
+    }
+
+    fn utilization(system: &System, cpu: usize) -> f64 {
+        let on = system.tasks().iter().filter(|task| task.cpu.index() == cpu);
+        on.map(|task| task.wcet.as_ns() as f64 / task.period.as_ns() as f64).sum()
+    }
+
+    /// `System::new` checks all rules of a system; `draw` panics if one is broken.
+    #[test]
+    fn systems_are_as_asked_for() {
+        for nesting in [Nesting::NONE, Nesting::TRACED, Nesting { one: 0, deeper: 100, deepest: 8 }] {
+            let systems = systems(ACCESSES, nesting, Groups::Separate);
+            let mut nested = 0;
+            for sample in 0..200 {
+                let system = systems.draw(Philox::new(3, 1), sample).expect("is drawn");
+                let all: f64 = (0..4).map(|cpu| utilization(&system, cpu)).sum();
+                assert!((all - 2.5).abs() < 1e-4, "{all}");
+                assert!((0..4).all(|cpu| utilization(&system, cpu) <= 1.0), "worst fit of 2.5 on 4");
+                for id in system.task_ids() {
+                    let sections = system.sections(id);
+                    nested += sections.iter().filter(|section| section.parent.is_some()).count();
+                    let outer = sections.iter().filter(|section| section.parent.is_none());
+                    assert!(outer.clone().count() <= 5);
+                    assert!(outer.clone().all(|outer| (1_000..=100_000).contains(&outer.length.as_ns())));
+                    // A request is left out only if it does not fit.
+                    let inside: u64 = outer.clone().map(|outer| outer.length.as_ns()).sum();
+                    assert!(outer.count() == 5 || inside + 100_000 > system.task(id).wcet.as_ns());
+                }
+            }
+            assert_eq!(nested > 0, nesting != Nesting::NONE, "{nested}");
+        }
+    }
+
+    #[test]
+    fn samples_do_not_depend_on_their_order() {
+        let systems = systems(ACCESSES, Nesting::TRACED, Groups::Separate);
+        let study = Philox::new(4, 9);
+        let forward: Vec<System> = (0..20).map(|sample| systems.draw(study, sample).expect("is drawn")).collect();
+        let mut backward: Vec<System> =
+            (0..20).rev().map(|sample| systems.draw(study, sample).expect("is drawn")).collect();
+        backward.reverse();
+        assert_eq!(forward, backward);
+        assert_ne!(forward[0], forward[1]);
+        assert_ne!(forward[0], systems.draw(Philox::new(4, 8), 0).expect("is drawn"), "another cell");
+        assert_ne!(forward[0], systems.draw(Philox::new(5, 9), 0).expect("is drawn"), "another seed");
+    }
+
+    /// Periods and utilizations have random numbers of their own.
+    #[test]
+    fn sections_leave_the_tasks_as_they_are() {
+        let (one, other) = (Nesting::NONE, Nesting::TRACED);
+        let draw = |nesting| systems(ACCESSES, nesting, Groups::Separate).draw(Philox::new(6, 0), 3).expect("is drawn");
+        let (one, other) = (draw(one), draw(other));
+        assert_ne!(one, other);
+        let times =
+            |system: &System| -> Vec<_> { system.tasks().iter().map(|task| (task.period, task.wcet)).collect() };
+        assert_eq!(times(&one), times(&other));
+    }
+
+    #[test]
+    fn groups_have_no_nested_sections() {
+        let sharing = Sharing::Resources { resources: 20, probability: 0.2, requests: 3 };
+        let draw = |groups| systems(sharing, Nesting::TRACED, groups).draw(Philox::new(2, 0), 0).expect("is drawn");
+        let (separate, joined) = (draw(Groups::Separate), draw(Groups::Joined));
+        let has_nested = |system: &System| {
+            system.task_ids().any(|id| system.sections(id).iter().any(|section| section.parent.is_some()))
+        };
+        assert!(has_nested(&separate) && !has_nested(&joined));
+        assert!(joined.resources().len() < separate.resources().len());
+    }
+
+    #[test]
+    fn placements_differ() {
+        let time = |percent| (Duration::from_ns(100), Duration::from_ns(percent));
+        let tasks = [time(55), time(40), time(50), time(30)];
+        assert_eq!(place(&tasks, 3, Fit::Worst), [0, 2, 1, 2]);
+        assert_eq!(place(&tasks, 3, Fit::First), [0, 0, 1, 1]);
+        assert_eq!(place(&tasks, 3, Fit::Best), [0, 0, 1, 1]);
+        assert_eq!(place(&[time(55), time(60), time(38)], 2, Fit::First), [1, 0, 0]);
+        assert_eq!(place(&[time(55), time(60), time(38)], 2, Fit::Worst), [1, 0, 1]);
+        // Overloaded: each on the least loaded processor.
+        assert_eq!(place(&[time(90); 3], 2, Fit::First), [0, 1, 0]);
+    }
+
+    #[test]
+    fn classes_end_at_their_cap() {
+        let up_to = |of, cap, most| Utilizations::UpTo { of, cap, most };
+        let systems = |utilizations| Systems::new(2, utilizations, PERIODS, None, Fit::First);
+        let drawn = systems(up_to(Utilization::UNIFORM_MEDIUM, 1.2, 100)).expect("is possible");
+        let system = drawn.draw(Philox::new(1, 0), 0).expect("is drawn");
+        let all = utilization(&system, 0) + utilization(&system, 1);
+        assert!((0.8..=1.2).contains(&all) && system.resources().is_empty(), "{all}");
+        let empty = systems(up_to(Utilization::UNIFORM_HIGH, 0.4, 100)).expect("is possible");
+        assert_eq!(empty.draw(Philox::new(1, 0), 0), Err(Impossible::Tasks { count: 0 }));
+        assert!(systems(up_to(Utilization::UNIFORM_LOW, 1.0, 0)).is_err());
+        assert!(systems(up_to(Utilization::UNIFORM_LOW, 1.0, 9_000)).is_err());
+        let sum = |total| Utilizations::Sum { by: Division::RandFixedSum, tasks: 3, total };
+        assert!(systems(sum(3.1)).is_err() && systems(sum(3.0)).is_ok());
+    }
+}

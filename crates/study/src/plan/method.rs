@@ -1,0 +1,91 @@
+//! The methods of a study: a scheduler, a protocol, a test and overheads.
+
+use lockwright_analysis::{best, charge, schedulable, scheduled};
+use lockwright_model::{Overheads, Protocol, Scheduler, System};
+use std::sync::Arc;
+
+/// A way to judge systems.
+#[derive(Clone, Debug)]
+pub struct Method {
+    /// The name in results.
+    pub name: String,
+    /// The scheduler.
+    pub scheduler: Scheduler,
+    /// The protocol of all resources, under partitioned fixed priorities. Other schedulers have fixed protocols.
+    pub protocol: Option<Protocol>,
+    /// The test.
+    pub test: Test,
+    /// The overheads that are charged, with their name in results.
+    pub overheads: Option<(String, Arc<Overheads>)>,
+}
+
+/// A schedulability test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Test {
+    /// Response times with the terms of the protocol's page.
+    Classic,
+    /// Response times with the least bound of each task, classic or by a linear program.
+    Best,
+    /// The processor demand of each processor.
+    Demand,
+    /// All tests of the scheduler: one that accepts suffices.
+    Any,
+    /// One of the tests of the scheduler, by its name in [`Scheduled::tests`](lockwright_analysis::Scheduled::tests).
+    Named(&'static str),
+}
+
+impl Test {
+    /// Returns the names of the tests of a scheduler. The first one is the default.
+    pub(super) const fn of(scheduler: Scheduler) -> &'static [(&'static str, Self)] {
+        match scheduler {
+            Scheduler::PEdf => &[("demand", Self::Demand)],
+            Scheduler::GFp => &[("guan", Self::Any)],
+            Scheduler::GEdf => &[
+                ("any", Self::Any),
+                ("gfb", Self::Named("GFB")),
+                ("bak", Self::Named("BAK")),
+                ("bcl", Self::Named("BCL")),
+                ("iterative-bcl", Self::Named("iterative BCL")),
+                ("ff-dbf", Self::Named("FF-DBF")),
+                ("bar", Self::Named("BAR")),
+                ("rta", Self::Named("RTA")),
+            ],
+            _ => &[("classic", Self::Classic), ("best", Self::Best)],
+        }
+    }
+
+    /// Returns the name, as files spell it.
+    #[must_use]
+    pub fn name(self, scheduler: Scheduler) -> &'static str {
+        Self::of(scheduler).iter().find(|(_, test)| *test == self).map_or("", |(name, _)| name)
+    }
+}
+
+impl Method {
+    /// Returns whether the method proves that a system meets all deadlines.
+    #[must_use]
+    pub fn accepts(&self, system: &System) -> bool {
+        let none = Overheads::default();
+        let overheads = self.overheads.as_ref().map(|(_, overheads)| &**overheads);
+        if self.scheduler == Scheduler::PFp {
+            let protocol = self.protocol.unwrap_or(Protocol::None);
+            let proves = |system: &System| match self.test {
+                Test::Best => {
+                    let (bounds, _) = best(system, protocol);
+                    system.task_ids().all(|id| bounds.task(id).schedulable || system.is_interrupt(id))
+                }
+                _ => schedulable(system, protocol),
+            };
+            // Overheads that leave no time refute the system.
+            return match overheads {
+                None => proves(system),
+                Some(overheads) => charge(system, overheads, protocol).is_ok_and(|charged| proves(&charged)),
+            };
+        }
+        let result = scheduled(&system.clone().under(self.scheduler), overheads.unwrap_or(&none));
+        result.is_ok_and(|result| match self.test {
+            Test::Named(name) => result.tests.iter().any(|test| test.name == name && test.failure.is_none()),
+            _ => result.schedulable,
+        })
+    }
+}

@@ -1,0 +1,283 @@
+//! The figures of the paper: their insets, axes and curves.
+
+use super::{Cell, Demand, Distribution, Edf, Object, Parameters};
+
+/// The greatest section lengths, in microseconds.
+const SECTIONS: std::ops::RangeInclusive<u32> = 1..=14;
+/// The numbers of accesses of a task.
+const ACCESSES: std::ops::RangeInclusive<u32> = 1..=9;
+/// The number of accesses in the figures about section lengths.
+const USUAL_ACCESSES: u32 = 5;
+
+/// A figure.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// The number in the paper.
+    pub number: u32,
+    /// The contents.
+    pub title: String,
+    /// The number of insets in a row.
+    pub columns: usize,
+    /// The insets, in order of their letters.
+    pub insets: Vec<Inset>,
+}
+
+/// What an inset shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quantity {
+    /// The share of schedulable sets.
+    Share,
+    /// The mean bound on the tardiness of schedulable sets.
+    Tardiness,
+    /// The processors that are left for background jobs.
+    Background,
+}
+
+/// One coordinate system of a figure.
+#[derive(Clone, Debug)]
+pub struct Inset {
+    /// The letter.
+    pub letter: char,
+    /// The contents.
+    pub title: String,
+    /// The vertical axis.
+    pub quantity: Quantity,
+    /// The cells from left to right, and the places on the horizontal axis.
+    pub cells: Vec<Cell>,
+    /// The methods of these cells that have a curve.
+    pub methods: Vec<usize>,
+}
+
+impl Inset {
+    /// Returns the place of a cell on the horizontal axis.
+    #[must_use]
+    pub fn place(cell: &Cell) -> u32 {
+        match cell {
+            Cell::Tests { parameters, object: None } => parameters.section,
+            Cell::Tests { parameters, object: Some(_) } => parameters.accesses,
+            Cell::Background { share } => *share,
+        }
+    }
+
+    /// Returns the label of the horizontal axis.
+    #[must_use]
+    pub fn axis(&self) -> &'static str {
+        match self.cells.first() {
+            Some(Cell::Tests { object: Some(_), .. }) => "accesses of each task, K",
+            Some(Cell::Background { .. }) => "execution in sections [%]",
+            _ => "section length [µs]",
+        }
+    }
+}
+
+/// Returns the numbers of all figures.
+pub fn figures() -> impl Iterator<Item = u32> {
+    [1, 2, 3, 4].into_iter().chain(7..=20).chain(49..=76)
+}
+
+/// Returns the figure with this number, or `None` if it is not among [`figures`].
+#[must_use]
+pub fn figure(number: u32) -> Option<Figure> {
+    let distribution = |place: u32| Distribution::ALL[place as usize % Distribution::ALL.len()];
+    Some(match number {
+        1 => figure_1(),
+        2 => figure_2(),
+        3 => figure_3(),
+        4 => figure_4(),
+        7..=20 => {
+            let processors = if number < 14 { 4 } else { 16 };
+            section_lengths(number, processors, distribution(number - 7))
+        }
+        49..=76 => {
+            let group = (number - 49) / 7;
+            let processors = if group < 2 { 4 } else { 16 };
+            object_accesses(number, processors, 1 + group % 2, distribution(number - 49))
+        }
+        _ => return None,
+    })
+}
+
+/// The sets of an inset, except for what is on its horizontal axis.
+#[derive(Clone, Copy)]
+struct Sets {
+    processors: u16,
+    degree: u32,
+    demand: Demand,
+    distribution: Distribution,
+    object: Option<Object>,
+}
+
+impl Sets {
+    fn cells(self) -> Vec<Cell> {
+        let cell = |accesses, section| Cell::Tests {
+            parameters: Parameters {
+                processors: self.processors,
+                degree: self.degree,
+                accesses,
+                section,
+                demand: self.demand,
+                distribution: self.distribution,
+            },
+            object: self.object,
+        };
+        match self.object {
+            None => SECTIONS.map(|section| cell(USUAL_ACCESSES, section)).collect(),
+            // The accesses have the lengths of the object.
+            Some(_) => ACCESSES.map(|accesses| cell(accesses, 1)).collect(),
+        }
+    }
+
+    /// Returns the methods under some schedulers.
+    fn inset(self, title: String, quantity: Quantity, schedulers: &[Edf]) -> Inset {
+        let cells = self.cells();
+        let methods = cells.first().map_or(&[][..], |cell| cell.methods());
+        let methods = methods.iter().enumerate().filter(|(_, (scheduler, _))| schedulers.contains(scheduler));
+        let methods = methods.map(|(index, _)| index).collect();
+        Inset { letter: 'a', title, quantity, cells, methods }
+    }
+}
+
+const BOTH: [Edf; 2] = [Edf::Global, Edf::Partitioned];
+const SHORT_NAMES: [(&str, Demand); 2] = [("HRT", Demand::Hard), ("SRT", Demand::Soft)];
+
+fn lettered(number: u32, title: String, columns: usize, mut insets: Vec<Inset>) -> Figure {
+    for (inset, letter) in insets.iter_mut().zip('a'..) {
+        inset.letter = letter;
+        inset.title = format!("({letter}) {}", inset.title);
+    }
+    Figure { number, title, columns, insets }
+}
+
+const UNIFORM: [Distribution; 3] = [Distribution::UniformLow, Distribution::UniformMedium, Distribution::UniformHigh];
+
+fn figure_1() -> Figure {
+    let mut insets = Vec::new();
+    for (name, demand) in SHORT_NAMES {
+        for distribution in UNIFORM {
+            let sets = Sets { processors: 4, degree: 1, demand, distribution, object: None };
+            insets.push(sets.inset(format!("{name}, {}", distribution.name()), Quantity::Share, &BOTH));
+        }
+    }
+    for distribution in UNIFORM {
+        let sets = Sets { processors: 4, degree: 1, demand: Demand::Soft, distribution, object: None };
+        insets.push(sets.inset(format!("tardiness, {}", distribution.name()), Quantity::Tardiness, &[Edf::Global]));
+    }
+    lettered(1, "Figure 1: short and long resources, m = 4, α = 1".into(), 3, insets)
+}
+
+fn figure_2() -> Figure {
+    let cells = (0..=10).map(|tenths| Cell::Background { share: 10 * tenths }).collect();
+    let title = "background jobs".to_owned();
+    let inset = Inset { letter: 'a', title, quantity: Quantity::Background, cells, methods: (0..6).collect() };
+    lettered(2, "Figure 2: what is left of 4 processors".into(), 1, vec![inset])
+}
+
+fn figure_3() -> Figure {
+    let mut insets = Vec::new();
+    for object in [Object::Buffer, Object::Heap] {
+        for distribution in UNIFORM {
+            let sets = Sets { processors: 4, degree: 1, demand: Demand::Soft, distribution, object: Some(object) };
+            let title = format!("{}, {}", object.name(), distribution.name());
+            insets.push(sets.inset(title, Quantity::Tardiness, &[Edf::Global]));
+        }
+    }
+    lettered(3, "Figure 3: tardiness with shared objects, m = 4, α = 1".into(), 3, insets)
+}
+
+fn figure_4() -> Figure {
+    let shown = [
+        (Object::Heap, Distribution::UniformLow),
+        (Object::Buffer, Distribution::UniformHigh),
+        (Object::Heap, Distribution::UniformHigh),
+    ];
+    let inset = |(object, distribution): (Object, Distribution)| {
+        let sets = Sets { processors: 4, degree: 1, demand: Demand::Soft, distribution, object: Some(object) };
+        sets.inset(format!("SRT, {}, {}", object.name(), distribution.name()), Quantity::Share, &BOTH)
+    };
+    let insets = shown.map(inset).into();
+    lettered(4, "Figure 4: schedulability with shared objects, m = 4, α = 1".into(), 3, insets)
+}
+
+fn section_lengths(number: u32, processors: u16, distribution: Distribution) -> Figure {
+    let mut insets = Vec::new();
+    for (name, demand) in SHORT_NAMES {
+        for scheduler in BOTH {
+            for degree in [1, 2] {
+                let sets = Sets { processors, degree, demand, distribution, object: None };
+                let title = format!("{name}, {}, α = {degree}", edf(scheduler));
+                insets.push(sets.inset(title, Quantity::Share, &[scheduler]));
+            }
+        }
+    }
+    for degree in [1, 2] {
+        let sets = Sets { processors, degree, demand: Demand::Soft, distribution, object: None };
+        insets.push(sets.inset(format!("tardiness, α = {degree}"), Quantity::Tardiness, &[Edf::Global]));
+    }
+    let title = format!("Figure {number}: short and long resources, m = {processors}, {}", distribution.name());
+    lettered(number, title, 2, insets)
+}
+
+fn object_accesses(number: u32, processors: u16, degree: u32, distribution: Distribution) -> Figure {
+    let mut insets = Vec::new();
+    let sets = |demand, object| Sets { processors, degree, demand, distribution, object: Some(object) };
+    for (name, demand) in SHORT_NAMES {
+        for scheduler in BOTH {
+            for object in Object::ALL {
+                let title = format!("{name}, {}, {}", edf(scheduler), object.name());
+                insets.push(sets(demand, object).inset(title, Quantity::Share, &[scheduler]));
+            }
+        }
+    }
+    for object in Object::ALL {
+        let title = format!("tardiness, {}", object.name());
+        insets.push(sets(Demand::Soft, object).inset(title, Quantity::Tardiness, &[Edf::Global]));
+    }
+    let name = distribution.name();
+    let title = format!("Figure {number}: shared objects, m = {processors}, α = {degree}, {name}");
+    lettered(number, title, 3, insets)
+}
+
+fn edf(scheduler: Edf) -> &'static str {
+    match scheduler {
+        Edf::Global => "G-EDF",
+        Edf::Partitioned => "P-EDF",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_the_insets_of_the_paper() {
+        let count = |number| figure(number).map(|figure| figure.insets.len());
+        assert_eq!([1, 3, 4, 7, 20, 49, 76].map(count), [9, 6, 3, 10, 10, 15, 15].map(Some));
+        assert_eq!([0, 5, 6, 21, 48, 77].map(count), [None; 6]);
+        assert_eq!(figures().count(), 4 + 14 + 28);
+        for number in figures() {
+            let figure = figure(number).expect("is listed");
+            for inset in &figure.insets {
+                let places: Vec<u32> = inset.cells.iter().map(Inset::place).collect();
+                let expected: Vec<u32> = match inset.cells[0] {
+                    Cell::Tests { object: None, .. } => (1..=14).collect(),
+                    Cell::Tests { .. } => (1..=9).collect(),
+                    Cell::Background { .. } => (0..=10).map(|tenths| 10 * tenths).collect(),
+                };
+                assert_eq!(places, expected);
+                assert!(!inset.methods.is_empty() && inset.title.starts_with(&format!("({})", inset.letter)));
+            }
+        }
+        // Bimodal on 16 processors with α = 1.
+        let bimodal = figure(69).expect("is listed");
+        let parameters = |cell: &Cell| match cell {
+            Cell::Tests { parameters, .. } => *parameters,
+            Cell::Background { .. } => unreachable!("it has no sets to test"),
+        };
+        let last = figure(20).expect("is listed").insets[9].cells[13];
+        let last = parameters(&last);
+        let parameters = parameters(&bimodal.insets[0].cells[0]);
+        assert_eq!((parameters.processors, parameters.degree), (16, 1));
+        assert_eq!(parameters.distribution, Distribution::Bimodal);
+        assert_eq!((last.processors, last.degree, last.section, last.demand), (16, 2, 14, Demand::Soft));
+    }
+}
