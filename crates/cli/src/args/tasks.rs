@@ -24,6 +24,9 @@ pub struct Subject {
     /// Print one JSON object instead of tables (schema: docs/output.schema.json)
     #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
+    /// Write everything into this file as one page of HTML, with pictures
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
+    pub html: Option<PathBuf>,
 }
 
 /// What `run` and `verify` share.
