@@ -9,6 +9,7 @@ mod bars;
 mod beside;
 mod charges;
 pub mod check;
+mod compare;
 mod completions;
 pub mod console;
 pub mod diagnose;
@@ -118,6 +119,7 @@ fn execute(arguments: &[OsString]) -> Exit {
         Verb::Simulate(arguments) => simulate::simulate(arguments, &console),
         Verb::Run(arguments) => run::run(arguments, &console),
         Verb::Verify(arguments) => verify::verify(arguments, &console),
+        Verb::Report(arguments) => compare::report(arguments, &console),
         Verb::Doctor(arguments) => doctor::doctor(arguments, &console),
         Verb::Import(arguments) => import::import(arguments, &console),
         Verb::Measure(arguments) => measure::measure(arguments, &console),

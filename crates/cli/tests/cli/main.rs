@@ -8,6 +8,7 @@ mod input;
 mod machine;
 mod measure;
 mod overheads;
+mod pages;
 mod pictures;
 /// Turns on the real-time machine, shared with the runtime's own tests.
 #[path = "../../../sys/tests/support/machine.rs"]
