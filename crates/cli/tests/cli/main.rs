@@ -18,4 +18,5 @@ mod simulate;
 mod streams;
 mod study;
 mod support;
+mod tutorial;
 mod widths;
