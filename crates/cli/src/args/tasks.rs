@@ -49,7 +49,8 @@ pub struct Schedules {
     /// Write the schedule into this file as a Perfetto trace; of several schedules, the worst
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
     pub trace: Option<PathBuf>,
-    /// Draw the schedule into this file; of several schedules, the worst
+    /// Draw the schedule into this file, or the worst job of each task into this directory; of several schedules, the
+    /// worst
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
     pub svg: Option<PathBuf>,
     /// Draw the schedule as text, before the table
