@@ -1,12 +1,12 @@
 //! The checks that take too long for every change: `cargo xtask test --deep`.
 
-use crate::{deb, installed, packages, python, tool, tsan};
+use crate::{deb, installed, packages, pages, python, tool, tsan};
 
 /// A check: its name, what it covers, and the function that performs it.
 type Check = (&'static str, &'static str, fn() -> Result<(), String>);
 
 /// The checks in the order in which they run, the quick ones first.
-const CHECKS: [Check; 15] = [
+const CHECKS: [Check; 16] = [
     ("features", "every useful combination of features builds", features),
     ("targets", "the crates without std build for processors without an operating system", targets),
     ("msrv", "everything builds with the oldest supported compiler", msrv),
@@ -24,6 +24,7 @@ const CHECKS: [Check; 15] = [
         installed::run,
     ),
     ("deb", "the Debian package is built, installed below target/, used and removed", deb::check),
+    ("pages", "pages of HTML in a browser, and pictures in a second program (Chromium, librsvg)", pages::run),
     ("packages", "every published crate is packaged and built from its package", packages::crates),
     ("python", "the Python package: built, typed, and tested in an environment of its own", python::run),
     ("licences", "licences and banned crates (cargo-deny)", packages::licences),

@@ -9,9 +9,7 @@ const SIMULATED: &str = "10 s";
 
 /// Checks and simulates every example without a deadline miss. Imports the files that are not task-set files first.
 pub fn run() -> Result<(), String> {
-    // This is the binary that the tests use, so that nothing is compiled again after them.
-    tool::cargo(&["test", "--workspace", "--no-run"])?;
-    let binary = binary()?;
+    let binary = tool::lockwright()?;
     let folder = tool::root().join("examples");
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
         .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
@@ -48,13 +46,6 @@ fn workload(binary: &Path, file: &Path) -> Result<(), String> {
 
 fn text(path: &Path) -> String {
     path.display().to_string()
-}
-
-/// The binary that cargo built, in the directory of this program.
-fn binary() -> Result<PathBuf, String> {
-    let me = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    let binary = me.with_file_name("lockwright");
-    if binary.is_file() { Ok(binary) } else { Err(format!("{} was not built", binary.display())) }
 }
 
 /// Runs the binary, compares its exit status with `status`, and returns its standard output.

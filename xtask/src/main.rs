@@ -7,6 +7,7 @@ mod examples;
 mod install;
 mod installed;
 mod packages;
+mod pages;
 mod python;
 mod tool;
 mod tsan;

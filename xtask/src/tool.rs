@@ -84,6 +84,15 @@ pub fn cargo(arguments: &[&str]) -> Result<(), String> {
     run(&mut cargo_command(arguments))
 }
 
+/// Builds the command line and returns its path. This is the binary that the tests use, so that nothing is compiled
+/// again after them.
+pub fn lockwright() -> Result<PathBuf, String> {
+    cargo(&["test", "--workspace", "--no-run"])?;
+    let me = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let binary = me.with_file_name("lockwright");
+    if binary.is_file() { Ok(binary) } else { Err(format!("{} was not built", binary.display())) }
+}
+
 /// Runs a command. Its output goes to the terminal.
 pub fn run(command: &mut Command) -> Result<(), String> {
     eprintln!("xtask: {}", shown(command));

@@ -1,8 +1,8 @@
-//! The picture of `check --svg`: each bound as a bar of its terms.
+//! Each bound as a bar of its terms, for `check --svg` and for pages.
 
 use crate::report::Report;
-use lockwright_analysis::{Analysis, Cause, Term, explain};
-use lockwright_model::System;
+use lockwright_analysis::{Analysis, Cause, Term, best, explain};
+use lockwright_model::{Protocol, Scheduler, System};
 use lockwright_report::bounds::{self, Bar, Row};
 
 /// One row for each task of the file. Each has one bar for each report, in the order of the reports.
@@ -24,6 +24,17 @@ pub fn bars(system: &System, bounds: &[(&Report, &Analysis)]) -> Vec<Row> {
         Row { task: name, deadline, bars: bounds.iter().map(bar).collect() }
     };
     first.rows.iter().map(|first| row(first.task)).collect()
+}
+
+/// As [`bars`], for the bounds of [`best`]. Schedulers whose tests give no terms have no bars.
+#[must_use]
+pub fn of_best(system: &System, bounds: &[(Protocol, &Report)]) -> Vec<Row> {
+    if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
+        return Vec::new();
+    }
+    let analyses: Vec<Analysis> =
+        bounds.iter().map(|(protocol, report)| best(report.analysed(system), *protocol).0).collect();
+    bars(system, &bounds.iter().map(|(_, report)| *report).zip(&analyses).collect::<Vec<_>>())
 }
 
 /// The term with names; `None` if there is no number for it.

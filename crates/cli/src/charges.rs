@@ -11,7 +11,8 @@ use std::path::Path;
 
 /// Overheads that are charged.
 pub struct Charges {
-    overheads: Overheads,
+    /// The overheads.
+    pub overheads: Overheads,
     /// Their name in messages, such as "the overheads of costs.toml".
     pub name: String,
 }

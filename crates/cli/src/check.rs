@@ -7,6 +7,7 @@ use crate::charges;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::ResultFile;
+use crate::html::{self, Account};
 use crate::input::{self, Input, Source};
 use crate::interrupt;
 use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
@@ -69,6 +70,7 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     }
     let task = arguments.explain.as_deref().map(|name| input::find_task(system, name, console)).transpose()?;
     let svg = arguments.svg.as_deref().map(|path| ResultFile::open(path, "--svg", console)).transpose()?;
+    let html = html::open(&arguments.subject, console)?;
     let answer = |(protocol, charged): (Protocol, &System)| {
         let analysis = bounds(arguments.bound, charged, protocol, console);
         Answer {
@@ -88,9 +90,18 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         let path = file.write(|out| Ok(out.write_all(picture.as_bytes())?), console)?;
         console.note(format!("the picture of the bounds is in {}", path.display()));
     }
+    let charged = arguments.subject.overheads.as_deref().map(json::Charged::given);
+    let output = Output { overheads: charged, ..as_json(&input, &answers) };
+    if let Some(file) = html {
+        let shown = groups(system, &answers);
+        let shown: Vec<_> = shown.iter().map(|(answer, _)| (&answer.report, &answer.analysis)).collect();
+        let bounds = bars::bars(system, &shown);
+        let charged = arguments.subject.overheads.is_some().then_some(&overheads);
+        let account = Account { bounds, overheads: charged, ..Account::new(&input, &output) };
+        html::write(file, &account, console)?;
+    }
     if arguments.subject.json {
-        let charged = arguments.subject.overheads.as_deref().map(json::Charged::given);
-        console.print(&json::to_text(&Output { overheads: charged, ..as_json(&input, &answers) }))?;
+        console.print(&json::to_text(&output))?;
     } else {
         let text = if arguments.subject.protocol == ProtocolChoice::All {
             compare(&input, &answers, console.layout)
@@ -126,7 +137,7 @@ fn placed(arguments: &Check, console: &Console) -> Result<Input, Exit> {
     let is_global = arguments.scheduler.is_some_and(Scheduler::is_global);
     let placing = if arguments.partition.is_some() || is_global { Placing::Caller } else { Placing::File };
     let source = Source::read(&arguments.subject.file, console)?;
-    let (Input { mut system, name }, placed) = source.placed(placing, console)?;
+    let (Input { mut system, name, text }, placed) = source.placed(placing, console)?;
     let (from, has_clusters) = (system.scheduler(), system.has_clusters());
     if let Some(scheduler) = arguments.scheduler {
         system = system.under(scheduler);
@@ -184,7 +195,7 @@ fn placed(arguments: &Check, console: &Console) -> Result<Input, Exit> {
             units::count(placed as u64, "task")
         ));
     }
-    Ok(Input { system, name })
+    Ok(Input { system, name, text })
 }
 
 fn as_json(input: &Input, answers: &[Answer]) -> Output {

@@ -28,6 +28,8 @@ pub struct Input {
     pub system: System,
     /// The name of the system, or of its file, without control characters.
     pub name: String,
+    /// The text of the file.
+    pub text: String,
 }
 
 impl Source {
@@ -101,7 +103,8 @@ impl Source {
         })?;
         let name = if system.name().is_empty() { self.stem.as_str() } else { system.name() };
         let name = tame(name).replace('\n', " ");
-        Ok((Input { system, name }, placed))
+        let text = String::from_utf8_lossy(&self.bytes).into_owned();
+        Ok((Input { system, name, text }, placed))
     }
 }
 

@@ -9,6 +9,7 @@ mod bars;
 mod beside;
 mod charges;
 pub mod check;
+mod compare;
 mod completions;
 pub mod console;
 mod curves;
@@ -19,6 +20,7 @@ pub mod export;
 pub mod exported;
 pub mod fault;
 pub mod figure;
+mod html;
 pub mod import;
 pub mod input;
 pub mod interrupt;
@@ -28,6 +30,7 @@ pub mod measure;
 pub mod perfetto;
 pub mod progress;
 pub mod report;
+mod responses;
 pub mod run;
 pub mod same;
 pub mod schedule;
@@ -118,6 +121,7 @@ fn execute(arguments: &[OsString]) -> Exit {
         Verb::Simulate(arguments) => simulate::simulate(arguments, &console),
         Verb::Run(arguments) => run::run(arguments, &console),
         Verb::Verify(arguments) => verify::verify(arguments, &console),
+        Verb::Report(arguments) => compare::report(arguments, &console),
         Verb::Doctor(arguments) => doctor::doctor(arguments, &console),
         Verb::Import(arguments) => import::import(arguments, &console),
         Verb::Export(arguments) => exported::export(arguments, &console),

@@ -1,9 +1,12 @@
 //! `lockwright run`: the task set as real threads on this machine.
 
 use crate::args::Run;
+use crate::bars;
 use crate::charges::{self, Charges};
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::export::ResultFile;
+use crate::html::{self, Account, Watched};
 use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult, WorstJob};
@@ -17,7 +20,7 @@ use crate::units;
 use lockwright::tasks::MachineError;
 use lockwright_engine::observe::{Timeline, timeline};
 use lockwright_engine::{Control, Ended, Job, Outcome, RunConfig, RunError, Taker, TaskOutcome};
-use lockwright_model::{Duration, Event, Protocol, Record, Scheduler, System, TaskId};
+use lockwright_model::{Duration, Event, Overheads, Protocol, Record, Scheduler, System, TaskId};
 use lockwright_sim::default_horizon;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +36,7 @@ const GLANCE: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// One protocol's run.
 pub(crate) struct Ran {
+    protocol: Protocol,
     pub(crate) report: Report,
     pub(crate) outcome: Outcome,
     /// The worst job of each task that was above its bound or late.
@@ -112,6 +116,7 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let stopper = Stopper::listen(console);
     let mut runs: Vec<Ran> = Vec::new();
     // Before anything is executed, so that a bad path costs no run.
+    let html = html::open(&arguments.execution.subject, console)?;
     let files = |&(protocol, _): &(Protocol, Report)| {
         ScheduleFiles::create(system, &arguments.execution.schedules, protocol, groups.len(), console)
     };
@@ -119,12 +124,16 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     for ((protocol, bounds), files) in groups.iter().zip(files) {
         let Some(control) = stopper.control() else { break };
         let outcome = execute(&input, *protocol, length, files, &control, console)?;
-        runs.push(Ran::new(system, bounds.clone(), outcome));
+        runs.push(Ran::new(system, *protocol, bounds.clone(), outcome));
     }
     warn(&runs, system, console);
+    let charged = arguments.execution.subject.overheads.as_deref().map(json::Charged::given);
+    let output = Output { overheads: charged, ..as_json(json::Verb::Run, &input, length, &runs) };
+    if let Some(file) = html {
+        let overheads = charges.as_ref().map(|charges| &charges.overheads);
+        write_page(file, &input, &output, &runs, overheads, console)?;
+    }
     if arguments.execution.subject.json {
-        let charged = arguments.execution.subject.overheads.as_deref().map(json::Charged::given);
-        let output = Output { overheads: charged, ..as_json(json::Verb::Run, &input, length, &runs) };
         console.print(&json::to_text(&output))?;
     } else {
         let charging = charges.as_ref().map(|charges| charges.name.as_str());
@@ -139,6 +148,25 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(runs.iter().all(Ran::holds)))
+}
+
+/// Writes the page of `--html`.
+///
+/// # Errors
+/// The file cannot be written; the console has the message.
+pub(crate) fn write_page(
+    file: ResultFile,
+    input: &Input,
+    output: &Output,
+    runs: &[Ran],
+    overheads: Option<&Overheads>,
+    console: &Console,
+) -> Result<(), Exit> {
+    let system = &input.system;
+    let protocols: Vec<_> = runs.iter().map(|ran| (ran.protocol, &ran.report)).collect();
+    let bounds = bars::of_best(system, &protocols);
+    let watched = runs.iter().map(|ran| ran.watched(system)).collect();
+    html::write(file, &Account { bounds, watched, overheads, ..Account::new(input, output) }, console)
 }
 
 /// One row for each protocol, if there are several.
@@ -244,12 +272,22 @@ fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
 
 impl Ran {
     /// The observations with the bounds.
-    pub(crate) fn new(system: &System, bounds: Report, outcome: Outcome) -> Self {
+    pub(crate) fn new(system: &System, protocol: Protocol, bounds: Report, outcome: Outcome) -> Self {
         let seen: Vec<Seen> =
             outcome.tasks.iter().map(|task| Seen { observation: task.observation, p999: p999(task) }).collect();
         let report = bounds.with_seen(&seen);
         let worst = report.rows.iter().filter_map(|row| Worst::of(system, row, &outcome)).collect();
-        Self { report, outcome, worst }
+        Self { protocol, report, outcome, worst }
+    }
+
+    /// The schedule and the response times, for a page.
+    fn watched<'a>(&'a self, system: &'a System) -> Watched<'a> {
+        Watched {
+            protocol: self.protocol.name(),
+            system,
+            records: &self.outcome.records,
+            responses: self.outcome.tasks.iter().map(|task| &task.responses).collect(),
+        }
     }
 
     /// Whether the verdict is good.

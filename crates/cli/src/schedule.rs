@@ -17,16 +17,26 @@ use std::path::{Path, PathBuf};
 const MARGIN: u64 = 10;
 /// Greatest number of intervals in a picture: with more, it is larger than viewers open quickly.
 const INTERVALS_MAX: usize = 20_000;
+/// Greatest number of characters of a task's name in the name of a file.
+const NAME_MAX: usize = 60;
 
 /// What shows the schedule under one protocol.
 pub struct ScheduleFiles {
     trace: Option<ResultFile>,
-    svg: Option<ResultFile>,
+    svg: Option<Svg>,
     gantt: bool,
     by: By,
     window: Option<Window>,
     /// The job around which the window is: its task, and its number from 1.
     job: Option<(TaskId, usize)>,
+}
+
+/// Where pictures go.
+enum Svg {
+    /// One picture.
+    File(ResultFile),
+    /// Into this directory a picture of the worst job of each task. The names of the files begin with this word.
+    Folder(PathBuf, String),
 }
 
 impl ScheduleFiles {
@@ -52,9 +62,21 @@ impl ScheduleFiles {
             Some((task, number)) => Some((find_task(system, task, console)?, *number)),
             None => None,
         };
+        let folder = arguments.svg.as_deref().filter(|path| path.is_dir());
+        if folder.is_some() && (arguments.window.is_some() || job.is_some()) {
+            console.error("--window and --job choose one picture, and --svg names a directory", "give --svg a file");
+            return Err(Exit::BadInput);
+        }
+        let svg = match folder {
+            Some(folder) => {
+                let word = if protocols > 1 { format!("{protocol}-") } else { String::new() };
+                Some(Svg::Folder(folder.to_owned(), word))
+            }
+            None => open(&arguments.svg, "--svg")?.map(Svg::File),
+        };
         Ok(Self {
             trace: open(&arguments.trace, "--trace")?,
-            svg: open(&arguments.svg, "--svg")?,
+            svg,
             gantt: arguments.gantt,
             by: arguments.by,
             window: arguments.window,
@@ -86,18 +108,24 @@ impl ScheduleFiles {
             None => self.window.unwrap_or_else(|| tightest(system, records)),
         };
         let schedule = Schedule::read(system, records, window);
-        if let Some(file) = self.svg {
-            let intervals: usize = schedule.rows.iter().map(|row| row.spans.len()).sum();
-            if intervals > INTERVALS_MAX {
-                console.error(
-                    format!("the picture would have {intervals} intervals; it may have at most {INTERVALS_MAX}"),
-                    "choose a shorter --window, or use --trace",
-                );
-                return Err(Exit::BadInput);
+        match self.svg {
+            Some(Svg::File(file)) => {
+                let path = write_picture(file, system, &schedule, title, self.by, console)?;
+                console.note(format!("the picture of the schedule is in {}", path.display()));
             }
-            let picture = svg::draw(system, &schedule, Form { title, by: self.by, place: Place::File });
-            let path = file.write(|out| Ok(out.write_all(picture.as_bytes())?), console)?;
-            console.note(format!("the picture of the schedule is in {}", path.display()));
+            Some(Svg::Folder(folder, word)) => {
+                let worst = system.task_ids().zip(worst_jobs(system, records));
+                for (task, job) in worst.filter_map(|(task, job)| Some((task, job?))) {
+                    let name = &system.task(task).name;
+                    let path = folder.join(format!("{word}{}-{}.svg", task.index() + 1, plain(name)));
+                    let file = ResultFile::open(&path, "--svg", console)?;
+                    let schedule = Schedule::read(system, records, job.with_margin(MARGIN));
+                    let title = format!("{title}: the worst job of {name}");
+                    write_picture(file, system, &schedule, &title, self.by, console)?;
+                }
+                console.note(format!("the pictures of the schedule are in {}", folder.display()));
+            }
+            None => {}
         }
         if self.gantt {
             let layout = Layout { width: console.layout.width(), by: self.by };
@@ -106,6 +134,33 @@ impl ScheduleFiles {
         }
         Ok(())
     }
+}
+
+/// Draws a schedule into a file, and returns the path.
+fn write_picture(
+    file: ResultFile,
+    system: &System,
+    schedule: &Schedule,
+    title: &str,
+    by: By,
+    console: &Console,
+) -> Result<PathBuf, Exit> {
+    let intervals: usize = schedule.rows.iter().map(|row| row.spans.len()).sum();
+    if intervals > INTERVALS_MAX {
+        console.error(
+            format!("the picture would have {intervals} intervals; it may have at most {INTERVALS_MAX}"),
+            "choose a shorter --window, or use --trace",
+        );
+        return Err(Exit::BadInput);
+    }
+    let picture = svg::draw(system, schedule, Form { title, by, place: Place::File });
+    file.write(|out| Ok(out.write_all(picture.as_bytes())?), console)
+}
+
+/// The part of a task's name that any file may have.
+fn plain(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    name.chars().take(NAME_MAX).map(|c| if is_plain(c) { c } else { '_' }).collect()
 }
 
 /// The time around the job with the least slack; everything if no job was complete.

@@ -4,6 +4,7 @@ use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::charges;
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::html::{self, Account};
 use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, BlockedBy, Explain, Output, PointResult, ProtocolResult, SensitivityResult, TestResult};
@@ -55,6 +56,7 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
         Some(name) => Some(explain(system, overheads, input::find_task(system, name, console)?, console)?),
         None => None,
     };
+    let html = html::open(&arguments.subject, console)?;
     let is_asked = arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Best;
     note_ruled(is_asked.then_some("--protocol and --bound have no effect"), system, console);
     let found = scheduled(system, overheads).map_err(|why| {
@@ -63,13 +65,17 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     })?;
     let report = report(system, &found);
     let sensitivity = if arguments.sensitivity { grown_for(system, overheads, console) } else { None };
+    let mut output = as_json(input, &report, &found, sensitivity.as_ref());
+    output.overheads = arguments.subject.overheads.as_deref().map(json::Charged::given);
+    if let (Some((task, demanded)), Some(result)) = (&explained, output.results.first_mut()) {
+        let explain = Explain::new(system, *task, &demanded.terms);
+        result.explain = Some(Explain { interval_ns: Some(demanded.interval.as_ns()), ..explain });
+    }
+    if let Some(file) = html {
+        let charged = arguments.subject.overheads.is_some().then_some(overheads);
+        html::write(file, &Account { overheads: charged, ..Account::new(input, &output) }, console)?;
+    }
     if arguments.subject.json {
-        let mut output = as_json(input, &report, &found, sensitivity.as_ref());
-        output.overheads = arguments.subject.overheads.as_deref().map(json::Charged::given);
-        if let (Some((task, demanded)), Some(result)) = (&explained, output.results.first_mut()) {
-            let explain = Explain::new(system, *task, &demanded.terms);
-            result.explain = Some(Explain { interval_ns: Some(demanded.interval.as_ns()), ..explain });
-        }
         console.print(&json::to_text(&output))?;
     } else {
         let mut text = as_text(input, &report, &found, console);

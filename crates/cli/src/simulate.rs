@@ -1,14 +1,17 @@
 //! `lockwright simulate`: schedules in virtual time.
 
 use crate::args::{OffsetsChoice, ProtocolChoice, Simulate};
+use crate::bars;
 use crate::charges::{self, Charges};
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::html::{self, Account, Watched};
 use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult};
 use crate::progress::Progress;
 use crate::report::{Bound, Report, Row, Seen, Standard, interrupt_text, table_order};
+use crate::responses::Responses;
 use crate::same::{self, Once, grouped};
 use crate::schedule::ScheduleFiles;
 use crate::scheduled;
@@ -16,6 +19,7 @@ use crate::seed;
 use crate::table;
 use crate::tame::tame;
 use crate::units;
+use hdrhistogram::Histogram;
 use lockwright_analysis::Untested;
 use lockwright_model::{
     DURATION_MAX, Duration, Instant, Observation, Overheads, Protocol, Record, Scheduler, System, Task,
@@ -251,19 +255,26 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     if let (Some(seed), None) = (plan.seed, arguments.seed) {
         console.note(format!("the seed is {seed}; `--seed {seed}` repeats this simulation"));
     }
-    let mut reports = Vec::new();
+    let html = html::open(&arguments.subject, console)?;
+    let (mut reports, mut watched) = (Vec::new(), Vec::new());
     for (protocol, bounds) in &groups {
         let files = ScheduleFiles::create(system, &arguments.schedules, *protocol, groups.len(), console)?;
         let executed = bounds.analysed(system);
-        let found = play_all(&plan, executed, *protocol, files.need_records(), console);
+        let wants = Wants { records: files.need_records() || html.is_some(), responses: html.is_some() };
+        let mut found = play_all(&plan, executed, *protocol, wants, console);
+        if found.records.len() == RECORDS_MAX {
+            console.warn(format!("the recorded schedule ends after {RECORDS_MAX} records"));
+        }
         if files.need_records() {
             let title = format!("{} under {protocol}, simulated", input.name);
-            if found.records.len() == RECORDS_MAX {
-                console.warn(format!("the recorded schedule ends after {RECORDS_MAX} records"));
-            }
             files.write(executed, &title, &found.records, console)?;
         }
         reports.push((bounds.clone().with_seen(&found.seen), found.played));
+        if html.is_some() {
+            // All protocols together keep as many records as one may have.
+            found.records.truncate(RECORDS_MAX / groups.len());
+            watched.push((found.records, found.responses));
+        }
         if interrupt::requested() {
             break;
         }
@@ -276,9 +287,26 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         warn_above(system, report, console);
     }
     unseen.texts(reports.len()).for_each(|text| console.warn(text));
+    let charged = arguments.subject.overheads.as_deref().map(json::Charged::given);
+    let output = Output { overheads: charged, ..as_json(&input, &plan, &reports) };
+    if let Some(file) = html {
+        let protocols: Vec<_> = groups.iter().zip(&reports).map(|(group, (report, _))| (group.0, report)).collect();
+        let mut account = Account {
+            bounds: bars::of_best(system, &protocols),
+            overheads: charges.as_ref().map(|charges| &charges.overheads),
+            ..Account::new(&input, &output)
+        };
+        for ((report, _), (records, responses)) in reports.iter().zip(&watched) {
+            let (protocol, responses) = (report.protocol.as_str(), responses.iter().collect());
+            account.watched.push(Watched { protocol, system: report.analysed(system), records, responses });
+        }
+        if let (Some(seed), None) = (plan.seed, arguments.seed) {
+            account.options.push(format!("--seed={seed}"));
+        }
+        html::write(file, &account, console)?;
+    }
     if arguments.subject.json {
-        let charged = arguments.subject.overheads.as_deref().map(json::Charged::given);
-        console.print(&json::to_text(&Output { overheads: charged, ..as_json(&input, &plan, &reports) }))?;
+        console.print(&json::to_text(&output))?;
     } else {
         let note = charges::note(arguments.subject.overheads.as_deref());
         console.print_text(&(as_text(&input, &plan, &reports, console) + &note))?;
@@ -369,15 +397,29 @@ fn as_json(input: &Input, plan: &Plan<'_>, reports: &[(Report, Played)]) -> Outp
 struct Found {
     seen: Vec<Seen>,
     played: Played,
-    /// The records of the worst schedule, if a trace is wanted.
+    /// The records of the worst schedule, if they are wanted.
     records: Vec<Record>,
+    /// The response times of the tasks of the file, if they are wanted.
+    responses: Vec<Histogram<u64>>,
 }
 
-fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, traced: bool, console: &Console) -> Found {
+/// What is wanted of schedules besides the observations.
+#[derive(Clone, Copy)]
+struct Wants {
+    /// The records of the worst one.
+    records: bool,
+    /// The response times in all of them.
+    responses: bool,
+}
+
+fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, wants: Wants, console: &Console) -> Found {
     let progress = Progress::new(console, &format!("simulating {protocol}"));
     let mut seen = vec![Observation::default(); executed.tasks().len()];
     let mut worst = (Badness::default(), 0);
-    let mut records = Vec::new();
+    let mut recorder = Recorder {
+        records: (wants.records && plan.schedules == 1).then(Vec::new),
+        responses: wants.responses.then(|| Responses::new(plan.system.tasks().len())),
+    };
     let mut played = Played { schedules: 0, cut: None };
     for number in 0..plan.schedules {
         let (system, config) = plan.schedule(number, protocol, executed);
@@ -385,9 +427,10 @@ fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, traced: bool
             let share = u128::from(part.as_ns()) * 1000 / u128::from(plan.duration.as_ns().max(1));
             progress.set(number * 1000 + u64::try_from(share).unwrap_or(1000), plan.schedules * 1000);
         };
-        let (one, reached) = if traced && plan.schedules == 1 {
-            let (one, reached, recorder) = play(&system, &config, plan.duration, Recorder::default(), done);
-            records = recorder.0;
+        let (one, reached) = if recorder.is_needed() {
+            recorder.begin();
+            let (one, reached, back) = play(&system, &config, plan.duration, recorder, done);
+            recorder = back;
             (one, reached)
         } else {
             let (one, reached, ()) = play(&system, &config, plan.duration, (), done);
@@ -405,13 +448,15 @@ fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, traced: bool
             break;
         }
     }
-    if traced && plan.schedules > 1 {
+    if wants.records && plan.schedules > 1 {
         // The same seed gives the same schedule: simulate the worst one again, now with a recorder.
         let (system, config) = plan.schedule(worst.1, protocol, executed);
-        records = play(&system, &config, plan.duration, Recorder::default(), |_| ()).2.0;
+        let again = Recorder { records: Some(Vec::new()), responses: None };
+        recorder.records = play(&system, &config, plan.duration, again, |_| ()).2.records;
     }
     let seen = seen.into_iter().map(|observation| Seen { observation, p999: None }).collect();
-    Found { seen, played, records }
+    let responses = recorder.responses.map_or_else(Vec::new, Responses::histograms);
+    Found { seen, played, records: recorder.records.unwrap_or_default(), responses }
 }
 
 /// Simulates one schedule, up to a signal: the observations and the simulated time.
@@ -473,14 +518,30 @@ impl Badness {
     }
 }
 
-/// Keeps records, up to a limit.
-#[derive(Default)]
-struct Recorder(Vec<Record>);
+/// Keeps records, up to a limit, and response times.
+struct Recorder {
+    records: Option<Vec<Record>>,
+    responses: Option<Responses>,
+}
+
+impl Recorder {
+    fn is_needed(&self) -> bool {
+        self.records.is_some() || self.responses.is_some()
+    }
+
+    /// Prepares for another schedule.
+    fn begin(&mut self) {
+        self.responses.iter_mut().for_each(Responses::begin);
+    }
+}
 
 impl Tracer for Recorder {
     fn record(&mut self, record: Record) {
-        if self.0.len() < RECORDS_MAX {
-            self.0.push(record);
+        if let Some(responses) = &mut self.responses {
+            responses.note(&record);
+        }
+        if let Some(records) = self.records.as_mut().filter(|records| records.len() < RECORDS_MAX) {
+            records.push(record);
         }
     }
 }

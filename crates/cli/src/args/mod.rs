@@ -58,6 +58,12 @@ pub enum Verb {
     /// stored in the user's cache directory.
     #[command(after_help = VERIFY_HELP)]
     Verify(Verify),
+    /// Compare results that --json printed, and print what changed
+    ///
+    /// The first file is the one that the others are compared with. Files with the results of several protocols are
+    /// compared protocol by protocol.
+    #[command(after_help = REPORT_HELP)]
+    Report(Compare),
     /// Check whether this machine can execute real-time threads, and print how to fix what is missing
     #[command(after_help = DOCTOR_HELP)]
     Doctor(Doctor),
@@ -154,6 +160,16 @@ Exit status:
   3    the machine refuses, for example permission for real-time priorities
   130  interrupted (Ctrl-C); the results so far are printed";
 
+const REPORT_HELP: &str = "Examples:
+  lockwright check system.toml --json > before.json
+  lockwright report before.json after.json
+  lockwright report check.json run.json --html report.html
+
+Exit status:
+  0    success
+  2    the arguments are invalid, or a file is not a result of this version
+  3    the output cannot be written";
+
 const DOCTOR_HELP: &str = "Example:
   lockwright doctor
 
@@ -187,6 +203,17 @@ Exit status:
   0    success
   2    the arguments are invalid
   3    the output cannot be written";
+
+/// `report`.
+#[derive(Args, Debug)]
+pub struct Compare {
+    /// Files with the JSON of check, simulate, run or verify
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Write the comparison into this file as one page of HTML
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
+    pub html: Option<PathBuf>,
+}
 
 /// `doctor`.
 #[derive(Args, Debug)]

@@ -24,6 +24,9 @@ pub struct Subject {
     /// Print one JSON object instead of tables (schema: docs/output.schema.json)
     #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
+    /// Write everything into this file as one page of HTML, with pictures
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
+    pub html: Option<PathBuf>,
 }
 
 /// What `run` and `verify` share.
@@ -46,7 +49,8 @@ pub struct Schedules {
     /// Write the schedule into this file as a Perfetto trace; of several schedules, the worst
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
     pub trace: Option<PathBuf>,
-    /// Draw the schedule into this file; of several schedules, the worst
+    /// Draw the schedule into this file, or the worst job of each task into this directory; of several schedules, the
+    /// worst
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
     pub svg: Option<PathBuf>,
     /// Draw the schedule as text, before the table

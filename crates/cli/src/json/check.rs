@@ -4,10 +4,10 @@ use crate::beside::{Beside, Changed};
 use lockwright_analysis::{Blocker, Growth, Proof, Sensitivity, Term};
 use lockwright_model::{Duration, System, TaskId};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The response bounds under one protocol compared with those under another. Tasks with equal bounds are left out.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct BesideLock {
     /// The other protocol: the best of those that are locks.
     pub lock: String,
@@ -18,7 +18,7 @@ pub struct BesideLock {
 }
 
 /// A task's response bound under two protocols.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct ChangedBound {
     /// Name of the task.
     pub task: String,
@@ -31,7 +31,7 @@ pub struct ChangedBound {
 }
 
 /// A critical section that can delay a more urgent task.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct WaitedSection {
     /// The task that executes the section.
     pub task: String,
@@ -40,7 +40,7 @@ pub struct WaitedSection {
 }
 
 /// The result of one schedulability test.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct TestResult {
     /// Usual name of the test.
     pub test: String,
@@ -55,7 +55,7 @@ pub struct TestResult {
 }
 
 /// An interval whose demand exceeds its length: `due_ns` plus `blocking_ns` is more than `interval_ns`.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct PointResult {
     /// Length of the interval.
     pub interval_ns: u64,
@@ -68,7 +68,7 @@ pub struct PointResult {
 }
 
 /// A critical section that delays tasks with shorter deadlines.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct BlockedBy {
     /// The task that executes the section.
     pub task: String,
@@ -81,7 +81,7 @@ pub struct BlockedBy {
 }
 
 /// The bound of one task, term by term.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct Explain {
     /// Name of the task.
     pub task: String,
@@ -95,7 +95,7 @@ pub struct Explain {
 }
 
 /// One term of a bound: `count` times `each_ns` is `total_ns`.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct TermResult {
     /// The kind of delay, such as "interference".
     pub cause: String,
@@ -114,7 +114,7 @@ pub struct TermResult {
 }
 
 /// The largest factors under which every deadline is still proved.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct SensitivityResult {
     /// The bounds that hold under these factors: "classic", although `tasks` may have tighter bounds. Absent under the
     /// schedulers that use schedulability tests.
@@ -129,7 +129,7 @@ pub struct SensitivityResult {
 }
 
 /// How far the execution time of one task can grow.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct TaskGrowth {
     /// Name of the task.
     pub task: String,
@@ -141,7 +141,7 @@ pub struct TaskGrowth {
 }
 
 /// How far the critical sections on one resource can grow.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct ResourceGrowth {
     /// Name of the resource.
     pub resource: String,
@@ -151,7 +151,7 @@ pub struct ResourceGrowth {
 }
 
 /// A largest factor.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct GrowthResult {
     /// Whether there is a largest factor.
     pub state: GrowthState,
@@ -160,7 +160,7 @@ pub struct GrowthResult {
 }
 
 /// Whether there is a largest factor.
-#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GrowthState {
     /// There is one.

@@ -19,7 +19,7 @@ pub use measure::{
 };
 pub use run::{Executed, Taken, TakenBy, WorstJob};
 pub use study::{BplFreeLock, BplLock, BplOutput, BplResult};
-pub use tasks::{BlockingParts, Charged, Origin, Output, ProtocolResult, TaskResult, Verb};
+pub use tasks::{BlockingParts, Charged, FORMAT, Origin, Output, ProtocolResult, TaskResult, Verb};
 
 use crate::fault::Fault;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};

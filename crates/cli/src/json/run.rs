@@ -1,10 +1,10 @@
 //! What `run` and `verify` add to the object of all tasks: one job, and what its CPU did meanwhile.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One job, and what its CPU did from its arrival to its finish.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct WorstJob {
     /// Arrival, since the common start.
     pub arrival_ns: u64,
@@ -21,7 +21,7 @@ pub struct WorstJob {
 }
 
 /// A stretch of time in which a CPU executed no task.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct Taken {
     /// What occupied the CPU.
     pub by: TakenBy,
@@ -33,7 +33,7 @@ pub struct Taken {
 }
 
 /// What occupied a CPU.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TakenBy {
     /// A thread that is not a task.
@@ -49,7 +49,7 @@ pub enum TakenBy {
 }
 
 /// How long a task executed during a job.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct Executed {
     /// Name of the task.
     pub task: String,

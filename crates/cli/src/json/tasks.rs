@@ -5,16 +5,19 @@ use super::run::WorstJob;
 use crate::report::{Report, Row};
 use lockwright_model::{Duration, System};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The object that `check`, `simulate`, `run` and `verify` print with `--json`. Each prints exactly one. Times are
 /// integer nanoseconds. A value that does not exist (no bound, not observed) is null. Later versions may add keys;
 /// they keep the required ones.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct Output {
     /// The verb that printed this object.
     pub verb: Verb,
+    /// The version of this format. It changes when a key is removed or gets another meaning. Outputs of 0.1.0 lack it.
+    #[serde(default = "first_format")]
+    pub format: u32,
     /// The name of the system, or of its file if the system has no name.
     pub system: String,
     /// One result for each protocol; `check` sorts them best first.
@@ -42,8 +45,15 @@ pub struct Output {
     pub interrupted: Option<bool>,
 }
 
+/// The version of the format.
+pub const FORMAT: u32 = 1;
+
+fn first_format() -> u32 {
+    1
+}
+
 /// A verb with one result for each protocol.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
     /// Bounds.
@@ -57,7 +67,7 @@ pub enum Verb {
 }
 
 /// The overheads that are charged.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct Charged {
     /// The overheads file; null if the overheads were measured and could not be stored.
     pub file: Option<String>,
@@ -66,7 +76,7 @@ pub struct Charged {
 }
 
 /// Where overheads come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// From the file that `--overheads` names.
@@ -86,7 +96,7 @@ impl Charged {
 }
 
 /// All tasks under one protocol.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct ProtocolResult {
     /// The scheduler: p-fp, p-edf, c-fp, g-fp or g-edf.
     pub scheduler: String,
@@ -135,7 +145,7 @@ pub struct ProtocolResult {
 }
 
 /// One task: its parameters, its bounds and its observations.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct TaskResult {
     /// Name of the task, unique in its system.
     pub name: String,
@@ -162,6 +172,9 @@ pub struct TaskResult {
     pub slack_ns: Option<i64>,
     /// The verdict of the verb on this task. If `jobs` is 0, nothing was observed of the task.
     pub schedulable: bool,
+    /// The verdict in the words of the table: "ok", "late", "no bound", "above bound", "not proved" or "not seen".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
     /// Longest observed response time.
     pub observed_response_ns: Option<u64>,
     /// Longest observed blocking of one job: the time during which the job was pending and its CPU executed neither the
@@ -199,7 +212,7 @@ pub struct TaskResult {
 }
 
 /// Blocking by cause.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct BlockingParts {
     /// Critical sections of less urgent tasks on the same CPU.
     pub local_ns: u64,
@@ -215,6 +228,7 @@ impl Output {
     pub fn new(verb: Verb, system: &str, results: Vec<ProtocolResult>) -> Self {
         Self {
             verb,
+            format: FORMAT,
             system: system.to_owned(),
             results,
             offsets: None,
@@ -281,6 +295,7 @@ impl TaskResult {
             deadline_ns: task.deadline.as_ns(),
             slack_ns: row.slack(system),
             schedulable: row.holds(),
+            verdict: Some(row.verdict().word().to_owned()),
             observed_response_ns: ns(observation.and_then(|seen| seen.response)),
             observed_blocking_ns: ns(observation.and_then(|seen| seen.blocking)),
             jobs: observation.map(|seen| seen.jobs),

@@ -6,11 +6,12 @@ use crate::args::Verify;
 use crate::charges::{self, Charges};
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::html;
 use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Charged, Origin, Output};
 use crate::report::{Report, Row, Standard, Verdict, interrupt_text};
-use crate::run::{Length, Ran, Stopper, Worst, as_json, compared, execute, warn};
+use crate::run::{Length, Ran, Stopper, Worst, as_json, compared, execute, warn, write_page};
 use crate::same::grouped;
 use crate::schedule::ScheduleFiles;
 use crate::tame::tame;
@@ -47,6 +48,7 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
         |protocol| ScheduleFiles::create(system, &arguments.execution.schedules, protocol, protocols.len(), console);
     // A bad path is reported before the long work begins. The first protocol is executed in any case.
     protocols.first().map(|&protocol| files(protocol)).transpose()?;
+    let html = html::open(&arguments.execution.subject, console)?;
     let length = Length::of(arguments.execution.duration, system);
     let stopper = Stopper::listen(console);
     let source = match given {
@@ -65,22 +67,26 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
         for ((protocol, bounds), files) in groups.iter().zip(files) {
             let Some(control) = stopper.control() else { break };
             let outcome = execute(&input, *protocol, length, files, &control, console)?;
-            runs.push(Ran::new(system, bounds.clone(), outcome));
+            runs.push(Ran::new(system, *protocol, bounds.clone(), outcome));
         }
         missing = groups[runs.len()..].iter().map(|(protocol, _)| *protocol).collect();
     }
     warn(&runs, system, console);
     let verdicts = runs.iter().map(|ran| verdict(system, ran));
+    let file = |source: &Source| source.file.as_ref().map(|file| file.display().to_string());
+    let charged = source.as_ref().map(|source| Charged { file: file(source), origin: source.origin });
+    let mut output = Output { overheads: charged, ..as_json(json::Verb::Verify, &input, length, &runs) };
+    // One run stands for all protocols with the same rules.
+    let of_each = runs.iter().zip(verdicts.clone()).flat_map(|(ran, verdict)| vec![verdict; 1 + ran.report.same.len()]);
+    for (result, verdict) in output.results.iter_mut().zip(of_each) {
+        result.verdict = Some(verdict);
+    }
+    if let Some(file) = html {
+        let overheads = source.as_ref().map(|source| &source.charges.overheads);
+        write_page(file, &input, &output, &runs, overheads, console)?;
+    }
     if arguments.execution.subject.json {
-        let mut output = as_json(json::Verb::Verify, &input, length, &runs);
-        // One run stands for all protocols with the same rules.
-        let of_each = runs.iter().zip(verdicts).flat_map(|(ran, verdict)| vec![verdict; 1 + ran.report.same.len()]);
-        for (result, verdict) in output.results.iter_mut().zip(of_each) {
-            result.verdict = Some(verdict);
-        }
-        let file = |source: &Source| source.file.as_ref().map(|file| file.display().to_string());
-        let charged = source.as_ref().map(|source| Charged { file: file(source), origin: source.origin });
-        console.print(&json::to_text(&Output { overheads: charged, ..output }))?;
+        console.print(&json::to_text(&output))?;
     } else {
         let charging = source.as_ref().map(|source| source.charges.name.as_str());
         let text = |(ran, verdict): (&Ran, String)| {

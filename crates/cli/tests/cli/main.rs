@@ -9,6 +9,7 @@ mod input;
 mod machine;
 mod measure;
 mod overheads;
+mod pages;
 mod pictures;
 /// Turns on the real-time machine, shared with the runtime's own tests.
 #[path = "../../../sys/tests/support/machine.rs"]
@@ -19,4 +20,5 @@ mod streams;
 mod studies;
 mod study;
 mod support;
+mod tutorial;
 mod widths;

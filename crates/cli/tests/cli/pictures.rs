@@ -84,6 +84,30 @@ fn a_job_chooses_the_window() {
 }
 
 #[test]
+fn a_directory_gets_the_worst_job_of_each_task() {
+    let file = File::new(&INVERSION.replace("\"high\"", "\"../hi gh\""));
+    let folder = file.beside("pictures");
+    std::fs::create_dir(&folder).expect("created");
+    let simulate = |options: &[&str]| {
+        end(lockwright().arg("simulate").arg(&file.path).args(["-p", "icpp"]).args(options).arg("--svg").arg(&folder))
+    };
+    assert_eq!(simulate(&[]).status, 0);
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("a file").file_name().into_string().expect("a name"))
+        .collect();
+    names.sort();
+    assert_eq!(names, ["1-___hi_gh.svg", "2-medium.svg", "3-low.svg"]);
+    let drawn = std::fs::read_to_string(folder.join("1-___hi_gh.svg")).expect("a picture");
+    assert!(drawn.contains("the worst job of ../hi gh") && roxmltree::Document::parse(&drawn).is_ok());
+    let refused = simulate(&["--window", "0ms..1ms"]);
+    assert!(refused.status == 2 && refused.err.contains("--svg names a directory"), "{}", refused.err);
+    // With several protocols, the names of the files begin with the protocol.
+    let all = end(lockwright().arg("simulate").arg(&file.path).args(["-p", "all", "--svg"]).arg(&folder));
+    assert!(all.status < 2 && folder.join("pip-3-low.svg").is_file(), "{}", all.err);
+}
+
+#[test]
 fn jobs_that_do_not_exist_are_refused() {
     for (job, help) in [
         ("hihg:1", "did you mean `high`?"),

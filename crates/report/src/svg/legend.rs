@@ -30,14 +30,14 @@ pub fn lines(system: &System, schedule: &Schedule, resources: &[ResourceId], for
         ));
     }
     let by_task = form.by == By::Task;
-    let states: [(&str, fn(&State) -> bool, &str); 4] = [
-        ("waits", |state| matches!(state, State::Waits(..)), "waits for a resource"),
-        ("spins", |state| matches!(state, State::Spins(..)), "spins for a resource"),
-        ("ready", |state| matches!(state, State::Ready(_)), "is ready, another task executes"),
-        ("blocked", |state| matches!(state, State::Blocked(_)), "is ready, a less urgent task executes"),
+    let states = [
+        ("waits", has(|state| matches!(state, State::Waits(..))), "waits for a resource"),
+        ("spins", has(|state| matches!(state, State::Spins(..))), "spins for a resource"),
+        ("ready", has(|state| matches!(state, State::Ready(_))), "is ready, another task executes"),
+        ("blocked", has(|state| matches!(state, State::Blocked(_))), "is ready, a less urgent task executes"),
     ];
-    for (name, is_meant, meaning) in states {
-        if has(is_meant) && (by_task || name == "spins") {
+    for (name, occurs, meaning) in states {
+        if occurs && (by_task || name == "spins") {
             samples.push((hatched(name), meaning.to_owned()));
         }
     }

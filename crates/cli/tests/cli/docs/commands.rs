@@ -95,9 +95,11 @@ impl Command {
     pub fn run(&self, repository: &Repository) -> Option<(i32, String)> {
         let arguments = self.arguments().filter(|_| self.is_whole)?;
         let file = match parse(arguments).ok()?.verb {
-            Verb::Check(check) if check.svg.is_none() => check.subject.file,
-            Verb::Simulate(simulate) if simulate.schedules.trace.is_none() && simulate.schedules.svg.is_none() => {
-                simulate.subject.file
+            Verb::Check(check) if check.svg.is_none() && check.subject.html.is_none() => check.subject.file,
+            Verb::Simulate(simulate) => {
+                let (shown, html) = (simulate.schedules, simulate.subject.html);
+                let writes_no_file = [shown.trace, shown.svg, html].iter().all(Option::is_none);
+                Some(simulate.subject.file).filter(|_| writes_no_file)?
             }
             Verb::Import(import) => import.file,
             _ => return None,

@@ -1,0 +1,222 @@
+//! The pictures of a page, and the tables beside them.
+
+use crate::json::{ProtocolResult, TaskResult};
+use crate::responses;
+use crate::units;
+use hdrhistogram::Histogram;
+use lockwright_model::{Duration, Instant, Record, System, TaskId};
+use lockwright_report::bounds;
+use lockwright_report::page::{Cell, Column, Part, Picture, Table};
+use lockwright_report::strip::{self, Strip};
+use lockwright_report::svg::{self, Form};
+use lockwright_report::{By, Place, Schedule, State, Window, worst_jobs};
+use std::collections::BTreeSet;
+
+/// Greatest number of terms of all bounds that are drawn one by one. With more, those of one cause are one term.
+const TERMS_MAX: usize = 1_500;
+/// Greatest number of intervals in the picture of one job.
+const INTERVALS_MAX: usize = 600;
+/// Greatest number of intervals in the pictures of all jobs.
+const ALL_INTERVALS_MAX: usize = 3_000;
+/// Greatest number of records that are read for the pictures of all jobs.
+const RECORDS_MAX: usize = 100_000_000;
+/// Number of jobs that are shown unfolded.
+const OPEN: usize = 8;
+/// The margin of the picture of a job: this part of its response time, before and after it.
+const MARGIN: u64 = 10;
+
+/// The schedule and the response times that were observed under one protocol.
+pub struct Watched<'a> {
+    /// The protocol.
+    pub protocol: &'a str,
+    /// The system that was executed or simulated. The tasks of the file come first.
+    pub system: &'a System,
+    /// The records of one schedule.
+    pub records: &'a [Record],
+    /// The response times of the tasks of the file.
+    pub responses: Vec<&'a Histogram<u64>>,
+}
+
+/// The bounds as bars, and their terms as a table.
+pub fn bounds<'a>(rows: &[bounds::Row]) -> Vec<Part<'a>> {
+    let bars = || rows.iter().flat_map(|row| row.bars.iter().map(move |bar| (row, bar)));
+    if bars().next().is_none() {
+        return Vec::new();
+    }
+    let is_comparison = rows.iter().any(|row| row.bars.len() > 1);
+    let are_many = bars().map(|(_, bar)| bar.terms.len()).sum::<usize>() > TERMS_MAX;
+    let drawn = if are_many { bounds::by_cause(rows) } else { rows.to_vec() };
+    let columns =
+        [("task", "task"), ("protocol", "protocol"), ("cause", "cause"), ("by", "by"), ("resource", "resource")];
+    let mut columns: Vec<Column> = columns.into_iter().map(|(title, key)| Column::words(title, key)).collect();
+    columns.push(Column::numbers("time", "total_ns"));
+    let mut cells = Vec::new();
+    for (row, bar) in drawn.iter().flat_map(|row| row.bars.iter().map(move |bar| (row, bar))) {
+        for term in bar.terms.iter().filter(|term| term.total > Duration::ZERO) {
+            let name = |name: &Option<String>| Cell::text(name.clone().unwrap_or_default());
+            cells.push(vec![
+                Cell::text(&row.task),
+                Cell::text(&bar.protocol),
+                Cell::text(term.cause.meaning()),
+                name(&term.by),
+                name(&term.resource),
+                Cell::number(units::text(term.total), term.total.as_ns()),
+            ]);
+        }
+    }
+    let title = if is_comparison { "Bounds under each protocol" } else { "Bounds" };
+    let picture = Picture {
+        caption: "Each bound as a bar of its terms, as a share of the deadline".into(),
+        task: None,
+        draw: Box::new(move |place| bounds::draw(&drawn, title, place)),
+    };
+    let mut parts = vec![Part::Picture(picture)];
+    if cells.len() <= TERMS_MAX {
+        let table = Table { caption: "The terms of the bounds".into(), columns, rows: cells };
+        parts.push(Part::Folded("The terms as a table".into(), false, vec![Part::Table(table)]));
+    }
+    parts
+}
+
+/// A strip for each task: the observed response times beside the bound and the deadline.
+pub fn strips<'a>(result: &ProtocolResult, watched: Option<&Watched<'_>>) -> Vec<Part<'a>> {
+    let strip = |task: &TaskResult| {
+        let mut strip = Strip {
+            task: task.name.clone(),
+            deadline: Duration::from_ns(task.deadline_ns),
+            bound: task.response_ns.map(Duration::from_ns),
+            seen: task.observed_response_ns.map(Duration::from_ns),
+            bins: Vec::new(),
+        };
+        let place =
+            watched.and_then(|watched| watched.system.task_ids().find(|&id| watched.system.task(id).name == task.name));
+        if let (Some(watched), Some(id)) = (watched, place)
+            && let Some(responses) = watched.responses.get(id.index()).filter(|_| strip.seen.is_some())
+        {
+            strip.bins = responses::bins(responses, strip.end());
+        }
+        Part::Picture(Picture {
+            caption: format!("Response times of {} under {}", task.name, result.protocol),
+            task: Some(task.name.clone()),
+            draw: Box::new(move |place| strip::draw(&strip, place)),
+        })
+    };
+    let seen = result.tasks.iter().filter(|task| task.jobs.is_some());
+    seen.map(strip).collect()
+}
+
+/// The worst job of each of the first `tasks` tasks, those with the least slack first.
+pub fn jobs<'a>(watched: &'a Watched<'a>, tasks: usize) -> Vec<Part<'a>> {
+    let (system, records) = (watched.system, watched.records);
+    let mut worst: Vec<(i128, TaskId, Window)> = worst_jobs(system, records)
+        .into_iter()
+        .take(tasks)
+        .enumerate()
+        .filter_map(|(index, job)| {
+            let (id, job) = (TaskId::new(index), job?);
+            Some((i128::from(system.task(id).deadline.as_ns()) - i128::from(job.length().as_ns()), id, job))
+        })
+        .collect();
+    worst.sort_unstable_by_key(|&(slack, id, _)| (slack, id));
+    let all = worst.len();
+    worst.truncate(RECORDS_MAX / records.len().max(1));
+    let (mut parts, mut left) = (Vec::new(), ALL_INTERVALS_MAX);
+    for (place, (_, id, job)) in worst.into_iter().enumerate() {
+        let mut schedule = Schedule::read(system, records, job.with_margin(MARGIN));
+        let own = involved(&schedule, id);
+        schedule.rows.retain(|row| own.contains(&row.task));
+        let task = system.task(id);
+        let title = format!("{} under {}: its worst job", task.name, watched.protocol);
+        let table = account(system, &schedule, id, job);
+        let intervals: usize = schedule.rows.iter().map(|row| row.spans.len()).sum();
+        let mut inner = vec![Part::Table(table)];
+        if intervals <= INTERVALS_MAX.min(left) {
+            left -= intervals;
+            let caption = format!("{title}, and the tasks that had to do with it");
+            let draw = Box::new(move |place: Place<'_>| {
+                svg::draw(system, &schedule, Form { title: &title, by: By::Task, place })
+            });
+            inner.insert(0, Part::Picture(Picture { caption, task: Some(task.name.clone()), draw }));
+        } else {
+            inner.push(Part::Text(format!(
+                "This job has too many intervals for a picture on this page ({intervals}); --svg with --job draws it."
+            )));
+        }
+        let deadline = units::text(task.deadline);
+        let summary = format!("{}: {} of {deadline}", task.name, units::text(job.length()));
+        parts.push(Part::Folded(summary, place < OPEN, inner));
+    }
+    if parts.len() < all {
+        let rest = units::count((all - parts.len()) as u64, "task");
+        parts.push(Part::Text(format!("The schedule is too long to show the worst jobs of {rest} more.")));
+    }
+    parts
+}
+
+/// The task, those for which it waits in the schedule, and those for which these wait.
+fn involved(schedule: &Schedule, task: TaskId) -> BTreeSet<TaskId> {
+    let mut known = BTreeSet::new();
+    let mut open = vec![task];
+    // BOUND: each task is examined once.
+    while let Some(task) = open.pop() {
+        if known.insert(task) {
+            let rows = schedule.rows.iter().filter(|row| row.task == task);
+            open.extend(rows.flat_map(|row| &row.spans).filter_map(|span| other(&span.state)));
+        }
+    }
+    known
+}
+
+/// The task for which a task in this state waits.
+fn other(state: &State) -> Option<TaskId> {
+    match state {
+        State::Executes(_) => None,
+        State::Spins(_, by) | State::Waits(_, by) | State::Ready(by) => *by,
+        State::Blocked(by) => Some(*by),
+    }
+}
+
+/// What a task did during one of its jobs, and for which task it waited: the longest times first.
+fn account(system: &System, schedule: &Schedule, task: TaskId, job: Window) -> Table {
+    let mut states: Vec<(&State, Duration)> = Vec::new();
+    for span in schedule.rows.iter().filter(|row| row.task == task).flat_map(|row| &row.spans) {
+        let (from, until) = (span.from.max(job.from), span.until.min(job.until));
+        if from >= until {
+            continue;
+        }
+        let time = until.since(from);
+        match states.iter_mut().find(|(state, _)| *state == &span.state) {
+            Some((_, total)) => *total = Duration::from_ns(total.as_ns() + time.as_ns()),
+            None => states.push((&span.state, time)),
+        }
+    }
+    states.sort_by_key(|&(_, time)| std::cmp::Reverse(time));
+    let name = |task: TaskId| system.task(task).name.clone();
+    let row = |(state, time): &(&State, Duration)| {
+        let (what, resources) = match state {
+            State::Executes(held) => ("executes", held.clone()),
+            State::Spins(resource, _) => ("spins", vec![*resource]),
+            State::Waits(resource, _) => ("waits", vec![*resource]),
+            State::Ready(_) => ("is ready", Vec::new()),
+            State::Blocked(_) => ("is ready while a less urgent task executes", Vec::new()),
+        };
+        let resources: Vec<String> = resources.iter().map(|&id| system.resource(id).name.clone()).collect();
+        vec![
+            Cell::text(what),
+            Cell::text(other(state).map_or_else(String::new, name)),
+            Cell::text(resources.join(", ")),
+            Cell::number(units::text(*time), time.as_ns()),
+        ]
+    };
+    let at = |at: Instant| units::text(at.since(Instant::ZERO));
+    Table {
+        caption: format!("{} from its arrival at {} to its finish at {}", name(task), at(job.from), at(job.until)),
+        columns: vec![
+            Column::words("it", "state"),
+            Column::words("because of", "by"),
+            Column::words("resource", "resource"),
+            Column::numbers("time", "total_ns"),
+        ],
+        rows: states.iter().map(row).collect(),
+    }
+}

@@ -1,0 +1,304 @@
+//! `--html` and `report`: the numbers of a page are those of `--json`, and a file is written as a whole or not at all.
+
+use crate::realtime::require_realtime;
+use crate::support::{Ended, File, HOLDS, INVERSION, LATE, end, json, lockwright};
+use serde_json::Value;
+use std::path::Path;
+
+const PATHFINDER: &str = include_str!("../../../../examples/pathfinder.toml");
+const ROBOT: &str = include_str!("../../../../examples/robot.toml");
+
+/// The object and the page of one command.
+fn both(text: &str, verb: &str, options: &[&str]) -> (Value, String) {
+    let file = File::new(text);
+    let page = file.beside("page.html");
+    let ended = end(lockwright().arg(verb).arg(&file.path).args(options).arg("--json").arg("--html").arg(&page));
+    let html = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{error}: {}", ended.err));
+    (json(&ended), html)
+}
+
+/// Elements of a page that are valid XML.
+fn elements<'a>(html: &'a str, tag: &str) -> Vec<roxmltree::Document<'a>> {
+    let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
+    let starts = html.match_indices(&open).map(|(at, _)| at);
+    let parse = |at: usize| {
+        let length = html[at..].find(&close).expect("an end") + close.len();
+        roxmltree::Document::parse(&html[at..at + length]).expect("well-formed")
+    };
+    starts.map(parse).collect()
+}
+
+/// The numbers of the table of tasks under a protocol: name, key and value.
+fn shown(html: &str, protocol: &str) -> Vec<(String, String, Option<String>)> {
+    let tables = elements(html, "table");
+    let caption = format!("The tasks under {protocol}");
+    let is_meant = |table: &&roxmltree::Document<'_>| {
+        table.descendants().any(|node| node.has_tag_name("caption") && node.text() == Some(&caption))
+    };
+    let table = tables.iter().find(is_meant).unwrap_or_else(|| panic!("no table of {protocol}"));
+    let keys: Vec<&str> = table.descendants().filter_map(|node| node.attribute("data-key")).collect();
+    let mut found = Vec::new();
+    for row in table.descendants().filter(|node| node.has_tag_name("tr") && node.has_attribute("data-name")) {
+        let name = row.attribute("data-name").expect("a name");
+        for (cell, key) in row.children().filter(roxmltree::Node::is_element).zip(&keys) {
+            if cell.attribute("class").is_some_and(|class| class.split(' ').any(|class| class == "n")) {
+                found.push((name.to_owned(), (*key).to_owned(), cell.attribute("data-v").map(str::to_owned)));
+            }
+        }
+    }
+    found
+}
+
+/// The numbers that differ between the object and the page, and how many were compared.
+fn differences(object: &Value, html: &str) -> (Vec<String>, usize) {
+    let (mut wrong, mut compared) = (Vec::new(), 0);
+    for result in object["results"].as_array().expect("results") {
+        if result.get("same_rules_as").is_some() {
+            continue;
+        }
+        let tasks = result["tasks"].as_array().expect("tasks");
+        for (name, key, value) in shown(html, result["protocol"].as_str().expect("a protocol")) {
+            let task = tasks.iter().find(|task| task["name"] == name.as_str()).expect("a task");
+            let told = task.get(&key).or_else(|| task["blocking"].get(&key)).filter(|told| !told.is_null());
+            compared += 1;
+            if told.map(Value::to_string) != value {
+                wrong.push(format!("{name}: {key} is {value:?} instead of {told:?}"));
+            }
+        }
+    }
+    (wrong, compared)
+}
+
+#[test]
+fn numbers_of_pages_are_those_of_json() {
+    for (text, verb, options, least) in [
+        (HOLDS, "check", &[][..], 10),
+        (LATE, "check", &["--sensitivity"], 10),
+        (INVERSION, "check", &["--protocol", "all"], 100),
+        (PATHFINDER, "simulate", &[], 70),
+        (INVERSION, "simulate", &["--protocol", "none", "--offsets", "random", "--runs", "3"], 20),
+        (ROBOT, "simulate", &["--protocol", "all", "--for", "100ms"], 100),
+    ] {
+        let (object, html) = both(text, verb, options);
+        let (wrong, compared) = differences(&object, &html);
+        assert!(wrong.is_empty() && compared >= least, "{verb} {options:?}: {compared} {wrong:?}");
+    }
+    // The mutant: a page of another result.
+    let (object, _) = both(PATHFINDER, "simulate", &[]);
+    let (_, html) = both(PATHFINDER, "simulate", &["--protocol", "none"]);
+    let (wrong, _) = differences(&object, &html.replace("The tasks under none", "The tasks under pip"));
+    assert!(!wrong.is_empty());
+}
+
+#[test]
+fn a_run_has_a_page() {
+    let Some(_machine) = require_realtime() else { return };
+    for (verb, options) in [("run", &["--for", "200ms"][..]), ("verify", &["--for", "200ms", "--overheads", "-"])] {
+        let file = File::new(HOLDS);
+        let (costs, page) = (file.beside("costs.toml"), file.beside("page.html"));
+        std::fs::write(&costs, "release = \"3 us\"\n").expect("written");
+        let costs = costs.display().to_string();
+        let options: Vec<&str> = options.iter().map(|&word| if word == "-" { &costs } else { word }).collect();
+        let ended = end(lockwright().arg(verb).arg(&file.path).args(options).arg("--json").arg("--html").arg(&page));
+        let html = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{error}: {}", ended.err));
+        let (wrong, compared) = differences(&json(&ended), &html);
+        assert!(wrong.is_empty() && compared > 10, "{wrong:?}");
+        assert!(html.contains("Response times of fast under icpp") && html.contains("class=\"bin\""), "{verb}");
+        assert!(html.contains("its worst job") && html.contains("Kernel"), "{verb}");
+    }
+}
+
+#[test]
+fn a_page_tells_the_whole_story() {
+    let (_, html) = both(PATHFINDER, "simulate", &["--protocol", "none"]);
+    let titles = [
+        "Tasks",
+        "Bounds by term",
+        "Seen against promised",
+        "The worst job of each task",
+        "Overheads",
+        "Caveats",
+        "How to repeat this",
+        "The task-set file",
+    ];
+    let places: Vec<usize> =
+        titles.iter().map(|title| html.find(&format!(">{title}</h2>")).unwrap_or_else(|| panic!("{title}"))).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    // The verdict, the holder that the worst job waits for, and the file.
+    assert!(html.contains("deadlines were missed (distribution_donnees"), "{html}");
+    assert!(html.contains("waits for `tampon_donnees`, which `tache_meteo` holds"), "{html}");
+    assert!(html.contains("# Mars Pathfinder, 1997") && html.contains("proves nothing"), "{html}");
+    assert!(html.contains("--protocol none --json --html"), "the command that repeats it");
+    let (object, random) = both(PATHFINDER, "simulate", &["--offsets", "random", "--runs", "2"]);
+    assert!(random.contains(&format!("--seed={}", object["seed"])), "the seed that repeats it");
+}
+
+#[test]
+fn names_of_a_page_stay_text() {
+    let name = "</title><script>alert(1)</script>\\\"&<>'";
+    let text = INVERSION.replace("\"high\"", &format!("\"{name}\"")).replace("\"bus\"", "\"<img src=x>\"");
+    let (_, html) = both(&text, "simulate", &["--protocol", "none"]);
+    assert_eq!((html.matches("<script").count(), html.matches("<img").count()), (1, 0));
+    assert!(html.contains("&lt;script&gt;alert(1)"));
+    elements(&html, "svg");
+}
+
+#[test]
+fn pages_stay_small() {
+    for (verb, options) in [("check", &[][..]), ("simulate", &[]), ("simulate", &["--protocol", "none"])] {
+        let (_, html) = both(PATHFINDER, verb, options);
+        assert!(html.len() < 150_000, "{verb} {options:?}: {}", html.len());
+    }
+    let task = |task: usize| {
+        format!(
+            "[[task]]\nname = \"task with the number {task}\"\ncpu = {}\nperiod = \"{} ms\"\nwcet = \"1 ms\"\n\
+             requests = [{{ resource = \"r{}\", length = \"50 us\" }}]\n",
+            task % 4,
+            20 + task % 17 * 10,
+            task % 10
+        )
+    };
+    let resources: String = (0..10).map(|resource| format!("[[resource]]\nname = \"r{resource}\"\n")).collect();
+    let text = format!("[platform]\ncpus = 4\n{resources}{}", (0..100).map(task).collect::<String>());
+    for (verb, options) in [("check", &["--protocol", "all"][..]), ("simulate", &["--for", "1s"])] {
+        let (_, html) = both(&text, verb, options);
+        assert!(html.len() < 2_000_000, "{verb} {options:?}: {}", html.len());
+    }
+}
+
+/// Runs `report` on files with these contents.
+fn report(contents: &[&str]) -> (Ended, Option<String>) {
+    let file = File::named("0.json", contents[0]);
+    let mut command = lockwright();
+    command.arg("report");
+    for (number, content) in contents.iter().enumerate() {
+        let path = file.beside(&format!("{number}.json"));
+        std::fs::write(&path, content).expect("written");
+        command.arg(path);
+    }
+    let page = file.beside("page.html");
+    let ended = end(command.arg("--html").arg(&page));
+    let files = std::fs::read_dir(page.parent().expect("a folder")).expect("a folder").count();
+    let html = std::fs::read_to_string(&page).ok();
+    assert_eq!(files, contents.len() + usize::from(html.is_some()), "nothing else is left behind");
+    (ended, html)
+}
+
+fn result(text: &str, verb: &str, options: &[&str]) -> String {
+    let file = File::new(text);
+    end(lockwright().arg(verb).arg(&file.path).args(options).arg("--json")).out
+}
+
+#[test]
+fn a_report_marks_what_changed() {
+    let before = result(PATHFINDER, "simulate", &["--protocol", "pip"]);
+    let after = result(PATHFINDER, "simulate", &["--protocol", "none"]);
+    let (ended, html) = report(&[&before, &after]);
+    let html = html.expect("a page");
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let line = |name: &str, value: &str| {
+        let is_meant = |line: &&str| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(name) && line.contains(&format!(" {value} "))
+        };
+        ended.out.lines().find(is_meant).map(str::to_owned)
+    };
+    assert!(line("distribution_donnees", "misses").is_some_and(|line| line.contains("(+")), "{}", ended.out);
+    assert!(line("ordo_bus", "misses").is_none(), "unchanged values are omitted: {}", ended.out);
+    assert!(html.contains("class=\"n changed\"") && html.contains("All values"), "{html}");
+    let changed: Vec<_> = elements(&html, "table")
+        .iter()
+        .flat_map(|table| {
+            table
+                .descendants()
+                .filter(|node| node.has_tag_name("td"))
+                .map(|node| node.attribute("class").map(str::to_owned))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(changed.iter().flatten().any(|class| class.contains("changed")));
+    let (ended, html) = report(&[&before, &before]);
+    assert!(ended.out.contains("Nothing changed.") && !html.expect("a page").contains("class=\"n changed\""));
+    // Files with several protocols are compared protocol by protocol.
+    let several = result(PATHFINDER, "check", &["--protocol", "all"]);
+    let (ended, _) = report(&[&several, &before]);
+    assert!(ended.status == 0 && ended.out.contains("under pip, compared"), "{}{}", ended.out, ended.err);
+}
+
+#[test]
+fn results_of_the_first_release_are_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compat/0.1.0/outputs");
+    for name in ["check.json", "check-global.json", "check-edf.json", "check-overheads.json", "simulate.json"] {
+        let text = std::fs::read_to_string(folder.join(name)).expect("is there");
+        let (ended, html) = report(&[&text]);
+        assert!(ended.status == 0 && html.is_some(), "{name}: {}", ended.err);
+    }
+}
+
+#[test]
+fn wrong_results_are_refused() {
+    let whole = result(HOLDS, "check", &[]);
+    let cut = &whole[..whole.len() / 2];
+    let newer = whole.replacen("\"format\": 1", "\"format\": 7", 1);
+    let other = "{\"verb\": \"doctor\", \"findings\": []}";
+    let missing = whole.replacen("\"deadline_ns\"", "\"dead_ns\"", 1);
+    for (text, message) in [
+        (cut, "ends early"),
+        (&newer, "has format 7; this version reads format 1"),
+        (other, "a result of `doctor`, which has no tasks"),
+        ("{\"error\": {\"message\": \"m\"}, \"more\": []}", "reports an error instead of a result"),
+        (&missing, "missing field `deadline_ns`"),
+        ("not json", "is not a result of lockwright"),
+        ("", "ends early"),
+    ] {
+        let (ended, html) = report(&[&whole, text]);
+        assert_eq!((ended.status, html), (2, None), "{message}: {}", ended.err);
+        assert!(ended.err.contains(message), "{message}: {}", ended.err);
+    }
+    let ended = end(lockwright().args(["report", "/nowhere/a.json"]));
+    assert!(ended.status == 2 && ended.err.contains("cannot read /nowhere/a.json"), "{}", ended.err);
+}
+
+#[test]
+fn no_page_is_written_by_halves() {
+    let file = File::new(HOLDS);
+    let ended = end(lockwright().arg("check").arg(&file.path).args(["--html", "/nowhere/page.html"]));
+    assert!(ended.status == 2 && ended.err.contains("cannot create /nowhere/page.html"), "{}", ended.err);
+    assert!(!ended.err.contains(".tmp"), "the temporary file is not named: {}", ended.err);
+    // A command that gives up leaves the old page.
+    let page = file.beside("page.html");
+    std::fs::write(&page, "old").expect("written");
+    let ended = end(lockwright().arg("check").arg(&file.path).args(["--explain", "nobody", "--html"]).arg(&page));
+    assert_eq!((ended.status, std::fs::read_to_string(&page).expect("a page").as_str()), (2, "old"));
+    let ended = end(lockwright().arg("simulate").arg(&file.path).args(["--svg"]).arg(&page).args(["--job", "slow:99"]));
+    assert_eq!((ended.status, std::fs::read_to_string(&page).expect("a page").as_str()), (2, "old"), "{}", ended.err);
+    // A full disk is not one of these: the device takes the place of the file.
+    let ended = end(lockwright().arg("check").arg(&file.path).args(["--html", "/dev/full"]));
+    assert!(ended.status == 3 && ended.err.contains("cannot write /dev/full"), "{}", ended.err);
+    let names: Vec<_> = std::fs::read_dir(page.parent().expect("a folder")).expect("a folder").collect();
+    assert_eq!(names.len(), 2, "no temporary file remains: {names:?}");
+}
+
+#[test]
+fn a_link_to_a_page_stays() {
+    use std::os::unix::fs::PermissionsExt;
+    let file = File::new(HOLDS);
+    let (page, link) = (file.beside("page.html"), file.beside("link.html"));
+    std::fs::write(&page, "old").expect("written");
+    std::fs::set_permissions(&page, std::fs::Permissions::from_mode(0o640)).expect("set");
+    std::os::unix::fs::symlink(&page, &link).expect("linked");
+    let ended = end(lockwright().arg("check").arg(&file.path).arg("--html").arg(&link));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert!(link.is_symlink() && std::fs::read_to_string(&page).expect("a page").contains("<!DOCTYPE html>"));
+    assert_eq!(page.metadata().expect("a page").permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn pictures_of_very_long_windows_are_refused() {
+    let file = File::new(INVERSION);
+    let svg = file.beside("schedule.svg");
+    let arguments = ["--protocol", "icpp", "--for", "200s", "--window", "0s..200s", "--svg"];
+    let ended = end(lockwright().arg("simulate").arg(&file.path).args(arguments).arg(&svg));
+    assert!(ended.status == 2 && ended.err.contains("choose a shorter --window"), "{}", ended.err);
+    assert!(!svg.exists());
+}

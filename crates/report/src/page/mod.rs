@@ -1,0 +1,168 @@
+//! One page of HTML that needs no other file: text, tables and pictures.
+//!
+//! Everything is readable without the script, which sorts tables, searches for tasks, and shows the parts of a picture in
+//! words. The page makes no request: its Content-Security-Policy allows only its own style and its own script, by their
+//! hashes. All text is escaped by the types of `maud`; only the pictures of this crate are inserted as they are.
+
+mod table;
+
+pub use table::{Cell, Column, Table, Tone};
+
+use crate::canvas::{Place, STYLE};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+use std::cell::Cell as Counter;
+
+/// The style of everything except the pictures.
+const PAGE_STYLE: &str = include_str!("page.css");
+/// The script.
+const SCRIPT: &str = include_str!("page.js");
+
+/// A page.
+pub struct Page<'a> {
+    /// The title.
+    pub title: String,
+    /// The verdicts, one or two sentences each.
+    pub verdicts: Vec<Verdict>,
+    /// The sections in their order. Those without parts are omitted.
+    pub sections: Vec<Section<'a>>,
+}
+
+/// A verdict.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Verdict {
+    /// Whether everything holds.
+    pub holds: bool,
+    /// In words.
+    pub text: String,
+}
+
+/// A section.
+pub struct Section<'a> {
+    /// The title.
+    pub title: &'static str,
+    /// The parts in their order.
+    pub parts: Vec<Part<'a>>,
+}
+
+/// A part of a section.
+pub enum Part<'a> {
+    /// A heading below that of the section.
+    Heading(String),
+    /// A paragraph.
+    Text(String),
+    /// A list of sentences.
+    List(Vec<String>),
+    /// Names and their values.
+    Facts(Vec<(&'static str, String)>),
+    /// A table.
+    Table(Table),
+    /// A picture.
+    Picture(Picture<'a>),
+    /// The text of a file or a command.
+    Source(String),
+    /// Parts that the reader opens: a title, and whether they are open at first.
+    Folded(String, bool, Vec<Part<'a>>),
+}
+
+/// A picture. The page chooses its ids.
+pub struct Picture<'a> {
+    /// What it shows.
+    pub caption: String,
+    /// The task that it is about, for the search.
+    pub task: Option<String>,
+    /// Draws it.
+    pub draw: Box<dyn Fn(Place<'_>) -> String + 'a>,
+}
+
+impl Page<'_> {
+    /// The page as HTML.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let style = format!("{PAGE_STYLE}{STYLE}");
+        let policy = format!(
+            "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
+            hash(&style),
+            hash(SCRIPT)
+        );
+        let sections = || self.sections.iter().filter(|section| !section.parts.is_empty()).enumerate();
+        let pictures = Counter::new(0);
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(policy);
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { (self.title) }
+                    style { (PreEscaped(style)) }
+                }
+                body {
+                    header {
+                        h1 { (self.title) }
+                        @for verdict in &self.verdicts {
+                            p.verdict.good[verdict.holds].bad[!verdict.holds] {
+                                span aria-hidden="true" { (if verdict.holds { "✓ " } else { "✗ " }) }
+                                (verdict.text)
+                            }
+                        }
+                        nav aria-label="Sections" {
+                            ul {
+                                @for (number, section) in sections() {
+                                    li { a href={ "#s" (number) } { (section.title) } }
+                                }
+                            }
+                        }
+                    }
+                    main {
+                        @for (number, section) in sections() {
+                            section aria-labelledby={ "s" (number) } {
+                                h2 id={ "s" (number) } { (section.title) }
+                                (parts(&section.parts, &pictures))
+                            }
+                        }
+                    }
+                    script { (PreEscaped(SCRIPT)) }
+                }
+            }
+        };
+        page.into_string()
+    }
+}
+
+fn parts(all: &[Part<'_>], pictures: &Counter<usize>) -> Markup {
+    html! {
+        @for part in all {
+            @match part {
+                Part::Heading(text) => { h3 { (text) } }
+                Part::Text(text) => { p { (text) } }
+                Part::List(lines) => { ul { @for line in lines { li { (line) } } } }
+                Part::Facts(facts) => { dl { @for (name, value) in facts { dt { (name) } dd { (value) } } } }
+                Part::Table(table) => { (table::table(table)) }
+                Part::Picture(picture) => { (figure(picture, pictures)) }
+                Part::Source(text) => { pre tabindex="0" { code { (text) } } }
+                Part::Folded(title, is_open, inner) => {
+                    details open[*is_open] { summary { (title) } (parts(inner, pictures)) }
+                }
+            }
+        }
+    }
+}
+
+fn figure(picture: &Picture<'_>, pictures: &Counter<usize>) -> Markup {
+    pictures.set(pictures.get() + 1);
+    let svg = (picture.draw)(Place::Page(&format!("p{}", pictures.get())));
+    html! {
+        figure data-name=[&picture.task] {
+            figcaption { (picture.caption) }
+            div.scroll tabindex="0" role="group" aria-label=(picture.caption) { (PreEscaped(svg)) }
+        }
+    }
+}
+
+/// The source of a Content-Security-Policy that allows exactly this text.
+fn hash(text: &str) -> String {
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes())))
+}

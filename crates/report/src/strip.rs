@@ -1,0 +1,116 @@
+//! Draws the observed response times of one task beside its bound and its deadline.
+
+use crate::Window;
+use crate::axis::Axis;
+use crate::canvas::{Canvas, Place};
+use crate::label::{escaped, short};
+use lockwright_model::{Duration, Instant};
+
+const WIDTH: f64 = 440.0;
+const HEIGHT: f64 = 132.0;
+const LEFT: f64 = 10.0;
+const RIGHT: f64 = WIDTH - 16.0;
+/// The bottom and the height of the histogram.
+const BASE: f64 = 88.0;
+const TALL: f64 = 48.0;
+/// The most ticks of the axis.
+const TICKS: u64 = 7;
+const NAME_MAX: usize = 44;
+
+/// The response times of one task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Strip {
+    /// The name of the task.
+    pub task: String,
+    /// Its deadline.
+    pub deadline: Duration,
+    /// The bound, if there is one.
+    pub bound: Option<Duration>,
+    /// The longest observed response time; `None` if no job finished.
+    pub seen: Option<Duration>,
+    /// The histogram, in order of time. It may be empty.
+    pub bins: Vec<Bin>,
+}
+
+/// The number of jobs with a response time in an interval.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bin {
+    /// The least response time.
+    pub from: Duration,
+    /// The end of the interval.
+    pub until: Duration,
+    /// The number of jobs.
+    pub jobs: u64,
+}
+
+impl Strip {
+    /// The end of the time axis: all values are before it.
+    #[must_use]
+    pub fn end(&self) -> Duration {
+        let most = [Some(self.deadline), self.bound, self.seen].into_iter().flatten().max().unwrap_or_default();
+        most.max(Duration::from_ns(1))
+    }
+}
+
+/// Draws the strip.
+#[must_use]
+pub fn draw(strip: &Strip, place: Place<'_>) -> String {
+    let title = format!("{}: response times", strip.task);
+    let mut canvas = Canvas::new(place, "strip", (WIDTH, HEIGHT), &title, &description(strip));
+    let end = strip.end();
+    let x = |time: Duration| LEFT + time.as_ns() as f64 / end.as_ns() as f64 * (RIGHT - LEFT);
+    let shown = escaped(&short(&strip.task, NAME_MAX));
+    canvas.put(format_args!("<text class=\"task\" x=\"{LEFT}\" y=\"18\">{shown}</text>"));
+    let window = Window { from: Instant::ZERO, until: Instant::ZERO + end };
+    let axis = Axis::new(window, TICKS);
+    for (at, label) in &axis.ticks {
+        let at = x(Duration::from_ns(*at));
+        let unit = if label == "0" { format!(" {}", axis.unit) } else { String::new() };
+        let anchor = if label == "0" { "start" } else { "middle" };
+        canvas.put(format_args!(
+            "<text class=\"tiny faint\" text-anchor=\"{anchor}\" x=\"{at:.1}\" y=\"{:.0}\">{label}{unit}</text>",
+            BASE + 14.0
+        ));
+    }
+    canvas.put(format_args!("<path class=\"grid\" d=\"M{LEFT} {BASE}H{RIGHT}\"/>"));
+    let most = strip.bins.iter().map(|bin| bin.jobs).max().unwrap_or(0).max(1);
+    for bin in strip.bins.iter().filter(|bin| bin.jobs > 0) {
+        // One job among very many stays visible.
+        let tall = (bin.jobs as f64 / most as f64 * TALL).max(2.0);
+        let (from, width) = (x(bin.from), (x(bin.until) - x(bin.from)).max(1.0));
+        let jobs = if bin.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", bin.jobs) };
+        canvas.put(format_args!(
+            "<rect class=\"bin\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{tall:.1}\"><title>{jobs} from {} to {}</title></rect>",
+            BASE - tall,
+            bin.from,
+            bin.until
+        ));
+    }
+    let mut left = LEFT;
+    for (class, word, time) in
+        [("seen", "seen", strip.seen), ("bound", "bound", strip.bound), ("deadline", "deadline", Some(strip.deadline))]
+    {
+        let Some(time) = time else { continue };
+        let (at, top) = (x(time), BASE - TALL - 6.0);
+        canvas.put(format_args!(
+            "<path class=\"{class}\" d=\"M{at:.1} {top:.1}V{:.1}\" data-{word}-ns=\"{}\"><title>{word} {time}</title></path>",
+            BASE + 4.0,
+            time.as_ns()
+        ));
+        let text = format!("{word} {time}");
+        canvas.put(format_args!(
+            "<path class=\"{class}\" d=\"M{left:.0} 122h16\"/><text class=\"small\" x=\"{:.0}\" y=\"126\">{text}</text>",
+            left + 20.0
+        ));
+        left += 30.0 + 6.6 * text.chars().count() as f64 + 10.0;
+    }
+    canvas.finish()
+}
+
+fn description(strip: &Strip) -> String {
+    let jobs: u64 = strip.bins.iter().map(|bin| bin.jobs).fold(0, u64::saturating_add);
+    let seen = strip.seen.map_or("no job finished".to_owned(), |seen| format!("the longest observed one is {seen}"));
+    let bound = strip.bound.map_or("there is no bound".to_owned(), |bound| format!("the bound is {bound}"));
+    let histogram = if jobs > 0 { format!("A histogram of {jobs} response times. ") } else { String::new() };
+    format!("{histogram}Of the response times, {seen}; {bound}, and the deadline {}.", strip.deadline)
+}

@@ -1,0 +1,189 @@
+//! Looks at the pages of the command line with a browser, and at its pictures with a second program.
+
+use crate::tool;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The programs that this check needs, and the Debian packages that contain them.
+const PROGRAMS: [(&str, &str); 4] =
+    [("chromium", "chromium"), ("node", "nodejs"), ("npm", "npm"), ("rsvg-convert", "librsvg2-bin")];
+
+/// Pages of the examples: their names and commands.
+const PAGES: [(&str, &[&str]); 9] = [
+    ("pathfinder-check", &["check", "examples/pathfinder.toml", "--sensitivity"]),
+    ("pathfinder-all", &["check", "examples/pathfinder.toml", "--protocol", "all"]),
+    ("pathfinder-simulate", &["simulate", "examples/pathfinder.toml"]),
+    ("pathfinder-late", &["simulate", "examples/pathfinder.toml", "--protocol", "none"]),
+    ("robot", &["simulate", "examples/robot.toml", "--protocol", "all", "--for", "1s"]),
+    ("robot-edf", &["check", "examples/robot.toml", "--scheduler", "p-edf"]),
+    ("waters", &["check", "examples/waters2019.toml", "--protocol", "all"]),
+    ("waters-simulate", &["simulate", "examples/waters2019.toml", "--for", "2s"]),
+    ("interruptible", &["simulate", "examples/tutorial/12-interruptible.toml"]),
+];
+
+/// Pictures: their names and commands.
+const PICTURES: [(&str, &[&str]); 4] = [
+    ("schedule", &["simulate", "examples/pathfinder.toml", "--protocol", "none"]),
+    ("cpus", &["simulate", "examples/robot.toml", "--by", "cpu"]),
+    ("tasks", &["simulate", "examples/robot.toml", "--protocol", "mrsp"]),
+    ("bounds", &["check", "examples/waters2019.toml", "--protocol", "all"]),
+];
+
+/// A name that must stay text.
+const HOSTILE: &str = r#"</title><script>alert(1)</script>\"&<>'"#;
+/// The number of tasks of the largest page.
+const TASKS: usize = 100;
+/// The least size of a drawn picture in bytes; an empty one of this size is smaller.
+const DRAWN_MIN: u64 = 10_000;
+
+/// Makes the pages and pictures, and looks at them.
+pub fn run() -> Result<(), String> {
+    for (program, package) in PROGRAMS {
+        let there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if there.is_err() {
+            let missing = format!("there is no `{program}` (Debian package {package})");
+            if std::env::var_os("LOCKWRIGHT_REQUIRE_BROWSER").is_some() {
+                return Err(missing);
+            }
+            eprintln!("xtask: skipped: {missing}");
+            return Ok(());
+        }
+    }
+    let binary = tool::lockwright()?;
+    let folder = tool::root().join("target/pages");
+    let samples = folder.join("samples");
+    // Results of an earlier check must not be looked at again.
+    let _ = std::fs::remove_dir_all(&samples);
+    std::fs::create_dir_all(&samples).map_err(|error| format!("cannot create {}: {error}", samples.display()))?;
+    for (name, arguments) in PAGES {
+        page(&binary, &samples, name, arguments)?;
+    }
+    let hostile = write(&samples.join("hostile.toml"), &hostile())?;
+    page(&binary, &samples, "hostile", &["simulate", &hostile])?;
+    let many = write(&samples.join("many.toml"), &many())?;
+    page(&binary, &samples, "many-check", &["check", &many, "--protocol", "all"])?;
+    page(&binary, &samples, "many-simulate", &["simulate", &many])?;
+    compare(&binary, &samples)?;
+    for (name, arguments) in PICTURES {
+        picture(&binary, &samples, name, arguments)?;
+    }
+    look(&folder, &samples)
+}
+
+/// Wrong pages: their names, a text of the page of `pathfinder-check`, its replacement, and a part of the fault that must
+/// be found.
+const MUTANTS: [(&str, &str, &str, &str); 4] = [
+    ("number", "data-v=\"43000000\"", "data-v=\"43000001\"", "is 43000001 instead of 43000000"),
+    ("request", "<main>", "<main><img alt=\"\" src=\"https://example.org/x.png\">", "the console reports"),
+    ("style", "<main>", "<main style=\"width:400px\">", "the console reports"),
+    ("phone", "div class=\"scroll\"", "div", "pixels wide on a phone"),
+];
+
+/// A page and the object of the same command.
+fn page(binary: &Path, samples: &Path, name: &str, arguments: &[&str]) -> Result<(), String> {
+    let mut command = Command::new(binary);
+    command.args(arguments).arg("--json").arg("--html").arg(samples.join(format!("{name}.html")));
+    let output = finish(&mut command)?;
+    write(&samples.join(format!("{name}.json")), &output).map(drop)
+}
+
+/// The page that compares two results.
+fn compare(binary: &Path, samples: &Path) -> Result<(), String> {
+    let mut command = Command::new(binary);
+    command.arg("report").args(["pathfinder-simulate.json", "pathfinder-late.json"].map(|name| samples.join(name)));
+    finish(command.arg("--html").arg(samples.join("compared.html"))).map(drop)
+}
+
+/// A picture, drawn by the second program.
+fn picture(binary: &Path, samples: &Path, name: &str, arguments: &[&str]) -> Result<(), String> {
+    let (svg, png) = (samples.join(format!("{name}.svg")), samples.join(format!("{name}.svg.png")));
+    finish(Command::new(binary).args(arguments).arg("--svg").arg(&svg))?;
+    tool::run(tool::command("rsvg-convert").args(["--width", "1000", "--output"]).arg(&png).arg(&svg))?;
+    let size = png.metadata().map_or(0, |metadata| metadata.len());
+    if size < DRAWN_MIN { Err(format!("{} has only {size} bytes", png.display())) } else { Ok(()) }
+}
+
+/// Runs the binary. Deadlines may be missed.
+fn finish(command: &mut Command) -> Result<String, String> {
+    let output = command.current_dir(tool::root()).output().map_err(|error| format!("no output: {error}"))?;
+    match output.status.code() {
+        Some(0 | 1) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        _ => Err(format!("{}: {}", tool::shown(command), String::from_utf8_lossy(&output.stderr))),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<String, String> {
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    Ok(path.display().to_string())
+}
+
+/// A system whose names are markup.
+fn hostile() -> String {
+    let task = |name: &str, period: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nperiod = \"{period}\"\nwcet = \"2 ms\"\n\
+             requests = [{{ resource = \"{HOSTILE}\", length = \"1 ms\" }}]\n"
+        )
+    };
+    let resource = format!("[[resource]]\nname = \"{HOSTILE}\"\n");
+    format!("name = \"{HOSTILE}\"\n{resource}{}{}", task(HOSTILE, "10 ms"), task("javascript:alert(1)", "20 ms"))
+}
+
+/// A system of very many tasks on four CPUs.
+fn many() -> String {
+    let mut text = "name = \"many\"\n[platform]\ncpus = 4\n".to_owned();
+    for resource in 0..10 {
+        let _ = writeln!(text, "[[resource]]\nname = \"resource {resource}\"");
+    }
+    for task in 0..TASKS {
+        let (period, cpu, resource) = (20 + task % 17 * 10, task % 4, task % 10);
+        let _ = writeln!(
+            text,
+            "[[task]]\nname = \"a task with the number {task}\"\ncpu = {cpu}\nperiod = \"{period} ms\"\n\
+             wcet = \"1 ms\"\nrequests = [{{ resource = \"resource {resource}\", length = \"50 us\" }}]"
+        );
+    }
+    text
+}
+
+/// Runs the script that opens the pages.
+fn look(folder: &Path, samples: &Path) -> Result<(), String> {
+    let source = tool::root().join("xtask/pages");
+    for name in ["package.json", "package-lock.json", "look.mjs"] {
+        let copied = std::fs::copy(source.join(name), folder.join(name));
+        copied.map_err(|error| format!("cannot copy {name} to {}: {error}", folder.display()))?;
+    }
+    let in_folder = |program: &str| {
+        let mut command = Command::new(program);
+        command.current_dir(folder);
+        command
+    };
+    tool::run(in_folder("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]))?;
+    let browser = found("chromium").ok_or("there is no `chromium` on the path")?;
+    let looking = |pages: &Path| {
+        let mut node = in_folder("node");
+        node.arg("look.mjs").arg(pages).arg(&browser);
+        node
+    };
+    tool::run(&mut looking(samples))?;
+    let read = |name: &str| std::fs::read_to_string(samples.join(name)).map_err(|error| format!("{name}: {error}"));
+    let (page, object) = (read("pathfinder-check.html")?, read("pathfinder-check.json")?);
+    for (name, old, new, fault) in MUTANTS {
+        let wrong = folder.join("mutants").join(name);
+        std::fs::create_dir_all(&wrong).map_err(|error| format!("cannot create {}: {error}", wrong.display()))?;
+        write(&wrong.join("mutant.html"), &page.replacen(old, new, 1))?;
+        write(&wrong.join("mutant.json"), &object)?;
+        let output = looking(&wrong).output().map_err(|error| format!("node does not start: {error}"))?;
+        let found = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() || !found.contains(fault) {
+            return Err(format!("the mutant `{name}` was not found: {found}"));
+        }
+    }
+    Ok(())
+}
+
+/// The path of a program.
+fn found(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
