@@ -28,7 +28,8 @@ pub fn run() -> Result<(), String> {
     let settings = package.join("pyproject.toml");
     let types = ["--package", "lockwright", "--config-file"];
     tool::run(inside(&venv, "mypy").args(types).arg(settings).current_dir(&folder))?;
-    tool::run(inside(&venv, "python").args(["-m", "pytest", "-q"]).current_dir(&package))?;
+    let tests = ["-m", "pytest", "-q"];
+    tool::run(inside(&venv, "python").args(tests).env("LOCKWRIGHT_REQUIRE_DASK", "1").current_dir(&package))?;
     let examples = ["-m", "pytest", "-q", "--doctest-modules", "--pyargs", "lockwright"];
     tool::run(inside(&venv, "python").args(examples).current_dir(&folder))
 }

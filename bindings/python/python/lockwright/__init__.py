@@ -22,6 +22,7 @@ from ._errors import BadInput, Error, Fault, Refused
 from ._lockwright import __version__
 from ._results import Bound, Observed, ProtocolResult, Results, Term
 from ._schedule import Schedule
+from ._study import StudyResult, study
 from ._tasks import Request, Resource, Task, TaskSet
 from ._time import Duration
 from ._verbs import check, doctor, run, simulate, verify
@@ -40,6 +41,7 @@ __all__ = [
     "Resource",
     "Results",
     "Schedule",
+    "StudyResult",
     "Task",
     "TaskSet",
     "Term",
@@ -49,5 +51,6 @@ __all__ = [
     "doctor",
     "run",
     "simulate",
+    "study",
     "verify",
 ]

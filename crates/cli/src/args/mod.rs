@@ -7,7 +7,7 @@ mod tasks;
 mod values;
 
 pub use measure::{Locks, Measure, MeasuredIcs, MeasuredProtocols, Mutexes, Results};
-pub use study::{Bpl, Rtas2008, Study, StudyRun, StudyVerb};
+pub use study::{Bpl, Rtas2008, Share, Study, StudyRun, StudyVerb};
 pub use tasks::{
     BoundChoice, Check, Execution, OffsetsChoice, ProtocolChoice, Run, Schedules, Simulate, Subject, Verify,
 };

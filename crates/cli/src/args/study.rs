@@ -59,6 +59,29 @@ pub struct StudyRun {
     /// Number of threads; the results do not depend on it [1 to 1024] [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = up_to::<u16>(1024))]
     pub jobs: Option<u16>,
+    /// Judge only the Kth of N shares, for several machines; 0/N judges none
+    ///
+    /// Each machine has a directory of its own. Put the files of all their `parts` folders into one, and finish there
+    /// with --resume.
+    #[arg(long, value_name = "K/N", value_parser = share)]
+    pub share: Option<Share>,
+}
+
+/// One of several shares of a study.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// The number of the share, from 1; 0 is a share without parts.
+    pub number: u64,
+    /// The number of shares.
+    pub of: u64,
+}
+
+fn share(text: &str) -> Result<Share, String> {
+    let parts = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+    match parts {
+        Some((number, of)) if number <= of && of > 0 => Ok(Share { number, of }),
+        _ => Err("a share is two whole numbers such as 1/4, of which the first is not the greater one".into()),
+    }
 }
 
 /// The published studies.

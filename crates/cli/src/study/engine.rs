@@ -4,6 +4,7 @@
 //! directory of the study. All sums are of integers, so the results depend neither on threads nor on interruptions.
 
 use super::folder::{Folder, Identity, Part, sums, tally};
+use crate::args::{Share, StudyRun};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -27,6 +28,8 @@ pub struct Outcome {
     pub tallies: Vec<Tally>,
     /// Whether all samples were judged.
     pub complete: bool,
+    /// The share that was judged, if it was to be one.
+    pub share: Option<Share>,
 }
 
 /// Why a part has no sums.
@@ -36,7 +39,7 @@ enum Stop {
     Unwritable(io::Error),
 }
 
-/// Judges all samples that `folder` does not have, with `jobs` threads, or one for each CPU.
+/// Judges the samples that `folder` does not have, or those of one share.
 ///
 /// # Errors
 /// A sample is impossible, or a file cannot be written; the console has the message.
@@ -44,14 +47,14 @@ pub fn run(
     experiment: &dyn Experiment,
     folder: &Folder,
     identity: &Identity,
-    jobs: Option<u16>,
+    run: &StudyRun,
     console: &Console,
 ) -> Result<Outcome, Exit> {
     if let Some(whole) = &folder.whole {
         console.note(format!("{} already has all results of this study", folder.path().display()));
-        return Ok(Outcome { tallies: whole.clone(), complete: true });
+        return Ok(Outcome { tallies: whole.clone(), complete: true, share: None });
     }
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, usize::from)).build();
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(run.jobs.map_or(0, usize::from)).build();
     let threads = threads.map_err(|error| {
         console.error(format!("cannot start threads: {error}"), "`--jobs 1` needs only one thread");
         Exit::Machine
@@ -67,7 +70,11 @@ pub fn run(
     let known = known_parts(&all, methods, folder);
     let finished: HashSet<(usize, u64)> = known.iter().map(|part| (part.cell, part.first)).collect();
     known.iter().for_each(add);
-    let left: Vec<&Part> = all.iter().filter(|part| !finished.contains(&(part.cell, part.first))).collect();
+    let left = || all.iter().enumerate().filter(|(_, part)| !finished.contains(&(part.cell, part.first)));
+    let is_shared = |place: usize| run.share.is_none_or(|share| place as u64 % share.of + 1 == share.number);
+    let mine: Vec<&Part> = left().filter(|(place, _)| is_shared(*place)).map(|(_, part)| part).collect();
+    // The parts of a share stay as they are, to be put together with others.
+    let completes = mine.len() == left().count() && run.share.is_none_or(|share| share.number == 0);
     if !known.is_empty() {
         console.note(format!("{} of {} parts are finished", known.len(), all.len()));
     }
@@ -91,15 +98,16 @@ pub fn run(
         add(&part);
         Ok(())
     };
-    let ended = threads.install(|| left.par_iter().with_max_len(1).try_for_each(one));
+    let ended = threads.install(|| mine.par_iter().with_max_len(1).try_for_each(one));
     drop(progress);
     let tallies = tallies.into_inner().unwrap_or_else(PoisonError::into_inner);
     match ended {
-        Ok(()) => {
+        Ok(()) if completes => {
             folder.complete(identity, &tallies, console)?;
-            Ok(Outcome { tallies, complete: true })
+            Ok(Outcome { tallies, complete: true, share: None })
         }
-        Err(Stop::Interrupted) => Ok(Outcome { tallies, complete: false }),
+        Ok(()) => Ok(Outcome { tallies, complete: false, share: run.share }),
+        Err(Stop::Interrupted) => Ok(Outcome { tallies, complete: false, share: None }),
         Err(Stop::Impossible(why)) => {
             console.error(why, "choose other parameters of the generator, for example rand-fixed-sum");
             Err(Exit::BadInput)

@@ -58,7 +58,10 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
     };
     let folder = Folder::open(output, &identity, arguments.run.resume, console)?;
     interrupt::listen(|| {}, console);
-    let outcome = engine::run(&plan, &folder, &identity, arguments.run.jobs, console)?;
+    let outcome = engine::run(&plan, &folder, &identity, &arguments.run, console)?;
+    if outcome.share.is_some() {
+        return super::ended(&outcome, &folder, console);
+    }
     write(&plan, &outcome, &folder, console)?;
     let table = table(&plan, &identity.study, &outcome.tallies, console);
     console.print_text(&table)?;

@@ -29,10 +29,14 @@ pub fn study(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
 
 /// The exit status of a study in a directory. An interrupted one tells how to continue.
 fn ended(outcome: &Outcome, folder: &Folder, console: &Console) -> Result<Exit, Exit> {
+    let shown = folder.path().display();
     if outcome.complete {
         return Ok(Exit::Holds);
     }
-    let shown = folder.path().display();
+    if let Some(share) = outcome.share {
+        console.note(format!("share {} of {} is in {shown}/parts", share.number, share.of));
+        return Ok(Exit::Holds);
+    }
     console.warn(format!("interrupted; the finished parts are in {shown}, and --resume continues the study"));
     Ok(Exit::Interrupted)
 }

@@ -55,7 +55,10 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
     let study = Study::new(&numbers, switches, machine, arguments.seed, arguments.samples);
     let folder = Folder::open(&arguments.output, &identity, arguments.run.resume, console)?;
     interrupt::listen(|| {}, console);
-    let outcome = engine::run(&study, &folder, &identity, arguments.run.jobs, console)?;
+    let outcome = engine::run(&study, &folder, &identity, &arguments.run, console)?;
+    if outcome.share.is_some() {
+        return super::ended(&outcome, &folder, console);
+    }
     let found = conclusions(&study, &outcome.tallies);
     write(&study, &outcome, &found, &folder, console)?;
     console.print_text(&table(&study, &found, console))?;

@@ -63,6 +63,39 @@ fn results(folder: &Path) -> Vec<(String, Vec<u8>)> {
     all
 }
 
+/// The parts of shares that were judged in different directories are put together.
+#[test]
+fn shares_add_up_to_the_study() {
+    let file = small();
+    let folders = TempDir::new().expect("a directory");
+    let whole = folders.path().join("whole");
+    assert_eq!(study(&file.path, &whole, &[]).status, 0);
+    let merged = folders.path().join("merged");
+    fs::create_dir_all(merged.join("parts")).expect("a directory");
+    for number in ["0/3", "1/3", "2/3", "3/3"] {
+        let share = folders.path().join(&number[..1]);
+        let ended = study(&file.path, &share, &["--share", number]);
+        assert!(ended.status == 0 && ended.out.is_empty(), "{}{}", ended.out, ended.err);
+        assert!(!share.join("results.csv").exists());
+        for part in fs::read_dir(share.join("parts")).expect("a directory") {
+            let part = part.expect("readable");
+            assert_ne!(number, "0/3", "a share without parts");
+            fs::copy(part.path(), merged.join("parts").join(part.file_name())).expect("a copy");
+        }
+        if number == "2/3" {
+            // The mutant: one share is missing.
+            let ended = study(&file.path, &merged, &["--resume", "--share", "0/3"]);
+            assert!(ended.status == 0 && !merged.join("results.csv").exists(), "{}", ended.err);
+        }
+    }
+    let ended = study(&file.path, &merged, &["--resume", "--share", "0/3"]);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert_eq!(results(&merged), results(&whole), "nothing was judged again");
+    for wrong in ["4/3", "1", "0/0", "-1/2", "a/b"] {
+        assert_eq!(study(&file.path, &folders.path().join("wrong"), &["--share", wrong]).status, 2, "{wrong}");
+    }
+}
+
 #[test]
 fn a_study_writes_tables_figures_and_a_manifest() {
     let file = small();

@@ -1,0 +1,140 @@
+"""Studies on one core, on several, and on a cluster: the results have the same bytes."""
+
+import hashlib
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import lockwright as lw
+
+STUDY = """
+name = "small"
+samples = 60
+seed = 5
+
+[generator]
+cpus = 2
+tasks = 8
+
+[sections]
+lengths = "medium"
+
+[vary]
+load = [0.3, 0.6, 0.9]
+
+[[method]]
+protocols = ["mpcp", "fmlp_short"]
+
+[[method]]
+name = "charged"
+protocols = ["mpcp"]
+overheads = "costs.toml"
+"""
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "costs.toml").write_text('release = "10 us"\ncontext_switch = "20 us"\n')
+    file = folder / "study.toml"
+    file.write_text(STUDY)
+    return file
+
+
+def digest(folder):
+    """A hash of all results; the manifest names the machine, and is none."""
+    files = sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.name != "manifest.json")
+    assert any(path.name == "results.csv" for path in files)
+    hashes = hashlib.sha256()
+    for path in files:
+        hashes.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return hashes.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def expected(spec, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("one core")
+    lw.study(spec, folder, jobs=1)
+    return digest(folder)
+
+
+def test_results_are_rows_frames_and_figures(spec, tmp_path):
+    result = lw.study(spec, tmp_path / "out")
+    rows = result.rows()
+    assert len(rows) == 3 * 3 and {row["method"] for row in rows} == {"mpcp", "fmlp_short", "charged"}
+    assert all(row["samples"] == 60 and 0 <= row["accepted"] <= 60 for row in rows)
+    assert len(result.to_pandas()) == len(rows) and result.manifest["seed"] == 5
+    assert all(plot._repr_svg_().startswith("<svg") for plot in result.plots.values()) and result.plots
+
+
+@pytest.mark.parametrize("shares", [1, 7])
+@pytest.mark.parametrize("executor", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_any_executor_gives_the_same_bytes(spec, expected, tmp_path, executor, shares):
+    with executor(2) as pool:
+        lw.study(spec, tmp_path, executor=pool, shares=shares)
+    assert digest(tmp_path) == expected
+
+
+def test_another_seed_gives_other_bytes(spec, expected, tmp_path):
+    with ThreadPoolExecutor(2) as pool:
+        lw.study(spec, tmp_path, executor=pool, shares=3, seed=6)
+    assert digest(tmp_path) != expected
+
+
+class Dies(ThreadPoolExecutor):
+    """An executor whose third share fails."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        if args[2].startswith("3/"):
+            return super().submit(os.stat, "no such file")
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_an_interrupted_study_continues(spec, expected, tmp_path):
+    with Dies(1) as pool, pytest.raises(FileNotFoundError):
+        lw.study(spec, tmp_path, executor=pool, shares=4)
+    assert list((tmp_path / "parts").glob("*.json")) and not (tmp_path / "results.csv").exists()
+    lw.study(spec, tmp_path)
+    assert digest(tmp_path) == expected
+
+
+@pytest.mark.skipif(not os.environ.get("LOCKWRIGHT_REQUIRE_DASK"), reason="LOCKWRIGHT_REQUIRE_DASK is not set")
+def test_a_dask_cluster_with_a_dying_worker_gives_the_same_bytes(spec, expected, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    cluster = distributed.LocalCluster(
+        n_workers=4, threads_per_worker=1, processes=True, protocol="tcp", dashboard_address=None
+    )
+    with cluster, distributed.Client(cluster) as client:
+        victims = list(client.run(os.getpid).values())
+
+        def kill():
+            time.sleep(0.3)
+            os.kill(victims[0], signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        lw.study(spec, tmp_path, executor=client, shares=24, samples=None)
+        killer.join()
+    assert digest(tmp_path) == expected
+
+
+def test_wrong_studies_are_refused(spec, tmp_path):
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(STUDY.replace("mpcp", "mpcq"))
+    for executor in (None, ThreadPoolExecutor(1)):
+        with pytest.raises(lw.BadInput, match="mpcq"):
+            lw.study(wrong, tmp_path / "out", executor=executor)
+    wrong.write_text("[generator")
+    with pytest.raises(lw.BadInput):
+        lw.study(wrong, tmp_path / "out", executor=ThreadPoolExecutor(1))
+    lw.study(spec, tmp_path / "other", samples=30)
+    with pytest.raises(lw.BadInput, match="another study"):
+        lw.study(spec, tmp_path / "other", samples=31)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(lw.BadInput):
+        lw.study(spec, tmp_path / "file")
