@@ -25,7 +25,7 @@ pub struct Found<'a, 'i> {
 impl<'a, 'i> Fields<'a, 'i> {
     /// Reads a table, and reports every key that is not in `valid`. `owner`
     /// names the table in messages, and `place` is where it begins.
-    pub(in crate::format) fn of(
+    pub(crate) fn of(
         table: &'a DeTable<'i>,
         owner: &str,
         place: Range<usize>,

@@ -69,7 +69,7 @@ fn split_long<'i>(source: &'i str, faults: &mut Faults) -> Option<Parts<'i>> {
 }
 
 /// Returns the tree of a whole text, however long, or `None` if a fault was found.
-pub(in crate::format) fn parse<'i>(source: &'i str, faults: &mut Faults) -> Option<Spanned<DeTable<'i>>> {
+pub(crate) fn parse<'i>(source: &'i str, faults: &mut Faults) -> Option<Spanned<DeTable<'i>>> {
     if source.len() > WHOLE_MAX {
         let survey = Survey::of(source, faults)?;
         let values = survey.tasks.iter().map(|part| part.values).sum::<usize>() + survey.frame_values;
