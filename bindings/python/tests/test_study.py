@@ -22,6 +22,7 @@ cpus = 2
 tasks = 8
 
 [sections]
+accesses = 2
 lengths = "medium"
 
 [vary]
@@ -66,7 +67,7 @@ def expected(spec, tmp_path_factory):
 def test_results_are_rows_frames_and_figures(spec, tmp_path):
     result = lw.study(spec, tmp_path / "out")
     rows = result.rows()
-    assert len(rows) == 3 * 3 and {row["method"] for row in rows} == {"mpcp", "fmlp_short", "charged"}
+    assert len(rows) == 3 * 3 and {row["protocol"] for row in rows} == {"mpcp", "fmlp_short"}
     assert all(row["samples"] == 60 and 0 <= row["accepted"] <= 60 for row in rows)
     assert len(result.to_pandas()) == len(rows) and result.manifest["seed"] == 5
     assert all(plot._repr_svg_().startswith("<svg") for plot in result.plots.values()) and result.plots

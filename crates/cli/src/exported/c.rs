@@ -1,6 +1,6 @@
 //! A program in C with pthread mutexes.
 
-use super::{Inexpressible, levels, unknown};
+use super::form::{Inexpressible, levels, unknown};
 use lockwright_model::{Protocol, Step, System};
 use std::fmt::Write;
 

@@ -1,6 +1,7 @@
 //! `lockwright export`: a system as a program in C, or as a workload of another tool.
 
 mod c;
+mod form;
 mod rt_app;
 
 use crate::args::{Export, ExportedForm, ProtocolChoice};
@@ -8,19 +9,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::input;
 use crate::tame::tame;
-use lockwright_model::{Duration, Protocol, Scheduler, System};
-
-/// A system that the form cannot express: what it cannot express, and what to do.
-pub(crate) struct Inexpressible {
-    message: String,
-    help: &'static str,
-}
-
-impl Inexpressible {
-    fn new(message: String, help: &'static str) -> Self {
-        Self { message, help }
-    }
-}
+use lockwright_model::{Duration, Scheduler};
 
 /// Executes `export`.
 ///
@@ -46,25 +35,4 @@ pub fn export(arguments: &Export, console: &Console) -> Result<Exit, Exit> {
     }
     console.print(&text)?;
     Ok(Exit::Holds)
-}
-
-/// The level of SCHED_FIFO of each task, in the order of the tasks: 1 for the least priority, and so on.
-fn levels(system: &System) -> Result<Vec<u8>, Inexpressible> {
-    let mut priorities: Vec<_> = system.tasks().iter().map(|task| task.priority).collect();
-    priorities.sort_unstable();
-    priorities.dedup();
-    if priorities.len() > LEVELS_MAX {
-        let message = format!("the tasks have {} different priorities, and SCHED_FIFO has 99 levels", priorities.len());
-        return Err(Inexpressible::new(message, "give the same priority to some tasks"));
-    }
-    let rank = |priority| priorities.partition_point(|other| *other < priority) as u8 + 1;
-    Ok(system.tasks().iter().map(|task| rank(task.priority)).collect())
-}
-
-/// One level remains above all tasks, for a watchdog.
-const LEVELS_MAX: usize = 98;
-
-/// The fault of a protocol that the form does not have.
-fn unknown(protocol: Protocol, what: &str, help: &'static str) -> Inexpressible {
-    Inexpressible::new(format!("{what} do not have the protocol `{protocol}`"), help)
 }

@@ -1,6 +1,6 @@
 //! A workload of rt-app, which `lockwright import rt-app` reads back.
 
-use super::{Inexpressible, levels, unknown};
+use super::form::{Inexpressible, levels, unknown};
 use lockwright_model::{Duration, Protocol, Step, System};
 use serde_json::to_string;
 use std::fmt::Write;

@@ -116,6 +116,20 @@ pub fn run(
     }
 }
 
+/// The exit status of a study in a directory. An interrupted one tells how to continue.
+pub fn ended(outcome: &Outcome, folder: &Folder, console: &Console) -> Result<Exit, Exit> {
+    let shown = folder.path().display();
+    if outcome.complete {
+        return Ok(Exit::Holds);
+    }
+    if let Some(share) = outcome.share {
+        console.note(format!("share {} of {} is in {shown}/parts", share.number, share.of));
+        return Ok(Exit::Holds);
+    }
+    console.warn(format!("interrupted; the finished parts are in {shown}, and --resume continues the study"));
+    Ok(Exit::Interrupted)
+}
+
 /// All parts of an experiment, without sums. They depend on nothing but the experiment.
 fn parts(experiment: &dyn Experiment) -> Vec<Part> {
     let samples = experiment.samples();

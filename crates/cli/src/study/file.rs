@@ -60,12 +60,12 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
     interrupt::listen(|| {}, console);
     let outcome = engine::run(&plan, &folder, &identity, &arguments.run, console)?;
     if outcome.share.is_some() {
-        return super::ended(&outcome, &folder, console);
+        return engine::ended(&outcome, &folder, console);
     }
     write(&plan, &outcome, &folder, console)?;
     let table = table(&plan, &identity.study, &outcome.tallies, console);
     console.print_text(&table)?;
-    super::ended(&outcome, &folder, console)
+    engine::ended(&outcome, &folder, console)
 }
 
 /// Reads the overheads file at `path`, which the study file calls `name`. The error is a message.

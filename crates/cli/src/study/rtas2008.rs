@@ -57,12 +57,12 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
     interrupt::listen(|| {}, console);
     let outcome = engine::run(&study, &folder, &identity, &arguments.run, console)?;
     if outcome.share.is_some() {
-        return super::ended(&outcome, &folder, console);
+        return engine::ended(&outcome, &folder, console);
     }
     let found = conclusions(&study, &outcome.tallies);
     write(&study, &outcome, &found, &folder, console)?;
     console.print_text(&table(&study, &found, console))?;
-    super::ended(&outcome, &folder, console)
+    engine::ended(&outcome, &folder, console)
 }
 
 /// The overheads of the paper, or those of a directory.
