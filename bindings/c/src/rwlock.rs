@@ -34,11 +34,13 @@ const RWLOCK_CHECK: u32 = 0x4c57_7277;
 pub struct RwLock {
     raw: RawRwLock,
     check: AtomicU32,
+    /// As for a mutex.
+    spare: u32,
 }
 
 const _: () = assert!(std::mem::offset_of!(RwLock, check) == std::mem::offset_of!(lw_rwlock_t, lw_check));
 
-// SAFETY: `raw` and `check` consist of atomics.
+// SAFETY: `raw` and `check` consist of atomics, and nothing uses `spare`.
 unsafe impl CObject for lw_rwlock_t {
     type Contents = RwLock;
 
@@ -84,7 +86,8 @@ pub unsafe extern "C" fn lw_rwlock_init(rwlock: Mut<'_, lw_rwlock_t>, shared: c_
         if !matches!(shared, 0 | 1) {
             return libc::EINVAL;
         }
-        let contents = RwLock { raw: RawRwLock::new(shared == 1, 0), check: AtomicU32::new(RWLOCK_CHECK) };
+        let raw = RawRwLock::new(shared == 1, 0);
+        let contents = RwLock { raw, check: AtomicU32::new(RWLOCK_CHECK), spare: 0 };
         if rwlock.make(contents).is_some() { 0 } else { libc::EINVAL }
     })
 }

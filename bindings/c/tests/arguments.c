@@ -219,8 +219,14 @@ static void initialisers(void) {
     memset(&cond, 0xa5, sizeof cond);
     EXPECT(0, lw_cond_init(&cond, 0));
     CHECK(memcmp(&cond, &macro, sizeof cond) == 0);
+    const lw_rwlock_t rwlock_macro = LW_RWLOCK_INITIALIZER;
+    lw_rwlock_t rwlock;
+    memset(&rwlock, 0xa5, sizeof rwlock);
+    EXPECT(0, lw_rwlock_init(&rwlock, 0));
+    CHECK(memcmp(&rwlock, &rwlock_macro, sizeof rwlock) == 0);
     CHECK(sizeof(lw_mutex_t) == 64 && _Alignof(lw_mutex_t) == 8);
     CHECK(sizeof(lw_cond_t) == 64 && _Alignof(lw_cond_t) == 8);
+    CHECK(sizeof(lw_rwlock_t) == 64 && _Alignof(lw_rwlock_t) == 8);
 }
 
 int main(void) {

@@ -168,8 +168,10 @@ mod tests {
         impl<T: ?Sized + Sync> Of<T> {
             const IS_SYNC: bool = true;
         }
-        assert!(Of::<RwSpinLock<TaskFair, u32>>::IS_SYNC);
-        assert!(!Of::<RwSpinLock<TaskFair, Cell<u32>>>::IS_SYNC, "readers would share the cell");
-        assert!(Of::<SpinLock<TaskFair, Cell<u32>>>::IS_SYNC, "the holder has the cell alone");
+        const {
+            assert!(Of::<RwSpinLock<TaskFair, u32>>::IS_SYNC);
+            assert!(!Of::<RwSpinLock<TaskFair, Cell<u32>>>::IS_SYNC, "readers would share the cell");
+            assert!(Of::<SpinLock<TaskFair, Cell<u32>>>::IS_SYNC, "the holder has the cell alone");
+        }
     }
 }

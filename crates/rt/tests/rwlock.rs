@@ -102,10 +102,12 @@ fn storm(locking: Locking, threads: u64, rounds: u64) -> bool {
             })
         })
         .collect();
-    let are_right = players.into_iter().fold(true, |are_right, player| player.end() && are_right);
+    let are_right: Vec<bool> = players.into_iter().map(Player::end).collect();
     let (raw, one, other, written) = &*lock;
     let count = written.load(Ordering::Relaxed);
-    are_right && !raw.is_in_use() && [one, other].map(|number| number.load(Ordering::Relaxed)) == [count; 2]
+    !are_right.contains(&false)
+        && !raw.is_in_use()
+        && [one, other].map(|number| number.load(Ordering::Relaxed)) == [count; 2]
 }
 
 #[test]

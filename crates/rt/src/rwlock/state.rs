@@ -59,15 +59,15 @@ pub(super) enum Enter {
 
 impl State {
     pub(super) const fn inside(self) -> u64 {
-        self.0 / INSIDE & READERS_MAX
+        (self.0 / INSIDE) & READERS_MAX
     }
 
     pub(super) const fn passing(self) -> u64 {
-        self.0 / PASSING & READERS_MAX
+        (self.0 / PASSING) & READERS_MAX
     }
 
     pub(super) const fn waiting(self) -> u64 {
-        self.0 / WAITING & READERS_MAX
+        (self.0 / WAITING) & READERS_MAX
     }
 
     pub(super) const fn phase(self) -> usize {
