@@ -59,7 +59,7 @@ pub(super) fn short(set: &Set, machine: &Machine, test: (Demand, Edf), switches:
             let on = |cpu: u16| -> Option<()> {
                 let local: Vec<Charged> =
                     tasks.iter().zip(&homes).filter(|(_, home)| **home == cpu).map(|(task, _)| *task).collect();
-                let blocking = |index: usize| later(&local, local[index].period);
+                let blocking: Vec<(u64, u64)> = local.iter().map(|task| (later(&local, task.period), 0)).collect();
                 on_processor(&local, &blocking, switches)
             };
             (0..set.processors).try_for_each(on)?;
@@ -165,28 +165,27 @@ pub(super) fn globally(tasks: &[Charged], processors: u16, demand: Demand, switc
     }
 }
 
-/// Tests the tasks of one processor under EDF. `blocking` is that of a task, which falls with later deadlines.
-fn on_processor(tasks: &[Charged], blocking: &dyn Fn(usize) -> u64, switches: &Switches) -> Option<()> {
+/// Tests the tasks of one processor under EDF. `blocking` has the blocking of each task at its arrival, which falls
+/// with later deadlines, and at all its resumptions together.
+fn on_processor(tasks: &[Charged], blocking: &[(u64, u64)], switches: &Switches) -> Option<()> {
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_unstable_by_key(|&index| tasks[index].period);
-    match switches.tests {
-        Tests::Published => {
-            let mut sum = 0;
-            order.iter().try_for_each(|&index| {
-                let task = &tasks[index];
-                sum += share(task.cost, task.period)?;
-                (sum + share(blocking(index), task.period)? <= WHOLE).then_some(())
-            })
-        }
-        Tests::Best => {
-            let mut steps: Vec<Step> =
-                order.iter().map(|&index| Step { from: tasks[index].period, blocking: blocking(index) }).collect();
-            // Tasks of one period have one blocking: it depends on the later ones.
-            steps.dedup_by_key(|step| step.from);
-            let plain: Vec<Sporadic> = tasks.iter().map(|task| task.sporadic(0)).collect();
-            edf::schedulable(&plain, &steps).ok()
-        }
+    let mut sum = 0;
+    let published = order.iter().try_for_each(|&index| {
+        let (task, (arrival, resumed)) = (&tasks[index], blocking[index]);
+        sum += share(task.cost, task.period)?;
+        (sum + share(arrival.saturating_add(resumed), task.period)? <= WHOLE).then_some(())
+    });
+    if published.is_some() || switches.tests == Tests::Published {
+        return published;
     }
+    let step = |&index: &usize| Step { from: tasks[index].period, blocking: blocking[index].0 };
+    let mut steps: Vec<Step> = order.iter().map(step).collect();
+    // Tasks of one period have one blocking: it depends on the later ones.
+    steps.dedup_by_key(|step| step.from);
+    // The resumptions of a job count as execution.
+    let plain: Vec<Sporadic> = tasks.iter().zip(blocking).map(|(task, (_, resumed))| task.sporadic(*resumed)).collect();
+    edf::schedulable(&plain, &steps).ok()
 }
 
 /// A whole processor in the units of [`share`].
@@ -319,21 +318,14 @@ fn partitioned_long(set: &Set, charges: &Charges, homes: &[u16], switches: &Swit
     }
     let on = |cpu: u16| -> Option<()> {
         let members: Vec<usize> = (0..set.tasks.len()).filter(|&task| homes[task] == cpu).collect();
-        let mut local: Vec<Charged> = members.iter().map(|&task| tasks[task]).collect();
-        let resumed: Vec<u64> =
-            members.iter().map(|&task| suspensions[task] * later(&local, tasks[task].period)).collect();
-        let at_arrival: Vec<u64> = members
-            .iter()
-            .map(|&task| {
-                later(&local, tasks[task].period).max(ceiling(set, &members, tasks[task].period, &kind, &seen))
-            })
-            .collect();
-        // The resumptions of a job delay it alone.
-        if switches.tests == Tests::Best {
-            local.iter_mut().zip(&resumed).for_each(|(task, more)| task.cost = task.cost.saturating_add(*more));
-            return on_processor(&local, &|index| at_arrival[index], switches);
-        }
-        on_processor(&local, &|index| at_arrival[index].saturating_add(resumed[index]), switches)
+        let local: Vec<Charged> = members.iter().map(|&task| tasks[task]).collect();
+        let blocked = |&task: &usize| {
+            let section = later(&local, tasks[task].period);
+            let arrival = section.max(ceiling(set, &members, tasks[task].period, &kind, &seen));
+            (arrival, suspensions[task] * section)
+        };
+        let blocking: Vec<(u64, u64)> = members.iter().map(blocked).collect();
+        on_processor(&local, &blocking, switches)
     };
     (0..set.processors).try_for_each(on)?;
     Some(0)
@@ -368,7 +360,7 @@ pub(super) fn independently(tasks: &[Charged], homes: &[u16], processors: u16, s
     let on = |cpu: u16| -> Option<()> {
         let local: Vec<Charged> =
             tasks.iter().zip(homes).filter(|(_, home)| **home == cpu).map(|(task, _)| *task).collect();
-        on_processor(&local, &|_| 0, switches)
+        on_processor(&local, &vec![(0, 0); local.len()], switches)
     };
     (0..processors).try_for_each(on)?;
     Some(0)
@@ -464,6 +456,18 @@ mod tests {
         // Task 0 waits for 10 and one section of resource 1 on the other processor, and meets two on its own:
         // 500 + 10 + L + 2 L <= 1,000.
         assert_eq!((judge(163), judge(164)), (true, false));
+    }
+
+    /// Tasks with periods that do not divide each other: the demand of the first deadlines is all that is due.
+    #[test]
+    fn the_best_test_accepts_more() {
+        let set = set(1, vec![task(60, 100, &[]), task(40, 110, &[(0, 1, 5)]), task(1, 10_000, &[(0, 1, 5)])]);
+        let judge = |tests| {
+            let switches = Switches { tests, ..Switches::default() };
+            short(&set, &machine(0), (Demand::Hard, Edf::Partitioned), &switches)
+        };
+        // Utilizations: 60/100 + 40/110 + 5/110 > 1. Demand: 60 + 40 + 5 <= 110, and 2 * 60 + 40 + 5 <= 200.
+        assert_eq!((judge(Tests::Published), judge(Tests::Best)), (None, Some(0)));
     }
 
     #[test]
