@@ -97,7 +97,7 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         let shown: Vec<_> = shown.iter().map(|(answer, _)| (&answer.report, &answer.analysis)).collect();
         let bounds = bars::bars(system, &shown);
         let charged = arguments.subject.overheads.is_some().then_some(&overheads);
-        let account = Account { bounds, overheads: charged, ..Account::new(&input, &output) };
+        let account = Account { bounds, overheads: charged, ..Account::new(&input, &output, &arguments.subject) };
         html::write(file, &account, console)?;
     }
     if arguments.subject.json {

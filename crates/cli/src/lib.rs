@@ -111,10 +111,13 @@ pub fn call(arguments: &[OsString], input: Vec<u8>, stop: Arc<AtomicBool>) -> Ca
 
 fn execute(arguments: &[OsString]) -> Exit {
     fault::forget();
-    let cli = match Cli::try_parse_from(arguments) {
+    let mut cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return refused(&error, arguments),
     };
+    if let Some(subject) = cli.verb.subject_mut() {
+        subject.command = arguments.to_vec();
+    }
     let console = Console::new(cli.color, cli.wide);
     let exit = match &cli.verb {
         Verb::Check(arguments) => check::check(arguments, &console),

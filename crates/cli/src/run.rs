@@ -1,6 +1,6 @@
 //! `lockwright run`: the task set as real threads on this machine.
 
-use crate::args::Run;
+use crate::args::{Run, Subject};
 use crate::bars;
 use crate::charges::{self, Charges};
 use crate::console::Console;
@@ -131,7 +131,7 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let output = Output { overheads: charged, ..as_json(json::Verb::Run, &input, length, &runs) };
     if let Some(file) = html {
         let overheads = charges.as_ref().map(|charges| &charges.overheads);
-        write_page(file, &input, &output, &runs, overheads, console)?;
+        write_page(file, &input, &output, &runs, overheads, &arguments.execution.subject, console)?;
     }
     if arguments.execution.subject.json {
         console.print(&json::to_text(&output))?;
@@ -160,13 +160,14 @@ pub(crate) fn write_page(
     output: &Output,
     runs: &[Ran],
     overheads: Option<&Overheads>,
+    subject: &Subject,
     console: &Console,
 ) -> Result<(), Exit> {
     let system = &input.system;
     let protocols: Vec<_> = runs.iter().map(|ran| (ran.protocol, &ran.report)).collect();
     let bounds = bars::of_best(system, &protocols);
     let watched = runs.iter().map(|ran| ran.watched(system)).collect();
-    html::write(file, &Account { bounds, watched, overheads, ..Account::new(input, output) }, console)
+    html::write(file, &Account { bounds, watched, overheads, ..Account::new(input, output, subject) }, console)
 }
 
 /// One row for each protocol, if there are several.

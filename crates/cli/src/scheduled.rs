@@ -73,7 +73,11 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     }
     if let Some(file) = html {
         let charged = arguments.subject.overheads.is_some().then_some(overheads);
-        html::write(file, &Account { overheads: charged, ..Account::new(input, &output) }, console)?;
+        html::write(
+            file,
+            &Account { overheads: charged, ..Account::new(input, &output, &arguments.subject) },
+            console,
+        )?;
     }
     if arguments.subject.json {
         console.print(&json::to_text(&output))?;

@@ -294,7 +294,7 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         let mut account = Account {
             bounds: bars::of_best(system, &protocols),
             overheads: charges.as_ref().map(|charges| &charges.overheads),
-            ..Account::new(&input, &output)
+            ..Account::new(&input, &output, &arguments.subject)
         };
         for ((report, _), (records, responses)) in reports.iter().zip(&watched) {
             let (protocol, responses) = (report.protocol.as_str(), responses.iter().collect());

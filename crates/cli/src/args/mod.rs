@@ -89,6 +89,19 @@ pub enum Verb {
     Man(Man),
 }
 
+impl Verb {
+    /// The arguments that the commands on one task-set file share.
+    pub fn subject_mut(&mut self) -> Option<&mut Subject> {
+        match self {
+            Self::Check(check) => Some(&mut check.subject),
+            Self::Simulate(simulate) => Some(&mut simulate.subject),
+            Self::Run(run) => Some(&mut run.execution.subject),
+            Self::Verify(verify) => Some(&mut verify.execution.subject),
+            _ => None,
+        }
+    }
+}
+
 /// Exit statuses of all commands.
 const STATUSES: &str = "Exit status:
   0    success; a command that judges deadlines found that all of them hold

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use lockwright_analysis::Fit;
 use lockwright_model::{Duration, Protocol, Scheduler, System};
 use lockwright_report::{By, Window};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// What all of them have.
@@ -27,6 +28,9 @@ pub struct Subject {
     /// Write everything into this file as one page of HTML, with pictures
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
     pub html: Option<PathBuf>,
+    /// The whole command line, for pages.
+    #[arg(skip)]
+    pub command: Vec<OsString>,
 }
 
 /// What `run` and `verify` share.

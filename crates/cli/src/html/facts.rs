@@ -1,6 +1,7 @@
 //! What repeats a result: the machine, the version and the command.
 
 use crate::units;
+use std::ffi::OsString;
 use std::path::Path;
 
 /// Names and values.
@@ -23,12 +24,12 @@ pub fn machine() -> Facts {
     ]
 }
 
-/// The command of this process for a shell, with further options.
-pub fn command(more: &[String]) -> String {
-    let mut words = std::env::args_os();
-    let program = words.next().unwrap_or_default();
-    let program = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let words = words.map(|word| word.to_string_lossy().into_owned());
+/// A command line for a shell, with further options.
+pub fn command(words: &[OsString], more: &[String]) -> String {
+    let (program, words) = words.split_first().map_or(("lockwright".into(), words), |(program, words)| {
+        (Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned(), words)
+    });
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
     let words: Vec<String> = std::iter::once(program).chain(words).chain(more.iter().cloned()).map(quoted).collect();
     words.join(" ")
 }

@@ -19,6 +19,7 @@ use lockwright_model::Overheads;
 use lockwright_model::format::write_overheads;
 use lockwright_report::bounds;
 use lockwright_report::page::{Page, Part, Section};
+use std::ffi::OsString;
 
 /// A result with all that the page shows of it.
 pub struct Account<'a> {
@@ -32,14 +33,17 @@ pub struct Account<'a> {
     pub watched: Vec<Watched<'a>>,
     /// The overheads that are charged.
     pub overheads: Option<&'a Overheads>,
-    /// Options that repeat the result, in addition to those of this process.
+    /// The command.
+    pub command: &'a [OsString],
+    /// Options that repeat the result, in addition to those of the command.
     pub options: Vec<String>,
 }
 
 impl<'a> Account<'a> {
     /// The numbers alone.
-    pub fn new(input: &'a Input, output: &'a Output) -> Self {
-        Self { input, output, bounds: Vec::new(), watched: Vec::new(), overheads: None, options: Vec::new() }
+    pub fn new(input: &'a Input, output: &'a Output, subject: &'a Subject) -> Self {
+        let command = &subject.command;
+        Self { input, output, bounds: Vec::new(), watched: Vec::new(), overheads: None, command, options: Vec::new() }
     }
 }
 
@@ -75,7 +79,7 @@ fn page<'a>(account: &'a Account<'a>) -> Page<'a> {
         }
     };
     let mut facts = facts::machine();
-    facts.push(("Command", facts::command(&account.options)));
+    facts.push(("Command", facts::command(account.command, &account.options)));
     let compared = if results.len() > 1 { vec![Part::Table(tables::compared(output))] } else { Vec::new() };
     let jobs = |result: &ProtocolResult| -> Vec<Part<'a>> {
         let one = account.watched.iter().find(|one| one.protocol == result.protocol);

@@ -83,7 +83,7 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
     }
     if let Some(file) = html {
         let overheads = source.as_ref().map(|source| &source.charges.overheads);
-        write_page(file, &input, &output, &runs, overheads, console)?;
+        write_page(file, &input, &output, &runs, overheads, &arguments.execution.subject, console)?;
     }
     if arguments.execution.subject.json {
         console.print(&json::to_text(&output))?;

@@ -42,7 +42,7 @@ pub fn lines(system: &System, schedule: &Schedule, resources: &[ResourceId], for
         }
     }
     let mark =
-        |mark: Mark, class: &str| format!("<path class=\"{class}\" d=\"{}\"/>", mark_path(mark, 13.0, BAR - 15.0));
+        |mark: Mark, class: &str| format!("<path class=\"{class}\" d=\"{}\"/>", mark_path(mark, 13.0, BAR - 12.0));
     if by_task {
         samples.push((mark(Mark::Arrival, "mark"), "arrival".into()));
         samples.push((mark(Mark::Deadline, "mark"), "deadline".into()));
