@@ -1,8 +1,8 @@
 //! Reading study files.
 
+use super::axes::{Axis, Plan};
 use super::method::{Method, Test};
 use super::setting::{Drawn, Key, Meaning, Setting, Value};
-use super::{Axis, Plan};
 use crate::experiment::Experiment;
 use crate::generators::{Division, Groups, Lengths, Nesting, Periods, Utilization};
 use lockwright_analysis::Fit;

@@ -3,7 +3,11 @@
 //! The paper words its conclusions; the thresholds here are ours. They were fixed before the first run and not changed
 //! since.
 
-use super::{Cell, Demand, Distribution, Inset, Object, Study};
+use super::cell::{Cell, METHODS};
+use super::figures::Inset;
+use super::sets::Distribution;
+use super::study::Study;
+use super::tables::{Demand, Object};
 use crate::experiment::Tally;
 
 /// The least share that counts as "nearly all".
@@ -91,7 +95,7 @@ struct Results<'a> {
 impl<'a> Results<'a> {
     /// The tallies of the methods of each judged cell that is wanted, from left to right on its curve.
     fn cells(self, wanted: impl Fn(&Cell) -> bool) -> Vec<(&'a Cell, &'a [Tally])> {
-        let all = self.study.cells.iter().zip(self.tallies.chunks(super::METHODS));
+        let all = self.study.cells.iter().zip(self.tallies.chunks(METHODS));
         all.filter(|(cell, tallies)| wanted(cell) && tallies[0].samples > 0).collect()
     }
 

@@ -1,6 +1,8 @@
 //! The figures of the paper: their insets, axes and curves.
 
-use super::{Cell, Demand, Distribution, Edf, Object, Parameters};
+use super::cell::Cell;
+use super::sets::{Distribution, Parameters};
+use super::tables::{Demand, Edf, Object};
 
 /// The greatest section lengths, in microseconds.
 const SECTIONS: std::ops::RangeInclusive<u32> = 1..=14;

@@ -17,7 +17,8 @@
 
 use super::charges::{Charges, Kind};
 use super::sets::{Set, Use};
-use super::{Counting, Demand, Edf, Switches, Tests};
+use super::switches::{Counting, Switches, Tests};
+use super::tables::{Demand, Edf};
 use crate::rtas2008::Machine;
 use lockwright_analysis::blocking::{Platform, fmlp, spin};
 use lockwright_analysis::uniprocessor::edf::{self, Step};

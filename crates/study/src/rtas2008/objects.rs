@@ -6,7 +6,8 @@
 use super::charges::{Charges, Kind};
 use super::locks::{self, Charged, Verdict, globally, independently, place_rows};
 use super::sets::{Row, Set};
-use super::{Algorithm, Demand, Edf, Machine, Object, Retries, Switches, table_2};
+use super::switches::{Retries, Switches};
+use super::tables::{Algorithm, Demand, Edf, Machine, Object, table_2};
 use lockwright_analysis::{Demand as Requests, Sharer, Sharing, Sporadic, nonblocking};
 
 /// The rounds after which the search for a joint bound on tardiness and retries gives up.

@@ -1,6 +1,6 @@
 //! The generator of the study: section 4.2 of the paper.
 
-use super::Demand;
+use super::tables::Demand;
 use crate::generators::{Impossible, Lengths, Nesting, Periods, Philox, Sections, Sharing, Utilization};
 use lockwright_model::Duration;
 
