@@ -2,8 +2,8 @@
 //!
 //! These locks are the C library's, except private ones under the policy `inherit`.
 //!
-//! There, readers and writers alternate, whatever kind the program requests. A thread that reads while a writer waits for
-//! readers usually waits for that writer, and would wait for itself if it held the lock for reading already. POSIX
+//! There, readers and writers alternate, whatever kind the program requests. A thread that reads while a writer waits
+//! for readers usually waits for that writer, and would wait for itself if it held the lock for reading already. POSIX
 //! allows it to read again, and programs do. So each thread counts its locks for reading: with none it waits its turn,
 //! and otherwise it may hold this lock, and enters beside a writer that waits. Only
 //! `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP` excludes that.

@@ -12,8 +12,8 @@
 //! A writer counts the readers before it and waits for these. Readers that come later wait for this writer, and for no
 //! other one: its release changes the flags, and the next writer counts them.
 //!
-//! The paper takes PHASE from the writer's ticket. Here it is inverted by each release, so a writer that gives up before
-//! it sets WRITER leaves no trace.
+//! The paper takes PHASE from the writer's ticket. Here it is inverted by each release, so a writer that gives up
+//! before it sets WRITER leaves no trace.
 
 use crate::sync::{AtomicU32, constructor, free_by_new};
 use crate::{Algorithm, Priority, Relax, Shareable, Slot, Spin};
@@ -230,7 +230,7 @@ mod tests {
         PhaseFair<testing::Patient>,
         SharedOrder::Phases,
         [
-            // A try that fails passes the ticket on. The readers because of which it fails order the writers all the same.
+            // A try that fails passes the ticket on. The readers because of which it fails order the writers as well.
             (NoRelease, "self.serving.store(after, Ordering::Release);"),
         ]
     );

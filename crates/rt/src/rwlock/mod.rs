@@ -94,8 +94,8 @@ pub struct RwLock<T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: readers on several threads access the value together, which needs `Sync`, and writers move it between threads,
-// which needs `Send`.
+// SAFETY: readers on several threads access the value together, which needs `Sync`, and writers move it between
+// threads, which needs `Send`.
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
 // SAFETY: a lock is moved only while no guard borrows it.
 unsafe impl<T: ?Sized + Send> Send for RwLock<T> {}

@@ -10,7 +10,7 @@
 //! priority. A writer that waits for readers waits at the lower half of `state`, and lends nothing: the kernel knows
 //! owners of words, and readers are only counted.
 //!
-//! When the writer leaves, it unlocks each gate. A reader that gets a gate unlocks it for the next one at the same gate.
+//! When the writer leaves, it unlocks each gate. A reader that gets a gate unlocks it for the next one at this gate.
 //!
 //! The layout leaves free what the C library's lock (glibc, 64 bits) has at 28 and at 48, and zeros are a free lock.
 

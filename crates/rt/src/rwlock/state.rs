@@ -12,8 +12,8 @@
 //!   an admitted reader runs  passing - 1                                  not HELD_UP if nobody is left
 //!   a reader gives up        waiting - 1
 //! ```
-//! A waiting reader waits at a gate of its phase, a word with priority inheritance that the writer owns. There are gates
-//! for two phases. A reader is `passing` from its admission until it has executed and needs its gate no more.
+//! A waiting reader waits at a gate of its phase, a word with priority inheritance that the writer owns. There are
+//! gates for two phases. A reader is `passing` from its admission until it has executed and needs its gate no more.
 //!
 //! A writer that comes in some phase needs that the gates of this phase are not used: all readers that were admitted
 //! when this PHASE was last inverted have passed. They have, because the writer in between waited until they left. The
