@@ -121,12 +121,16 @@ pub unsafe extern "C" fn pthread_rwlock_init(rwlock: *mut RawRwLock, attributes:
     0
 }
 
-/// Does nothing to a private lock, as in the C library.
+/// Waits until the last writer no longer touches a private lock: a thread may free it as soon as it has locked and
+/// unlocked it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_rwlock_destroy(rwlock: *mut RawRwLock) -> c_int {
     // SAFETY: POSIX requires valid pointers to objects of their types.
     match unsafe { own(rwlock) } {
-        Some(_) => 0,
+        Some(known) => {
+            known.settle();
+            0
+        }
         // SAFETY: the same is required of the caller.
         None => unsafe { next::pthread_rwlock_destroy(rwlock) },
     }

@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Time between two looks for signals.
 const SIGNALS: Duration = Duration::from_millis(50);
+/// The longest wait for a command that was stopped.
+const ENDING: Duration = Duration::from_secs(2);
 
 /// A fault of a file: message, help, line and column. Lines and columns begin at 1.
 type Fault = (String, Option<String>, Option<usize>, Option<usize>);
@@ -43,10 +45,13 @@ fn call(py: Python<'_>, arguments: Vec<OsString>, input: Vec<u8>) -> PyResult<(u
                 return Err(PyRuntimeError::new_err("the command ended without a result"));
             }
         }
-        py.check_signals().inspect_err(|_| {
+        if let Err(raised) = py.check_signals() {
             // ORDERING: Relaxed: a flag alone, it publishes nothing.
             stop.store(true, Ordering::Relaxed);
-        })?;
+            // The command may still write files, which the caller is about to remove.
+            let _ = py.detach(move || receive.recv_timeout(ENDING));
+            return Err(raised);
+        }
     }
 }
 

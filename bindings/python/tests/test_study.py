@@ -124,6 +124,27 @@ def test_a_dask_cluster_with_a_dying_worker_gives_the_same_bytes(spec, expected,
     assert digest(tmp_path) == expected
 
 
+@pytest.mark.parametrize("name", ["{}/costs.toml", "../costs.toml"])
+def test_an_executor_writes_nowhere_else(tmp_path, name):
+    costs = tmp_path / "costs.toml"
+    costs.write_text('release = "10 us"\n')
+    folder = tmp_path / "study"
+    folder.mkdir()
+    file = folder / "study.toml"
+    file.write_text(STUDY.replace("costs.toml", name.format(tmp_path)))
+    with pytest.raises(lw.BadInput, match="beside the study file"):
+        lw.study(file, folder / "out", executor=ThreadPoolExecutor(1))
+    assert costs.read_text() == 'release = "10 us"\n'
+    assert lw.study(file, folder / "out", samples=5).rows()
+
+
+def test_a_method_may_be_named_like_a_number(tmp_path):
+    file = tmp_path / "study.toml"
+    text = STUDY.replace('name = "charged"', 'name = "10"').replace('overheads = "costs.toml"\n', "")
+    file.write_text(text.replace("samples = 60", "samples = 5"))
+    assert all(isinstance(row["method"], str) for row in lw.study(file, tmp_path / "out").rows())
+
+
 def test_wrong_studies_are_refused(spec, tmp_path):
     wrong = tmp_path / "wrong.toml"
     wrong.write_text(STUDY.replace("mpcp", "mpcq"))
@@ -136,6 +157,8 @@ def test_wrong_studies_are_refused(spec, tmp_path):
     lw.study(spec, tmp_path / "other", samples=30)
     with pytest.raises(lw.BadInput, match="another study"):
         lw.study(spec, tmp_path / "other", samples=31)
+    with pytest.raises(lw.BadInput, match="at least one share"):
+        lw.study(spec, tmp_path / "shares", executor=ThreadPoolExecutor(1), shares=0)
     (tmp_path / "file").write_text("")
     with pytest.raises(lw.BadInput):
         lw.study(spec, tmp_path / "file")

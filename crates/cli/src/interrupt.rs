@@ -7,6 +7,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// ORDERING: a flag alone, it publishes nothing: relaxed.
@@ -57,7 +58,25 @@ fn ignored() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Whether the verb should stop.
+/// Whether the verb should stop, for the threads that work for it.
+#[derive(Clone, Debug)]
+pub struct Watch(Option<Arc<AtomicBool>>);
+
+impl Watch {
+    /// The watch of the verb that this thread executes.
+    #[must_use]
+    pub fn here() -> Self {
+        Self(streams::stop())
+    }
+
+    /// Whether the verb should stop.
+    #[must_use]
+    pub fn requested(&self) -> bool {
+        REQUESTED.load(Ordering::Relaxed) || self.0.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+}
+
+/// Whether the verb that this thread executes should stop.
 #[must_use]
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed) || streams::is_stopped()

@@ -84,7 +84,8 @@ pub struct Called {
 }
 
 /// Executes a command line inside another program, on the calling thread, with `input` as standard input. The first
-/// argument is the name of the program. The verbs that stop at a signal stop when `stop` is set.
+/// argument is the name of the program. `check`, `simulate` and `study` stop when `stop` is set; the verbs that execute
+/// real-time threads do not.
 ///
 /// # Examples
 /// ```

@@ -46,6 +46,12 @@ pub fn is_call() -> bool {
     CALL.with_borrow(Option::is_some)
 }
 
+/// The flag that stops the call that this thread executes.
+#[must_use]
+pub fn stop() -> Option<Arc<AtomicBool>> {
+    CALL.with_borrow(|call| call.as_ref().map(|call| Arc::clone(&call.stop)))
+}
+
 /// Whether this thread executes a call that should stop.
 #[must_use]
 pub fn is_stopped() -> bool {

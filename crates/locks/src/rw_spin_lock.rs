@@ -81,7 +81,8 @@ impl<A: Shareable, T: ?Sized> RwSpinLock<A, T> {
         ReadGuard { lock: self, here: PhantomData }
     }
 
-    /// Acquires the lock for reading if no writer holds it or waits for it, without waiting.
+    /// Acquires the lock for reading if no writer holds it or waits for it, without waiting. It may also fail while
+    /// another thread enters or leaves.
     #[inline]
     pub fn try_read(&self) -> Option<ReadGuard<'_, A, T>> {
         self.lock.algorithm().try_acquire_shared().then(|| ReadGuard { lock: self, here: PhantomData })

@@ -30,8 +30,8 @@ class Completed:
 def command(*arguments: str | os.PathLike[str], input: str | bytes = b"", isolated: bool = False) -> Completed:
     """Execute ``lockwright ARGUMENTS``, with `input` as standard input, and return what it wrote.
 
-    The command executes in this process, without the interpreter lock, and Ctrl-C stops it. With `isolated` it executes
-    in a process of its own, as commands that execute real-time threads should.
+    The command executes in this process, without the interpreter lock. Ctrl-C stops it, except `run`, `verify` and
+    `measure`. With `isolated` it executes in a process of its own, as commands that execute real-time threads should.
 
     >>> command("--version").out.startswith("lockwright ")
     True
@@ -41,7 +41,7 @@ def command(*arguments: str | os.PathLike[str], input: str | bytes = b"", isolat
     if not isolated:
         return Completed(*_lockwright.call(["lockwright", *words], data))
     # A failed start is an OSError that names the interpreter.
-    process = [sys.executable, "-m", "lockwright", *words]
+    process = [sys.executable, "-P", "-m", "lockwright", *words]
     done = subprocess.run(process, input=data, capture_output=True, check=False)
     return Completed(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
 

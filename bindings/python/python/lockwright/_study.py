@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import secrets
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,14 @@ class StudyResult:
     def __init__(self, folder: _Path) -> None:
         """Open the directory of a finished study. Raises `OSError` if it has no results."""
         self.folder = Path(folder)
-        self.manifest: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text())
-        self._results = (self.folder / "results.csv").read_text()
+        self.manifest: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text("utf-8"))
+        with open(self.folder / "results.csv", encoding="utf-8", newline="") as file:
+            self._rows = list(csv.DictReader(file))
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each cell and method. Numbers are numbers, and an empty value is `None`."""
-        return [{key: _value(text) for key, text in row.items()} for row in csv.DictReader(self._results.splitlines())]
+        kinds = {key: _kind([row[key] for row in self._rows]) for key in (self._rows[0] if self._rows else {})}
+        return [{key: kinds[key](text) if text else None for key, text in row.items()} for row in self._rows]
 
     def to_pandas(self) -> Any:
         """The rows as a `pandas.DataFrame`. Needs the extra ``lockwright[pandas]``."""
@@ -59,7 +62,7 @@ class StudyResult:
     def plots(self) -> dict[str, Schedule]:
         """The figures by name; a notebook shows each."""
         files = sorted((self.folder / "plots").glob("*.svg"))
-        return {file.stem: Schedule(file.read_text()) for file in files}
+        return {file.stem: Schedule(file.read_text("utf-8")) for file in files}
 
     def __repr__(self) -> str:
         return f"<StudyResult {self.manifest['study']!r} in {str(self.folder)!r}>"
@@ -88,6 +91,8 @@ def study(
         threads = [] if jobs is None else [f"--jobs={jobs}"]
         _succeed(command("study", file, "-o", out, "--resume", *options, *threads, isolated=True))
         return StudyResult(out)
+    if shares < 1:
+        raise BadInput([Fault(f"a study has at least one share, and not {shares}")])
     files = _files(Path(file))
     if seed is None and "seed" not in tomllib.loads(files[Path(file).name].decode()):
         # All shares need the same seed, also those of an earlier call.
@@ -101,13 +106,12 @@ def study(
     return StudyResult(out)
 
 
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text or None
+def _kind(texts: list[str]) -> Callable[[str], Any]:
+    """The type of a column: that of all its values."""
+    for kind, form in ((int, r"-?[0-9]+"), (float, r"-?[0-9]+(\.[0-9]+)?")):
+        if all(re.fullmatch(form, text) for text in texts if text):
+            return kind
+    return str
 
 
 def _files(file: Path) -> dict[str, bytes]:
@@ -122,13 +126,16 @@ def _files(file: Path) -> dict[str, bytes]:
     for method in methods if isinstance(methods, list) else []:
         name = method.get("overheads") if isinstance(method, dict) else None
         if isinstance(name, str) and (file.parent / name).is_file():
+            if Path(name).is_absolute() or ".." in Path(name).parts:
+                message = f"an executor needs the overheads file {name!r} beside the study file, or in a folder there"
+                raise BadInput([Fault(message, "move it there", os.fspath(file))])
             files[name] = (file.parent / name).read_bytes()
     return files
 
 
 def _seed_of(out: _Path) -> int:
     try:
-        return int(json.loads((Path(out) / "manifest.json").read_text())["seed"])
+        return int(json.loads((Path(out) / "manifest.json").read_text("utf-8"))["seed"])
     except (OSError, ValueError, KeyError):
         return secrets.randbits(63)
 

@@ -25,15 +25,15 @@ class Checked(Results):
 
     def explain(self, task: str) -> dict[str, list[Term]]:
         """The terms of the bound of a task, by protocol. Raises `BadInput` if there is no such task."""
-        found = Results(_judged(self._system, "check", [*self._options, "--explain", task]))
+        found = Results(_judged(self._system, "check", [*self._options, f"--explain={task}"]))
         return {name: result.terms for name, result in found.protocols.items()}
 
 
 class Simulated(Results):
     """A simulation of a system, beside its bounds."""
 
-    schedule: Schedule
-    """The schedule; of several, the worst."""
+    schedule: Schedule | None = None
+    """The schedule; of several, the worst. `None` with ``protocol="all"``."""
 
 
 def check(

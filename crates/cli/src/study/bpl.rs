@@ -5,7 +5,7 @@ use crate::args::Bpl;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::{ResultFile, ResultFolder, csv_text};
-use crate::interrupt;
+use crate::interrupt::{self, Watch};
 use crate::json::{self, BplFreeLock, BplLock, BplOutput, BplResult};
 use crate::layout::{Column, Layout};
 use crate::progress::Progress;
@@ -141,12 +141,13 @@ impl Plan {
         let ended = |requests: u64| {
             progress.set(done.fetch_add(requests, Ordering::Relaxed).saturating_add(requests), whole);
         };
+        let signals = Watch::here();
         let run = |model: &Model, lock: Lock, seed: u64| {
             let mut told = 0;
             let mut watch = |granted: u64| {
                 ended(granted - told);
                 told = granted;
-                !interrupt::requested()
+                !signals.requested()
             };
             let traffic = Random::new(model, seed);
             // A short run ends before the first check for signals.

@@ -7,7 +7,7 @@ use super::folder::{Folder, Identity, Part, sums, tally};
 use crate::args::{Share, StudyRun};
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::interrupt;
+use crate::interrupt::Watch;
 use crate::progress::Progress;
 use lockwright_study::experiment::{Experiment, Tally};
 use lockwright_study::generators::Impossible;
@@ -82,12 +82,13 @@ pub fn run(
     let whole = experiment.samples().saturating_mul(experiment.cells() as u64);
     // ORDERING: a count alone, for a bar: relaxed.
     let done = AtomicU64::new(known.iter().map(|part| part.samples).sum());
+    let watch = Watch::here();
     let one = |part: &&Part| {
         let mut part = Part::clone(part);
         let mut judge = experiment.judge(part.cell);
         let mut found = vec![Tally::default(); methods];
         for sample in part.first..part.first + part.samples {
-            if interrupt::requested() {
+            if watch.requested() {
                 return Err(Stop::Interrupted);
             }
             judge(sample, &mut found).map_err(Stop::Impossible)?;

@@ -193,7 +193,7 @@ fn a_signal_keeps_finished_parts() {
     while parts() < 2 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
-    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    let killed = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     assert!(killed.is_ok_and(|status| status.success()));
     let ended: Ended = child.wait_with_output().expect("ends").into();
     assert_eq!(ended.status, 130, "{}", ended.err);

@@ -38,7 +38,7 @@ impl<N> RawFifo<N> {
 
 impl<const NODES: usize> RawFifo<[Node; NODES]> {
     const fn new() -> Self {
-        const { assert!(NODES >= 2 && NODES <= 1 << 16, "a mutex has 2 to 65,536 nodes") };
+        const { assert!(NODES >= 2 && NODES <= 1024, "a mutex has 2 to 1,024 nodes") };
         let mut nodes = [const { node(0) }; NODES];
         nodes[0] = node(1);
         Self::of(nodes)
@@ -140,18 +140,22 @@ impl std::error::Error for FifoError {}
 /// wait without bound. Here the number of sections that a thread waits for is known.
 ///
 /// `NODES` is the number of places in the queue. Each thread that holds or requests the mutex needs one, and two more
-/// are needed. If requests have deadlines, give it twice as many: a request that gives up may need its place until the
-/// next thread in the queue executes. A lock that finds no place fails with [`FifoError::TooManyThreads`].
+/// are needed. If requests have deadlines, twice as many are usually enough: a request that gives up may need its place
+/// until the next thread in the queue executes. A lock that finds no place fails with [`FifoError::TooManyThreads`].
 ///
 /// The mutex is for the threads of one process. A waiter does not move when its priority changes; the priority that it
-/// lends does. The kernel passes priorities along 1,024 waits at most (`kernel.max_lock_depth`), so chains of nested
-/// mutexes must not be longer.
+/// lends does. The kernel follows 1,024 waits at most (`kernel.max_lock_depth`), and a wait walks along all those before
+/// it. The queues of nested mutexes count together; a lock beyond that fails with [`FifoError::Deadlock`].
+///
+/// A thread that ends while it holds the mutex makes it unusable. If no thread waited then, and the system gives the id
+/// of that thread to another thread of the process before the next request, that request waits for the other thread.
 ///
 /// # Bound
 /// Without contention, three exchanges, and no system call. Otherwise the critical sections of the requests that came
 /// before: at most one of each other thread. On their processors the holders have at least the priority of the caller;
-/// `lockwright check` charges what can execute beside them under `fmlp_long`. A waiter whose predecessor gives up must
-/// execute for a moment before it lends its priority to the thread before that one.
+/// `lockwright check` charges what can execute beside them under `fmlp_long`. A thread that has entered the queue must
+/// execute for a moment before it passes priorities on, and so must a waiter whose predecessor gives up. The processor
+/// of that thread executes work at least as urgent until then.
 ///
 /// # Reference
 /// A. Block, H. Leontyev, B. Brandenburg, J. Anderson: A flexible real-time locking protocol for multiprocessors, RTCSA

@@ -31,7 +31,10 @@
 //!   first has executed.
 //! - After a writer gave up at its deadline, the next writer may wait until readers that were admitted have executed
 //!   once.
-//! - The lock is not robust: once a writer has ended without unlocking, every request returns ESRCH.
+//! - The lock is not robust. Once a writer has ended without unlocking, every request that may wait returns ESRCH, and
+//!   a try finds the lock busy. If the system gives the id of that writer to another thread of the process, requests
+//!   wait for that thread instead. Once a reader has ended without unlocking, the next writer waits without end, and
+//!   everything behind it does.
 //! - A cycle of threads that wait is found by the kernel, not by [`on_cycle`](crate::mutex::on_cycle), and only if it
 //!   leads through writers and mutexes that inherit.
 //!

@@ -28,6 +28,9 @@ const TID: u32 = 0x3fff_ffff;
 const ATTEMPTS_MAX: u32 = 1_000;
 /// Nanoseconds between two attempts to wait that would close a cycle.
 const CYCLE_NAP_NS: u64 = 1_000_000;
+/// Nanoseconds between two looks whether the last writer still touches the lock, and the greatest number of looks.
+const SETTLE_NAP_NS: u64 = 50_000;
+const SETTLE_NAPS_MAX: u32 = 100;
 
 /// A reader-writer lock without a value. It must not move while anybody uses it.
 #[repr(C)]
@@ -86,6 +89,20 @@ impl RawRwLock {
     pub fn is_in_use(&self) -> bool {
         // ORDERING: Relaxed: a hint.
         !self.load().is_free() || self.turn.load(Ordering::Relaxed) != 0
+    }
+
+    /// Waits until a writer that has unlocked the lock no longer touches it, so that its memory can be freed.
+    ///
+    /// BOUND: SETTLE_NAPS_MAX naps, if the writer does not execute meanwhile.
+    pub fn settle(&self) {
+        // ORDERING: Acquire pairs with the Release with which the writer passes the turn on.
+        let is_left = || self.turn.load(Ordering::Acquire) == 0 || self.load().has_writer();
+        for _ in 0..SETTLE_NAPS_MAX {
+            if is_left() {
+                return;
+            }
+            nap(SETTLE_NAP_NS, Limit::Never);
+        }
     }
 
     /// Whether the caller holds the lock for writing.
@@ -314,8 +331,9 @@ impl RawRwLock {
     fn leave(&self, me: Tid) -> Result<(), RawError> {
         let mut state = self.load();
         // BOUND: a round fails because a reader has come or given up.
-        // ORDERING: Release pairs with the Acquire of the readers.
-        while let Err(now) = self.exchange(state, state.writer_leaves(), Ordering::Release) {
+        // ORDERING: Release pairs with the Acquire of the readers. Acquire orders what the next writer stores at the gates
+        // after the readers that left them.
+        while let Err(now) = self.exchange(state, state.writer_leaves(), Ordering::AcqRel) {
             state = now;
         }
         let mut result = Ok(());
@@ -343,14 +361,14 @@ impl RawRwLock {
     }
 
     fn load(&self) -> State {
-        // ORDERING: Relaxed: each use exchanges the word afterwards.
-        State(self.state.load(Ordering::Relaxed))
+        // ORDERING: Acquire pairs with the Release of those who left: a writer stores its id at gates that they used.
+        State(self.state.load(Ordering::Acquire))
     }
 
     /// Exchanges the word. Returns the present one if it has changed.
     #[inline]
     fn exchange(&self, from: State, to: State, order: Ordering) -> Result<(), State> {
-        self.state.compare_exchange(from.0, to.0, order, Ordering::Relaxed).map(drop).map_err(State)
+        self.state.compare_exchange(from.0, to.0, order, Ordering::Acquire).map(drop).map_err(State)
     }
 
     fn gates(&self, phase: usize) -> &[AtomicU32; GATES] {

@@ -17,7 +17,7 @@
 //! | give up, with a follower | my node refers to the node before it; its word -> 0; the follower frees my node, and waits for the other one |
 //!
 //! A holder that ends without unlocking leaves a word that is [`LOST`], or that has the id of a thread that no longer
-//! exists. All later requests fail.
+//! exists; the first request after it makes that word [`LOST`]. All later requests fail.
 
 use super::words::{AtomicU32, LOST, Limit, Ordering, WordError, lock_word, unlock_word};
 
@@ -136,8 +136,9 @@ impl<N: AsRef<[Node]>> Queue<N> {
         }
         // The previous holder no longer uses its node. Its index stands in `holder` until the caller replaces it, so
         // that no other request can have that node meanwhile.
-        // ORDERING: Relaxed: the mutex orders it.
-        self.holder.store(mine, Ordering::Relaxed);
+        // ORDERING: Release pairs with the Acquire in `word`: a thread whose id once stood in this node must not see it
+        // there any more. The other accesses are ordered by the mutex.
+        self.holder.store(mine, Ordering::Release);
         if self.spare.load(Ordering::Relaxed) == NONE {
             // ORDERING: Release pairs with the Acquire in `claim`.
             self.spare.store(before, Ordering::Release);
@@ -172,8 +173,9 @@ impl<N: AsRef<[Node]>> Queue<N> {
     /// The word of the request that was served last: the id of the holder, perhaps with the kernel's flags, or 0.
     #[inline]
     pub(super) fn word(&self) -> u32 {
-        // ORDERING: Relaxed: a thread that reads its own id wrote it.
-        self.node(self.holder.load(Ordering::Relaxed)).word.load(Ordering::Relaxed)
+        // ORDERING: Acquire pairs with the Release in `follow`. Relaxed: a thread that reads its own id then wrote it for
+        // its present request.
+        self.node(self.holder.load(Ordering::Acquire)).word.load(Ordering::Relaxed)
     }
 
     /// Takes a node for a request of the thread `me`.
@@ -198,14 +200,17 @@ impl<N: AsRef<[Node]>> Queue<N> {
         let first = me as usize % nodes.len();
         // A node can become free behind the place of the search while the one before it is taken, so the search is
         // repeated.
-        // BOUND: ROUNDS_MAX times the number of nodes.
-        let mut places = (0..ROUNDS_MAX).flat_map(|_| (first..nodes.len()).chain(0..first));
+        let places = || (first..nodes.len()).chain(0..first);
         // ORDERING: Acquire pairs with the Release in `free`.
         let is_mine = |&place: &usize| {
             let used = &nodes[place].used;
             used.load(Ordering::Relaxed) == 0 && used.swap(1, Ordering::Acquire) == 0
         };
-        places.find(is_mine).map(|place| place as u32)
+        // BOUND: ROUNDS_MAX times the number of nodes.
+        (0..ROUNDS_MAX).find_map(|_| match self.spare.swap(NONE, Ordering::Acquire) {
+            NONE => places().find(is_mine).map(|place| place as u32),
+            index => Some(index),
+        })
     }
 
     fn free(&self, index: u32) {

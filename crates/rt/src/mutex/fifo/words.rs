@@ -62,7 +62,12 @@ fn wait_for(word: &AtomicU32, limit: Limit) -> Result<(), WordError> {
             libc::ETIMEDOUT => return Err(WordError::TimedOut),
             libc::EDEADLK => return Err(WordError::Deadlock),
             // EPERM: the owner's id now belongs to a kernel thread or to a process of another user.
-            libc::ESRCH | libc::EPERM => return Err(WordError::OwnerDied),
+            libc::ESRCH | libc::EPERM => {
+                // Later requests must not wait for another thread that gets this id.
+                // ORDERING: Relaxed: the next request reads it after this one has left the queue.
+                word.store(LOST, Ordering::Relaxed);
+                return Err(WordError::OwnerDied);
+            }
             errno => return Err(WordError::Sys(errno)),
         }
     }
