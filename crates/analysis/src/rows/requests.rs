@@ -235,10 +235,9 @@ impl RequestTables {
         self.is_small
     }
 
-    /// Returns whether all numbers are small, and all jobs of tasks that issue `requests` requests in total can be
-    /// counted as well.
-    pub(crate) fn counts_all(&self, requests: u64) -> bool {
-        self.is_small && self.jobs_most <= JOBS_MAX as u64 && self.jobs_most.saturating_mul(requests) <= i16::MAX as u64
+    /// Returns whether all numbers are small, and all jobs of a task can be counted as well.
+    pub(crate) fn counts_all(&self) -> bool {
+        self.is_small && self.jobs_most <= JOBS_MAX as u64
     }
 
     /// Replaces the response times of the tasks.

@@ -104,7 +104,7 @@ impl<S> Step<S> {
         self.arrivals.jobs(times, jobs);
         for (block, jobs) in blocks.iter_mut().zip(jobs) {
             let taken = block.rule.take(&self.rule, each(|lane| jobs[lane].wrapping_mul(self.count)));
-            block.requests = sum(block.requests, taken);
+            add_lengths(&mut block.requests, taken, 1);
             add_lengths(&mut block.lengths, taken, self.length);
         }
     }
@@ -262,7 +262,7 @@ pub(crate) struct Crowd<R> {
 #[derive(Clone, Debug, Default)]
 struct Block<R> {
     rule: R,
-    requests: Counts,
+    requests: [u32; LANES],
     lengths: [u32; LANES],
 }
 
@@ -305,7 +305,7 @@ impl<R: Rule> Crowd<R> {
         });
         for place in 0..count {
             let (block, lane) = (&self.blocks[place / LANES], place % LANES);
-            add(place, Tally { length: u64::from(block.lengths[lane]), requests: block.requests[lane] as u64 });
+            add(place, Tally { length: u64::from(block.lengths[lane]), requests: u64::from(block.requests[lane]) });
         }
     }
 }
