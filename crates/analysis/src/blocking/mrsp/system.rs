@@ -11,9 +11,8 @@
 use crate::blocking::delay::{Charge, Delay, DelayBounds, Platform};
 use crate::blocking::spin::Fifo;
 use crate::rows::failure::Failure;
-use crate::rows::sharing::{Sharer, Sharing};
+use crate::rows::sharing::Sharing;
 use crate::rows::tables::Tables;
-use lockwright_model::TaskId;
 
 /// The bounds of a system as a function of response times. No two tasks of one processor may have the same priority.
 pub(crate) struct Mrsp {
@@ -45,17 +44,24 @@ fn arrivals(tables: &Tables<'_>, sharing: &Sharing) -> Vec<u64> {
     }
     let sum = |its: &[(Option<u32>, u64)]| its.iter().map(|&(_, longest)| u128::from(longest)).sum::<u128>();
     let sums: Vec<u128> = uses.chunks(cpus.max(1)).map(sum).collect();
-    let arrival = |(index, own): (usize, &Sharer)| {
-        let lesser = tables.lesser(TaskId::new(index)).iter();
-        let requests = lesser.flat_map(|&id| &sharing.tasks[id.index()].requests).filter_map(|request| {
-            let (ceiling, longest) = uses[place(request.resource, own.cluster)];
-            let elsewhere = sums[usize::from(request.resource)] - u128::from(longest);
-            let elsewhere = u64::try_from(elsewhere).unwrap_or(u64::MAX);
-            (ceiling >= Some(own.priority)).then(|| request.length.saturating_add(elsewhere))
-        });
-        requests.max().unwrap_or(0)
-    };
-    sharing.tasks.iter().enumerate().map(arrival).collect()
+    let mut arrivals = vec![0; sharing.tasks.len()];
+    // The requests of the tasks seen so far, from the least urgent on: the local ceiling, and the delay by one request.
+    let mut lesser: Vec<(u32, u64)> = Vec::new();
+    for tasks in &tables.cpus {
+        lesser.clear();
+        for id in tasks.iter().rev() {
+            let own = &sharing.tasks[id.index()];
+            let delaying = lesser.iter().filter(|(ceiling, _)| *ceiling >= own.priority);
+            arrivals[id.index()] = delaying.map(|&(_, delay)| delay).max().unwrap_or(0);
+            for request in &own.requests {
+                let (ceiling, longest) = uses[place(request.resource, own.cluster)];
+                let elsewhere = sums[usize::from(request.resource)] - u128::from(longest);
+                let elsewhere = u64::try_from(elsewhere).unwrap_or(u64::MAX);
+                lesser.extend(ceiling.map(|ceiling| (ceiling, request.length.saturating_add(elsewhere))));
+            }
+        }
+    }
+    arrivals
 }
 
 impl DelayBounds for Mrsp {
