@@ -8,7 +8,7 @@ use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::joint::{Changed, Form, Point};
 use super::locals::Locals;
 use super::rooms::Rooms;
-use super::scale::{Part, factor_within, scaled, scaled_body, shrunk, users};
+use super::scale::{Part, factor_within, scaled_body, shrunk, users};
 use super::shape::Shape;
 use crate::rows::tables::Tables;
 use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
@@ -188,16 +188,22 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         Some(holding)
     }
 
-    /// Returns the result of `of` for the system with the execution times of one task multiplied by `permille` / 1000,
-    /// or `None` if that is not valid.
-    fn with_task<R>(&self, task: TaskId, permille: u64, of: impl FnOnce(&System) -> R) -> Option<R> {
-        let (body, _) = scaled_body(self.system.task(task), task, Part::Task(task), permille)?;
+    /// Returns the result of `of` for the system with the execution times of a part multiplied by `permille` / 1000, or
+    /// `None` if that is not valid.
+    fn with_part<R>(&self, part: Part, permille: u64, of: impl FnOnce(&System) -> R) -> Option<R> {
+        let users = users(self.system, part);
         let mut system = self.scratch.borrow_mut();
-        system.set_body(task, body).ok()?;
-        let found = of(&system);
-        // The original body is valid.
-        system.set_body(task, self.system.task(task).body.clone()).ok()?;
-        Some(found)
+        let mut scale = |&user: &TaskId| {
+            let scaled = scaled_body(self.system.task(user), user, part, permille);
+            scaled.is_some_and(|(body, _)| system.set_body(user, body).is_ok())
+        };
+        let is_valid = users.iter().all(&mut scale);
+        let found = is_valid.then(|| of(&system));
+        for user in users {
+            // The original body is valid.
+            system.set_body(user, self.system.task(user).body.clone()).ok()?;
+        }
+        found
     }
 
     /// Returns the greatest factor of a task's execution times, up to `most`, if no task suspends. Returns `None` if
@@ -207,28 +213,25 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
     /// the next.
     fn beside(&self, task: TaskId, most: u64, alone: &mut Rooms<'_, '_>) -> Option<u64> {
         let place = self.shape.place(task);
-        let mut most =
-            self.greatest_of((1000, most), FAR, |permille| self.with_task(task, permille, |_| ()).is_some())?;
+        let mut most = self
+            .greatest_of((1000, most), FAR, |permille| self.with_part(Part::Task(task), permille, |_| ()).is_some())?;
         let mut others = alone.resting(place);
         // BOUND: each round except the last finds a task that misses its deadline, and continues after it.
         loop {
             let mut hold = |system: &System| others.find(|&other| !alone.holds(place, system, &self.locals, other));
-            let Some(other) = self.with_task(task, most, &mut hold)? else { return Some(most) };
+            let Some(other) = self.with_part(Part::Task(task), most, &mut hold)? else { return Some(most) };
             most = self.greatest_of((1000, most - 1), FAR, |permille| {
                 let holds = |system: &System| alone.holds(place, system, &self.locals, other);
-                self.with_task(task, permille, holds) == Some(true)
+                self.with_part(Part::Task(task), permille, holds) == Some(true)
             })?;
         }
     }
 
     fn form_of(&self, part: Part, permille: u64) -> Option<Form> {
-        match part {
-            Part::Task(task) => {
-                let place = self.shape.place(task);
-                self.with_task(task, permille, |system| self.shape.form_beside(self.form, &self.locals, system, place))?
-            }
-            _ => self.shape.form(&scaled(self.system, part, permille)?),
-        }
+        self.with_part(part, permille, |system| match part {
+            Part::Task(task) => self.shape.form_beside(self.form, &self.locals, system, self.shape.place(task)),
+            _ => self.shape.form(system),
+        })?
     }
 
     /// Adds the factors of the given tasks, by id, if the unchanged system misses a deadline. Returns `None` if the

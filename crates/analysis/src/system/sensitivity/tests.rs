@@ -4,7 +4,8 @@ use super::bisection::{self, Subject, growth, tolerance};
 use super::scale::{Part, scaled};
 use super::*;
 use fastrand::Rng;
-use lockwright_model::{CpuId, Duration, Priority, Resource, ResourceId, Step, Task};
+use lockwright_model::format::parse_system;
+use lockwright_model::{CpuId, Duration, Priority, Resource, ResourceId, Step, Task, TaskId};
 use std::cell::{Cell, RefCell};
 
 /// A small system with short times, so that a few nanoseconds decide.
@@ -229,4 +230,61 @@ fn across_processors_from_point_to_point_is_as_from_the_beginning() {
     let seen = compare(900, 15, &WIDE).unwrap_or_else(|difference| panic!("{difference}"));
     assert!(seen.grows > 200 && seen.shrinks > 20 && seen.broken > 20, "{seen:?}");
     assert!(seen.tolerates > 200 && seen.wide > 200, "{seen:?}");
+}
+
+/// Execution on another processor is jitter for less urgent tasks: that of `t3` at the home of `r`.
+#[test]
+fn growing_execution_elsewhere_delays_others() {
+    let system = parse_system(
+        r#"
+        [platform]
+        cpus = 2
+
+        [[resource]]
+        name = "r"
+        home = 0
+
+        [[task]]
+        name = "t0"
+        cpu = 0
+        priority = 3
+        period = "41 ns"
+        deadline = "28 ns"
+        body = [
+            { run = "6 ns" }, { lock = "r" }, { run = "3 ns" }, { unlock = "r" },
+            { lock = "r" }, { run = "1 ns" }, { unlock = "r" }, { run = "3 ns" },
+        ]
+
+        [[task]]
+        name = "t1"
+        cpu = 1
+        priority = 4
+        period = "18 ns"
+        deadline = "9 ns"
+        body = [{ run = "8 ns" }]
+
+        [[task]]
+        name = "t2"
+        cpu = 1
+        priority = 1
+        period = "86 ns"
+        deadline = "53 ns"
+        body = [{ run = "20 ns" }]
+
+        [[task]]
+        name = "t3"
+        cpu = 1
+        priority = 2
+        period = "78 ns"
+        body = [{ lock = "r" }, { run = "22 ns" }, { unlock = "r" }, { run = "14 ns" }]
+        "#,
+    )
+    .expect("a valid task set");
+    let found = sensitivity(&system, &Overheads::default(), Protocol::Dflp, |_, _| true).expect("not interrupted");
+    let late = |permille| {
+        let longer = scaled(&system, Part::Task(TaskId(3)), permille).expect("a valid system");
+        analyse(&longer, Protocol::Dflp).tasks.iter().any(|task| !task.schedulable)
+    };
+    assert_eq!(found.tasks[3].1, Growth::Permille(409));
+    assert!(!late(409) && late(410));
 }

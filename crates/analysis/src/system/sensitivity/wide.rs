@@ -12,7 +12,7 @@
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::joint::{Form, Point};
 use super::rooms::Rooms;
-use super::scale::{Part, factor_within, scaled, scaled_body, shrunk, users};
+use super::scale::{Part, factor_within, scaled_body, shrunk, users};
 use super::shape::Shape;
 use crate::blocking::bounds::Bounds;
 use crate::blocking::{Delay, DelayBounds as _};
@@ -38,11 +38,19 @@ struct Load {
 
 /// A load at its fixed point, or below it.
 struct Settled {
-    /// R - C, by place.
-    beside: Vec<u64>,
+    load: Load,
     /// The form with the protocol's bounds at this point.
     form: Form,
     point: Point,
+}
+
+/// The delays with which a load is settled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Delays {
+    /// Those of the settled load that the search begins at. They are not above its own.
+    Known,
+    /// Its own, by the protocol's bounds.
+    Own,
 }
 
 /// The result for a load. If a deadline is missed, the error is a state below the fixed point, if there is one.
@@ -55,6 +63,7 @@ struct Search<'a, F> {
     ruling: Protocol,
     progress: &'a Progress<F>,
     system: &'a System,
+    sharing: Sharing,
     /// The system and its requests, which change while a form is built.
     scratch: RefCell<(System, Sharing)>,
     load: Load,
@@ -72,9 +81,9 @@ pub(super) fn find<F: FnMut(usize, usize) -> bool>(
     let sharing = across::sharing(tables, ruling);
     let Ok(bounds) = Bounds::new(tables, ruling, &sharing) else { return Some(None) };
     let Some(load) = load(tables, ruling, &shape) else { return Some(None) };
-    let scratch = RefCell::new((system.clone(), sharing));
+    let scratch = RefCell::new((system.clone(), sharing.clone()));
     let bounds = RefCell::new(bounds);
-    let search = Search { shape: &shape, tables, ruling, progress, system, scratch, load, bounds };
+    let search = Search { shape: &shape, tables, ruling, progress, system, sharing, scratch, load, bounds };
     search.all().map(Some)
 }
 
@@ -98,7 +107,7 @@ impl Load {
         tables: &Tables<'_>,
         ruling: Protocol,
         shape: &Shape<'_>,
-        places: Range<usize>,
+        places: impl IntoIterator<Item = usize>,
     ) -> Option<()> {
         for place in places {
             if let Some((section, occasions)) = across::local(tables, ruling, shape.id(place)) {
@@ -118,8 +127,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
 
     fn all(&self) -> Option<Sensitivity> {
         let system = self.system;
-        let bottom: Vec<u64> = (0..system.tasks().len()).map(|place| self.shape.jitter(place)).collect();
-        let unchanged = self.settle(&self.load, &mut self.bounds.borrow_mut(), &bottom).ok();
+        let unchanged = self.settle(self.load.clone(), &mut self.bounds.borrow_mut(), None).ok();
         let mut rooms = vec![None; system.tasks().len()];
         if let Some(settled) = &unchanged {
             let mut most = Rooms::new(self.shape, &settled.form, &settled.point);
@@ -133,7 +141,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             system.tasks().iter().for_each(|_| self.progress.add());
         }
         let growth = |part| {
-            let growth = self.growth(part, unchanged.as_ref(), &rooms, &bottom)?;
+            let growth = self.growth(part, unchanged.as_ref(), &rooms)?;
             self.progress.add();
             Some(growth)
         };
@@ -142,7 +150,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             system.task_ids().map(|task| growth(Part::Task(task))).collect::<Option<Vec<Growth>>>()?
         } else {
             let mut found = Vec::with_capacity(system.tasks().len());
-            self.shrink(0..system.tasks().len(), &bottom, &mut found)?;
+            self.shrink(0..system.tasks().len(), None, &mut found)?;
             found
         };
         let tasks = system.task_ids().zip(tasks).collect();
@@ -166,25 +174,71 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         Some(self.shape.form_of(costs, blocking, load.kept.clone()))
     }
 
-    /// Returns the least fixed point of `load` if all deadlines are met there. Otherwise, the error is a point below it
-    /// at which a deadline is missed, if there is one. `from`, R - C by place, must not be above it.
-    fn settle(&self, load: &Load, bounds: &mut Bounds, from: &[u64]) -> Outcome {
+    /// Returns the form of `load` with the delays of a settled load.
+    fn form_beside(&self, load: &Load, known: &Settled) -> Option<Form> {
         let count = load.costs.len();
-        let mut responses = vec![0; count];
+        let (mut costs, mut blocking) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for place in 0..count {
-            responses[self.shape.id(place).index()] = load.costs[place].checked_add(from[place]).ok_or(None)?;
+            let executed = known.form.costs[place] - (known.load.costs[place] - known.load.away[place]);
+            costs.push((load.costs[place] - load.away[place]).checked_add(executed)?);
+            let delayed = known.form.blocking[place] - known.load.away[place] - known.load.local[place];
+            blocking.push(load.away[place].checked_add(load.local[place])?.checked_add(delayed)?);
         }
-        let mut delays = vec![Delay::default(); count];
-        let mut last: Option<Form> = None;
-        for _ in 0..ROUNDS_MAX {
-            let form = self.form(load, bounds, &responses, &mut delays).ok_or(None)?;
-            let (point, raised) = self.shape.raise(&form, last.as_ref(), &mut responses);
-            if raised != Some(true) {
-                let beside = (0..count).map(|place| responses[self.shape.id(place).index()] - load.costs[place]);
-                let settled = Settled { beside: beside.collect(), form, point };
-                return if raised.is_some() { Ok(settled) } else { Err(Some(Box::new(settled))) };
+        Some(self.shape.form_of(costs, blocking, load.kept.clone()))
+    }
+
+    /// Raises response times to the fixed point of a form of `load`. The error is a point at which a deadline is missed.
+    /// Also returns whether a response time changed. See [`Shape::raise`] for `last`.
+    fn raise(
+        &self,
+        load: Load,
+        form: Form,
+        last: Option<&Form>,
+        responses: &mut [u64],
+    ) -> Result<(Settled, bool), Option<Box<Settled>>> {
+        let (point, raised) = self.shape.raise(&form, last, responses);
+        let settled = Settled { load, form, point };
+        match raised {
+            Some(changed) => Ok((settled, changed)),
+            None => Err(Some(Box::new(settled))),
+        }
+    }
+
+    /// Returns the response times, by task, of these execution times and what is beside them, by place.
+    fn responses(&self, costs: &[u64], beside: impl Fn(usize) -> u64) -> Option<Vec<u64>> {
+        let mut responses = vec![0; costs.len()];
+        for (place, cost) in costs.iter().enumerate() {
+            responses[self.shape.id(place).index()] = cost.checked_add(beside(place))?;
+        }
+        Some(responses)
+    }
+
+    /// Like [`settle`](Self::settle), with the delays of `from`. The fixed point is then not above that of `settle`.
+    fn settle_beside(&self, load: Load, from: &Settled) -> Outcome {
+        let form = self.form_beside(&load, from).ok_or(None)?;
+        // No jitter differs from that at `from`, so the equations that differ are those whose form does.
+        let mut responses = self.responses(&form.costs, |place| from.point.beside[place]).ok_or(None)?;
+        self.raise(load, form, Some(&from.form), &mut responses).map(|(settled, _)| settled)
+    }
+
+    /// Returns the least fixed point of `load` if all deadlines are met there. Otherwise, the error is a point below it
+    /// at which a deadline is missed, if there is one. `from` is the fixed point of a load that is not above.
+    fn settle(&self, load: Load, bounds: &mut Bounds, from: Option<&Settled>) -> Outcome {
+        let mut delays = vec![Delay::default(); load.costs.len()];
+        let (mut responses, mut last) = match from {
+            Some(from) => {
+                let near = self.settle_beside(load.clone(), from)?;
+                (self.responses(&near.form.costs, |place| near.point.beside[place]).ok_or(None)?, Some(near.form))
             }
-            last = Some(form);
+            None => (self.responses(&load.costs, |place| self.shape.jitter(place)).ok_or(None)?, None),
+        };
+        for _ in 0..ROUNDS_MAX {
+            let form = self.form(&load, bounds, &responses, &mut delays).ok_or(None)?;
+            let (settled, changed) = self.raise(load.clone(), form, last.as_ref(), &mut responses)?;
+            if !changed {
+                return Ok(settled);
+            }
+            last = Some(settled.form);
         }
         Err(None)
     }
@@ -200,7 +254,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         let mut responses: Vec<u64> =
             self.system.tasks().iter().map(|task| task.wcet.as_ns() + task.jitter.as_ns()).collect();
         let (point, raised) = self.shape.raise(&form, None, &mut responses);
-        raised.map(|_| Settled { beside: Vec::new(), form, point })
+        raised.map(|_| Settled { load: self.load.clone(), form, point })
     }
 
     /// Returns how much longer the task can execute outside of its sections, or `None` if the search was interrupted.
@@ -218,83 +272,113 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             Some(sure) if most > 0 => sure.of(place, &go_on)?,
             _ => 0,
         };
-        self.greatest((sure.min(most), most), settled, |extra, from| {
+        self.greatest((sure.min(most), most), settled, |extra, from, delays| {
             let mut load = self.load.clone();
             load.costs[place] = load.costs[place].checked_add(extra).ok_or(None)?;
-            if self.ruling != Protocol::FmlpLong {
-                return self.settle(&load, &mut self.bounds.borrow_mut(), from);
+            if delays == Delays::Known {
+                return self.settle_beside(load, from);
             }
-            let longer = |body: &mut Vec<Step>| {
+            if self.ruling != Protocol::FmlpLong {
+                return self.settle(load, &mut self.bounds.borrow_mut(), Some(from));
+            }
+            let longer = |task| {
+                let mut body = self.system.task(task).body.clone();
                 body.push(Step::Run(Duration::from_ns(extra)));
-                Some(())
+                Some(body)
             };
-            self.with_task(task, longer, |_, mut bounds| self.settle(&load, &mut bounds, from)).ok_or(None)?
+            let settle = |tables: &Tables<'_>, sharing: &Sharing| {
+                let mut bounds = Bounds::new(tables, self.ruling, sharing).map_err(|_| None)?;
+                self.settle(load, &mut bounds, Some(from))
+            };
+            self.with_bodies(&[task], longer, settle).ok_or(None)?
         })
     }
 
-    /// Returns the result of `of` for the system with a changed body of the task, or `None` if there are no bounds for
-    /// it.
-    fn with_task<R>(
+    /// Returns the result of `of` for the system with other bodies of these tasks, or `None` if a body is not valid.
+    fn with_bodies<R>(
         &self,
-        task: TaskId,
-        change: impl FnOnce(&mut Vec<Step>) -> Option<()>,
-        of: impl FnOnce(&Tables<'_>, Bounds) -> R,
+        tasks: &[TaskId],
+        body: impl Fn(TaskId) -> Option<Vec<Step>>,
+        of: impl FnOnce(&Tables<'_>, &Sharing) -> R,
     ) -> Option<R> {
-        let mut body = self.system.task(task).body.clone();
-        change(&mut body)?;
         let (system, sharing) = &mut *self.scratch.borrow_mut();
-        system.set_body(task, body).ok()?;
-        let before = sharing.tasks[task.index()].clone();
-        let changed = &mut sharing.tasks[task.index()];
-        changed.cost = system.task(task).wcet.as_ns();
-        for (request, now) in
-            changed.requests.iter_mut().zip(across::counted(self.tables, self.ruling, demands(system, task)))
-        {
-            *request = now;
+        let is_valid = tasks.iter().all(|&task| body(task).is_some_and(|body| system.set_body(task, body).is_ok()));
+        let found = is_valid.then(|| {
+            for &task in tasks {
+                let sharer = &mut sharing.tasks[task.index()];
+                sharer.cost = system.task(task).wcet.as_ns();
+                sharer.requests = across::counted(self.tables, self.ruling, demands(system, task));
+            }
+            of(&self.tables.of_form(system), sharing)
+        });
+        for &task in tasks {
+            sharing.tasks[task.index()].clone_from(&self.sharing.tasks[task.index()]);
+            // The original body is valid.
+            system.set_body(task, self.system.task(task).body.clone()).ok()?;
         }
-        let tables = self.tables.of_form(system);
-        let found = Bounds::new(&tables, self.ruling, sharing).ok().map(|bounds| of(&tables, bounds));
-        sharing.tasks[task.index()] = before;
-        // The original body is valid.
-        system.set_body(task, self.system.task(task).body.clone()).ok()?;
         found
     }
 
     /// Settles the system with the execution times of a part multiplied by `permille` / 1000.
-    fn settle_scaled(&self, part: Part, permille: u64, from: &[u64]) -> Outcome {
-        if let Part::Task(task) = part {
-            let longer = |body: &mut Vec<Step>| {
-                (*body, _) = scaled_body(self.system.task(task), task, part, permille)?;
-                Some(())
-            };
-            let settled = self.with_task(task, longer, |tables, mut bounds| {
-                let place = self.shape.place(task);
-                let mut load = self.load.clone();
-                load.set_local(tables, self.ruling, self.shape, self.shape.more_urgent(place))?;
-                load.costs[place] = tables.system.task(task).wcet.as_ns();
-                load.away[place] = across::away(tables, self.ruling, task);
-                Some(self.settle(&load, &mut bounds, from))
-            });
-            return settled.flatten().ok_or(None)?;
-        }
-        let system = scaled(self.system, part, permille).ok_or(None)?;
-        self.settle_system(&system, from)
+    fn settle_scaled(&self, part: Part, permille: u64, from: Option<&Settled>, delays: Delays) -> Outcome {
+        let users = users(self.system, part);
+        let body = |task| Some(scaled_body(self.system.task(task), task, part, permille)?.0);
+        let settle = |tables: &Tables<'_>, sharing: &Sharing| {
+            let load = self.load_with(tables, &users).ok_or(None)?;
+            match from {
+                Some(from) if delays == Delays::Known => self.settle_beside(load, from),
+                _ => {
+                    let mut bounds = Bounds::new(tables, self.ruling, sharing).map_err(|_| None)?;
+                    self.settle(load, &mut bounds, from)
+                }
+            }
+        };
+        self.with_bodies(&users, body, settle).ok_or(None)?
     }
 
-    fn settle_system(&self, system: &System, from: &[u64]) -> Outcome {
+    /// Returns the load of a system that differs from this one in the execution times of these tasks.
+    fn load_with(&self, tables: &Tables<'_>, tasks: &[TaskId]) -> Option<Load> {
+        let mut load = self.load.clone();
+        let places = || tasks.iter().map(|&task| self.shape.place(task));
+        for (&task, place) in tasks.iter().zip(places()) {
+            load.costs[place] = tables.system.task(task).wcet.as_ns();
+            load.away[place] = across::away(tables, self.ruling, task);
+        }
+        let mut blocked: Vec<usize> = places().flat_map(|place| self.shape.more_urgent(place)).collect();
+        blocked.sort_unstable();
+        blocked.dedup();
+        load.set_local(tables, self.ruling, self.shape, blocked)?;
+        Some(load)
+    }
+
+    fn settle_system(&self, system: &System, from: Option<&Settled>) -> Outcome {
         let tables = self.tables.of_form(system);
         let mut bounds = Bounds::new(&tables, self.ruling, &across::sharing(&tables, self.ruling)).map_err(|_| None)?;
         let load = load(&tables, self.ruling, self.shape).ok_or(None)?;
-        self.settle(&load, &mut bounds, from)
+        self.settle(load, &mut bounds, from)
     }
 
     /// Returns the greatest amount that settles, between the two given. The first amount settles, at or above
     /// `settled`. Returns `None` if the search was interrupted.
+    ///
+    /// Amounts that do not settle with the known delays need no other delays. The greatest other amount is tried first.
     fn greatest(
+        &self,
+        (holding, most): (u64, u64),
+        settled: &Settled,
+        settle: impl Fn(u64, &Settled, Delays) -> Outcome,
+    ) -> Option<u64> {
+        let most = self.search((holding, most), settled, |amount, from| settle(amount, from, Delays::Known))?;
+        self.search((holding, most), settled, |amount, from| settle(amount, from, Delays::Own))
+    }
+
+    /// Returns the greatest amount that settles, between the two given. The first amount settles, at or above
+    /// `settled`. Returns `None` if the search was interrupted.
+    fn search(
         &self,
         (mut holding, most): (u64, u64),
         settled: &Settled,
-        settle: impl Fn(u64, &[u64]) -> Outcome,
+        settle: impl Fn(u64, &Settled) -> Outcome,
     ) -> Option<u64> {
         let (mut tried, mut breaking, mut turn) = (most, most.saturating_add(1), 0_u32);
         // A lower point with its amount, and the last outcome with a missed deadline.
@@ -304,7 +388,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         while breaking - holding > 1 {
             self.asked()?;
             let from = below.as_ref().map_or(settled, |(_, below)| below);
-            match settle(tried, &from.beside) {
+            match settle(tried, from) {
                 Ok(found) => (holding, below) = (tried, Some((tried, found))),
                 Err(found) => (breaking, broken) = (tried, found.map(|found| (tried, found))),
             }
@@ -327,7 +411,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
 
     /// Adds the factors of the given tasks, by id, if the unchanged system misses a deadline; see `forms.rs`. Returns
     /// `None` if the search was interrupted.
-    fn shrink(&self, tasks: Range<usize>, from: &[u64], found: &mut Vec<Growth>) -> Option<()> {
+    fn shrink(&self, tasks: Range<usize>, from: Option<&Settled>, found: &mut Vec<Growth>) -> Option<()> {
         self.asked()?;
         let settled = shrunk(self.system, &tasks).and_then(|system| self.settle_system(&system, from).ok());
         let Some(settled) = settled else {
@@ -339,27 +423,28 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         };
         if tasks.len() > 1 {
             let middle = tasks.start + tasks.len() / 2;
-            self.shrink(tasks.start..middle, &settled.beside, found)?;
-            return self.shrink(middle..tasks.end, &settled.beside, found);
+            self.shrink(tasks.start..middle, Some(&settled), found)?;
+            return self.shrink(middle..tasks.end, Some(&settled), found);
         }
         for task in tasks.map(TaskId::new) {
-            let most = self
-                .greatest((1, 999), &settled, |permille, from| self.settle_scaled(Part::Task(task), permille, from))?;
+            let settle =
+                |permille, from: &Settled, delays| self.settle_scaled(Part::Task(task), permille, Some(from), delays);
+            let most = self.greatest((1, 999), &settled, settle)?;
             found.push(Growth::Permille(most));
             self.progress.add();
         }
         Some(())
     }
 
-    fn growth(&self, part: Part, unchanged: Option<&Settled>, rooms: &[Option<u64>], bottom: &[u64]) -> Option<Growth> {
+    fn growth(&self, part: Part, unchanged: Option<&Settled>, rooms: &[Option<u64>]) -> Option<Growth> {
         self.asked()?;
         let users = users(self.system, part);
         if users.is_empty() {
             return Some(Growth::Unlimited);
         }
-        let settle = |permille, from: &[u64]| self.settle_scaled(part, permille, from);
+        let settle = |permille, from: &Settled, delays| self.settle_scaled(part, permille, Some(from), delays);
         let Some(settled) = unchanged else {
-            let Ok(least) = settle(1, bottom) else { return Some(Growth::Broken) };
+            let Ok(least) = self.settle_scaled(part, 1, None, Delays::Own) else { return Some(Growth::Broken) };
             return self.greatest((1, 999), &least, settle).map(Growth::Permille);
         };
         let room = |user: TaskId| {
@@ -368,7 +453,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
                 return rooms[user.index()].unwrap_or(0);
             }
             // Its execution on other processors delays no task of its own.
-            let response = settled.beside[place] + self.load.costs[place];
+            let response = settled.form.costs[place] + settled.point.beside[place];
             self.system.task(user).deadline.as_ns().saturating_sub(response)
         };
         let most = users.iter().map(|&user| factor_within(self.system, user, part, room(user))).min();
