@@ -1,0 +1,54 @@
+//! `sensitivity` on whole systems of 200 and of 1,000 tasks on 16 CPUs that meet all deadlines, under each protocol.
+//! `fmlp_long` is measured with 200 tasks only.
+
+use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
+use fastrand::Rng;
+use lockwright_analysis::{Growth, analyse, sensitivity};
+use lockwright_model::{Duration, Overheads, Protocol, Step, System};
+use lockwright_study::{Shape, generate};
+use std::hint::black_box;
+
+/// The share of the largest execution times that meet all deadlines, in thousandths.
+const SHARE: u64 = 700;
+
+/// Returns the system with all execution times multiplied by `permille` / 1000.
+fn scaled(system: &System, permille: u64) -> System {
+    let mut tasks = system.tasks().to_vec();
+    for task in &mut tasks {
+        for step in &mut task.body {
+            if let Step::Run(time) = step {
+                *time = Duration::from_ns((time.as_ns() * permille).div_ceil(1000));
+            }
+        }
+        let runs = task.body.iter().map(|step| if let Step::Run(time) = step { *time } else { Duration::ZERO });
+        task.wcet = runs.sum();
+    }
+    system.with_tasks(tasks).expect("shorter execution times are valid")
+}
+
+fn grow(system: &System, protocol: Protocol) -> Growth {
+    sensitivity(system, &Overheads::default(), protocol, |_, _| true).expect("not interrupted").all
+}
+
+fn sensitivities(criterion: &mut Criterion) {
+    for (tasks, resources) in [(200, 32), (1_000, 128)] {
+        let drawn = generate(&mut Rng::with_seed(1), &Shape::usual(16, tasks, resources));
+        let mut group = criterion.benchmark_group(format!("sensitivity {tasks} tasks, 16 CPUs"));
+        group.sample_size(10).sampling_mode(SamplingMode::Flat);
+        for protocol in Protocol::ALL {
+            // Each of its verdicts goes over most tasks for every request.
+            if protocol == Protocol::FmlpLong && tasks > 200 {
+                continue;
+            }
+            // A system whose deadlines are all met: every factor and every room is searched for.
+            let Growth::Permille(most) = grow(&drawn, protocol) else { continue };
+            let system = scaled(&drawn, most * SHARE / 1000);
+            assert!(analyse(&system, protocol).tasks.iter().all(|task| task.schedulable), "{protocol}");
+            group.bench_function(protocol.name(), |bencher| bencher.iter(|| grow(black_box(&system), protocol)));
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, sensitivities);
+criterion_main!(benches);
