@@ -311,13 +311,27 @@ pub fn trylock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
     }
 }
 
+/// How often the kernel may answer "try again" to an unlock before that counts as an error.
+const UNLOCKS_MAX: u32 = 1_000;
+
 /// Unlocks a word that the calling thread owns. The most urgent waiter is woken and becomes the owner.
-#[inline]
+#[cold]
 pub fn unlock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
     sanitizer::release(word);
-    // SAFETY: the word outlives the call.
-    let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_UNLOCK_PI | scope.flag()) };
-    if result == 0 { Ok(()) } else { Err(SysError::last("futex unlock")) }
+    let mut last = SysError { call: "futex unlock", errno: libc::EAGAIN };
+    // BOUND: UNLOCKS_MAX rounds.
+    for _ in 0..UNLOCKS_MAX {
+        // SAFETY: the word outlives the call.
+        let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_UNLOCK_PI | scope.flag()) };
+        if result == 0 {
+            return Ok(());
+        }
+        last = SysError::last("futex unlock");
+        if !matches!(last.errno, libc::EAGAIN | libc::EINTR) {
+            break;
+        }
+    }
+    Err(last)
 }
 
 /// Annotations for ThreadSanitizer of the order that the kernel creates between an unlock and a lock. ThreadSanitizer

@@ -188,21 +188,7 @@ impl PiWord {
         // ORDERING: Release pairs with the Acquire of the CAS in `lock`.
         match self.0.compare_exchange(me.0, 0, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => Ok(()),
-            Err(_) => self.unlock_slow(),
+            Err(_) => futex::unlock_pi(Scope::Private, &self.0).map_err(PiError::Sys),
         }
-    }
-
-    #[cold]
-    fn unlock_slow(&self) -> Result<(), PiError> {
-        let mut last = None;
-        // BOUND: ATTEMPTS_MAX rounds.
-        for _ in 0..ATTEMPTS_MAX {
-            match futex::unlock_pi(Scope::Private, &self.0) {
-                Ok(()) => return Ok(()),
-                Err(error) if matches!(error.errno, libc::EAGAIN | libc::EINTR) => last = Some(error),
-                Err(error) => return Err(PiError::Sys(error)),
-            }
-        }
-        last.map_or(Ok(()), |error| Err(PiError::Sys(error)))
     }
 }

@@ -105,15 +105,6 @@ impl RawMutex {
         {
             return Ok(());
         }
-        let mut last = SysError { call: "futex unlock", errno: libc::EAGAIN };
-        // BOUND: ATTEMPTS_MAX rounds.
-        for _ in 0..ATTEMPTS_MAX {
-            match futex::unlock_pi(scope, &self.word) {
-                Ok(()) => return Ok(()),
-                Err(error) if matches!(error.errno, libc::EAGAIN | libc::EINTR) => last = error,
-                Err(error) => return Err(RawError::Sys(error)),
-            }
-        }
-        Err(RawError::Sys(last))
+        futex::unlock_pi(scope, &self.word).map_err(RawError::Sys)
     }
 }

@@ -438,16 +438,7 @@ impl RawRwLock {
             return Ok(());
         }
         let _errno = KeepErrno::now();
-        let mut last = SysError { call: "futex unlock", errno: libc::EAGAIN };
-        // BOUND: ATTEMPTS_MAX rounds.
-        for _ in 0..ATTEMPTS_MAX {
-            match futex::unlock_pi(self.scope(), word) {
-                Ok(()) => return Ok(()),
-                Err(error) if matches!(error.errno, libc::EAGAIN | libc::EINTR) => last = error,
-                Err(error) => return Err(RawError::Sys(error)),
-            }
-        }
-        Err(RawError::Sys(last))
+        futex::unlock_pi(self.scope(), word).map_err(RawError::Sys)
     }
 }
 

@@ -81,19 +81,5 @@ pub(super) fn unlock_word(word: &AtomicU32, me: u32) -> Result<(), i32> {
     if word.compare_exchange(me, 0, Ordering::Release, Ordering::Relaxed).is_ok() {
         return Ok(());
     }
-    hand_over(word)
-}
-
-#[cold]
-fn hand_over(word: &AtomicU32) -> Result<(), i32> {
-    let mut last = libc::EAGAIN;
-    // BOUND: ATTEMPTS_MAX rounds.
-    for _ in 0..ATTEMPTS_MAX {
-        match futex::unlock_pi(Scope::Private, word) {
-            Ok(()) => return Ok(()),
-            Err(error) if matches!(error.errno, libc::EAGAIN | libc::EINTR) => last = error.errno,
-            Err(error) => return Err(error.errno),
-        }
-    }
-    Err(last)
+    futex::unlock_pi(Scope::Private, word).map_err(|error| error.errno)
 }
