@@ -53,6 +53,15 @@ inline void check(int error, const char *what) {
     }
 }
 
+/* Returns whether a lock was taken: false after this refusal. */
+inline bool is_taken(int error, int refusal, const char *what) {
+    if (error == refusal) {
+        return false;
+    }
+    check(error, what);
+    return true;
+}
+
 /* Converts to a timespec, at least zero and at most 2^32 seconds. */
 template <class Rep, class Period>
 timespec time_of(std::chrono::duration<Rep, Period> time) {
@@ -167,7 +176,7 @@ public:
 
     void lock() { detail::check(lw_mutex_lock(&mutex_), "lockwright::mutex::lock"); }
 
-    bool try_lock() { return is_taken(lw_mutex_trylock(&mutex_), EBUSY, "lockwright::mutex::try_lock"); }
+    bool try_lock() { return detail::is_taken(lw_mutex_trylock(&mutex_), EBUSY, "lockwright::mutex::try_lock"); }
 
     template <class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period> &time) {
@@ -179,7 +188,7 @@ public:
         lw_mutex_t *const mutex = &mutex_;
         const int error = detail::wait_until(
             time, [mutex](int clock, const timespec *at) { return lw_mutex_lock_until(mutex, clock, at); });
-        return is_taken(error, ETIMEDOUT, "lockwright::mutex::try_lock_until");
+        return detail::is_taken(error, ETIMEDOUT, "lockwright::mutex::try_lock_until");
     }
 
     /* Unlocks the mutex. Throws EPERM if the caller does not hold it. */
@@ -193,14 +202,6 @@ public:
     native_handle_type native_handle() noexcept { return &mutex_; }
 
 private:
-    static bool is_taken(int error, int refusal, const char *what) {
-        if (error == refusal) {
-            return false;
-        }
-        detail::check(error, what);
-        return true;
-    }
-
     lw_mutex_t mutex_;
 };
 
@@ -298,7 +299,7 @@ public:
 
     void lock() { detail::check(lw_rwlock_wrlock(&rwlock_), "lockwright::shared_mutex::lock"); }
 
-    bool try_lock() { return is_taken(lw_rwlock_trywrlock(&rwlock_), EBUSY, "lockwright::shared_mutex::try_lock"); }
+    bool try_lock() { return detail::is_taken(lw_rwlock_trywrlock(&rwlock_), EBUSY, "lockwright::shared_mutex::try_lock"); }
 
     template <class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period> &time) {
@@ -310,7 +311,7 @@ public:
         lw_rwlock_t *const rwlock = &rwlock_;
         const int error = detail::wait_until(
             time, [rwlock](int clock, const timespec *at) { return lw_rwlock_wrlock_until(rwlock, clock, at); });
-        return is_taken(error, ETIMEDOUT, "lockwright::shared_mutex::try_lock_until");
+        return detail::is_taken(error, ETIMEDOUT, "lockwright::shared_mutex::try_lock_until");
     }
 
     void unlock() { detail::check(lw_rwlock_unlock(&rwlock_), "lockwright::shared_mutex::unlock"); }
@@ -318,7 +319,7 @@ public:
     void lock_shared() { detail::check(lw_rwlock_rdlock(&rwlock_), "lockwright::shared_mutex::lock_shared"); }
 
     bool try_lock_shared() {
-        return is_taken(lw_rwlock_tryrdlock(&rwlock_), EBUSY, "lockwright::shared_mutex::try_lock_shared");
+        return detail::is_taken(lw_rwlock_tryrdlock(&rwlock_), EBUSY, "lockwright::shared_mutex::try_lock_shared");
     }
 
     template <class Rep, class Period>
@@ -331,7 +332,7 @@ public:
         lw_rwlock_t *const rwlock = &rwlock_;
         const int error = detail::wait_until(
             time, [rwlock](int clock, const timespec *at) { return lw_rwlock_rdlock_until(rwlock, clock, at); });
-        return is_taken(error, ETIMEDOUT, "lockwright::shared_mutex::try_lock_shared_until");
+        return detail::is_taken(error, ETIMEDOUT, "lockwright::shared_mutex::try_lock_shared_until");
     }
 
     void unlock_shared() { unlock(); }
@@ -339,14 +340,6 @@ public:
     native_handle_type native_handle() noexcept { return &rwlock_; }
 
 private:
-    static bool is_taken(int error, int refusal, const char *what) {
-        if (error == refusal) {
-            return false;
-        }
-        detail::check(error, what);
-        return true;
-    }
-
     lw_rwlock_t rwlock_;
 };
 
