@@ -79,5 +79,5 @@ impl Watch {
 /// Whether the verb that this thread executes should stop.
 #[must_use]
 pub fn requested() -> bool {
-    REQUESTED.load(Ordering::Relaxed) || streams::is_stopped()
+    Watch::here().requested()
 }

@@ -4,7 +4,7 @@ use crate::layout::Layout;
 use std::cell::RefCell;
 use std::io::{self, Cursor, IsTerminal, Read, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// The streams of a call.
 #[derive(Debug, Default)]
@@ -50,13 +50,6 @@ pub fn is_call() -> bool {
 #[must_use]
 pub fn stop() -> Option<Arc<AtomicBool>> {
     CALL.with_borrow(|call| call.as_ref().map(|call| Arc::clone(&call.stop)))
-}
-
-/// Whether this thread executes a call that should stop.
-#[must_use]
-pub fn is_stopped() -> bool {
-    // ORDERING: Relaxed: a flag alone, it publishes nothing.
-    CALL.with_borrow(|call| call.as_ref().is_some_and(|call| call.stop.load(Ordering::Relaxed)))
 }
 
 /// Writes to standard output.
