@@ -1,0 +1,124 @@
+use crate::recording::{ObjectId, SiteId, ThreadIndex};
+
+/// One thing that a thread of the recorded program did, or that the kernel did to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Time since the start of the recording, in nanoseconds of the monotonic clock.
+    pub at_ns: u64,
+    /// The thread, as an index into [`Recording::threads`](crate::Recording::threads).
+    pub thread: ThreadIndex,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// The kinds of events.
+///
+/// A thread is between `Request` and `Locked` (or `Refused`) while it waits for an object, and an object belongs to it
+/// between `Locked` and `Unlock`. `Request` is recorded only where the thread had to wait: an uncontended lock is a
+/// `Locked` alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// The thread begins.
+    Start,
+    /// The thread ends.
+    End,
+    /// The thread has another policy or priority from now on.
+    Scheduling(Policy),
+    /// The thread may execute on these CPUs from now on: bit k stands for CPU k, for the first 64 CPUs.
+    Affinity(u64),
+    /// The thread asked for the object at this place of the code, and has to wait.
+    Request { object: ObjectId, mode: Mode, site: SiteId },
+    /// The thread locked the object.
+    Locked { object: ObjectId, mode: Mode, site: SiteId },
+    /// The wait ended without the object: a time-out, a deadlock found, an error.
+    Refused { object: ObjectId },
+    /// The thread is about to unlock the object.
+    Unlock { object: ObjectId },
+    /// The thread is about to wait for something that is not a lock: its next activation, or an event of another
+    /// thread. Objects that it holds stay locked, except the mutex of a condition variable, which has an `Unlock`
+    /// before this event and a `Locked` after `Resumed`.
+    Wait { wait: Wait, site: SiteId },
+    /// The wait ended.
+    Resumed,
+    /// The thread made a wait of another thread end, or can have: a signal to a condition variable, a post to a
+    /// semaphore.
+    Signal { object: ObjectId },
+    /// The kernel dispatches the thread on this CPU.
+    SwitchIn { cpu: u32 },
+    /// The kernel takes the CPU from the thread.
+    SwitchOut(Stop),
+    /// The kernel makes the thread ready; only recorded with the rights to trace the scheduler.
+    Wakeup { by: Option<ThreadIndex> },
+    /// The kernel executes the thread at this SCHED_FIFO priority: inheritance began or ended (0: its own priority).
+    Boost { priority: u8 },
+}
+
+/// How an object is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// Alone.
+    Write,
+    /// Together with other readers.
+    Read,
+}
+
+/// Why a thread left its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It was preempted, and stays ready.
+    Preempted,
+    /// It suspends.
+    Suspended,
+}
+
+/// The scheduling of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// `SCHED_OTHER`, `SCHED_BATCH` or `SCHED_IDLE`, with the nice value.
+    Fair { nice: i8 },
+    /// `SCHED_FIFO` with its priority, 1 to 99.
+    Fifo(u8),
+    /// `SCHED_RR` with its priority, 1 to 99.
+    RoundRobin(u8),
+    /// `SCHED_DEADLINE`, in nanoseconds.
+    Deadline { runtime_ns: u64, deadline_ns: u64, period_ns: u64 },
+}
+
+/// What a thread waits for, when it does not wait for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wait {
+    /// Until an instant, in nanoseconds since the start of the recording, as the program asked: `clock_nanosleep` with
+    /// `TIMER_ABSTIME`. The instant is the release of the next job.
+    SleepUntil { at_ns: i64, clock: Clock },
+    /// For a duration.
+    SleepFor { ns: u64 },
+    /// For an expiration of a timer (`read` of a timerfd).
+    Timer { descriptor: i32 },
+    /// For a signal to a condition variable.
+    Condition { object: ObjectId },
+    /// For a post to a semaphore.
+    Semaphore { object: ObjectId },
+    /// For the other threads of a barrier.
+    Barrier { object: ObjectId },
+    /// For the end of a thread.
+    Join,
+    /// For data: `read`, `recv`, `poll`, `epoll_wait`, `select`.
+    Input { descriptor: i32 },
+    /// `sched_yield`: under `SCHED_DEADLINE`, until the next period.
+    Yield,
+    /// A contended wait by a raw futex call: a lock of Rust's standard library or parking_lot, for example.
+    Futex { object: ObjectId },
+}
+
+/// The clock of an absolute sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// `CLOCK_MONOTONIC`.
+    Monotonic,
+    /// `CLOCK_REALTIME`.
+    Realtime,
+    /// Another clock.
+    Other(i32),
+}
