@@ -28,30 +28,67 @@ pub enum EventKind {
     /// The thread may execute on these CPUs from now on: bit k stands for CPU k, for the first 64 CPUs.
     Affinity(u64),
     /// The thread asked for the object at this place of the code, and has to wait.
-    Request { object: ObjectId, mode: Mode, site: SiteId },
+    Request {
+        /// The object.
+        object: ObjectId,
+        /// How the thread locks it.
+        mode: Mode,
+        /// The place of the call.
+        site: SiteId,
+    },
     /// The thread locked the object.
-    Locked { object: ObjectId, mode: Mode, site: SiteId },
+    Locked {
+        /// The object.
+        object: ObjectId,
+        /// How the thread locked it.
+        mode: Mode,
+        /// The place of the call.
+        site: SiteId,
+    },
     /// The wait ended without the object: a time-out, a deadlock found, an error.
-    Refused { object: ObjectId },
+    Refused {
+        /// The object.
+        object: ObjectId,
+    },
     /// The thread is about to unlock the object.
-    Unlock { object: ObjectId },
+    Unlock {
+        /// The object.
+        object: ObjectId,
+    },
     /// The thread is about to wait for something that is not a lock: its next activation, or an event of another
     /// thread. Objects that it holds stay locked, except the mutex of a condition variable, which has an `Unlock`
     /// before this event and a `Locked` after `Resumed`.
-    Wait { wait: Wait, site: SiteId },
+    Wait {
+        /// What the thread waits for.
+        wait: Wait,
+        /// The place of the call.
+        site: SiteId,
+    },
     /// The wait ended.
     Resumed,
     /// The thread made a wait of another thread end, or can have: a signal to a condition variable, a post to a
     /// semaphore.
-    Signal { object: ObjectId },
+    Signal {
+        /// The condition variable or the semaphore.
+        object: ObjectId,
+    },
     /// The kernel dispatches the thread on this CPU.
-    SwitchIn { cpu: u32 },
+    SwitchIn {
+        /// The number of the CPU.
+        cpu: u32,
+    },
     /// The kernel takes the CPU from the thread.
     SwitchOut(Stop),
     /// The kernel makes the thread ready; only recorded with the rights to trace the scheduler.
-    Wakeup { by: Option<ThreadIndex> },
+    Wakeup {
+        /// The thread that made it ready, if it belongs to the program.
+        by: Option<ThreadIndex>,
+    },
     /// The kernel executes the thread at this SCHED_FIFO priority: inheritance began or ended (0: its own priority).
-    Boost { priority: u8 },
+    Boost {
+        /// The priority, 1 to 99, or 0 for the thread's own.
+        priority: u8,
+    },
 }
 
 /// How an object is locked.
@@ -76,13 +113,23 @@ pub enum Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// `SCHED_OTHER`, `SCHED_BATCH` or `SCHED_IDLE`, with the nice value.
-    Fair { nice: i8 },
+    Fair {
+        /// The nice value, -20 to 19.
+        nice: i8,
+    },
     /// `SCHED_FIFO` with its priority, 1 to 99.
     Fifo(u8),
     /// `SCHED_RR` with its priority, 1 to 99.
     RoundRobin(u8),
     /// `SCHED_DEADLINE`, in nanoseconds.
-    Deadline { runtime_ns: u64, deadline_ns: u64, period_ns: u64 },
+    Deadline {
+        /// The CPU time of each period.
+        runtime_ns: u64,
+        /// The relative deadline.
+        deadline_ns: u64,
+        /// The period.
+        period_ns: u64,
+    },
 }
 
 /// What a thread waits for, when it does not wait for a lock.
@@ -91,25 +138,51 @@ pub enum Policy {
 pub enum Wait {
     /// Until an instant, in nanoseconds since the start of the recording, as the program asked: `clock_nanosleep` with
     /// `TIMER_ABSTIME`. The instant is the release of the next job.
-    SleepUntil { at_ns: i64, clock: Clock },
+    SleepUntil {
+        /// The instant; negative if it lies before the start of the recording.
+        at_ns: i64,
+        /// The clock that the program named.
+        clock: Clock,
+    },
     /// For a duration.
-    SleepFor { ns: u64 },
+    SleepFor {
+        /// The duration in nanoseconds.
+        ns: u64,
+    },
     /// For an expiration of a timer (`read` of a timerfd).
-    Timer { descriptor: i32 },
+    Timer {
+        /// The file descriptor of the timer.
+        descriptor: i32,
+    },
     /// For a signal to a condition variable.
-    Condition { object: ObjectId },
+    Condition {
+        /// The condition variable.
+        object: ObjectId,
+    },
     /// For a post to a semaphore.
-    Semaphore { object: ObjectId },
+    Semaphore {
+        /// The semaphore.
+        object: ObjectId,
+    },
     /// For the other threads of a barrier.
-    Barrier { object: ObjectId },
+    Barrier {
+        /// The barrier.
+        object: ObjectId,
+    },
     /// For the end of a thread.
     Join,
     /// For data: `read`, `recv`, `poll`, `epoll_wait`, `select`.
-    Input { descriptor: i32 },
+    Input {
+        /// The file descriptor, or -1 where the call names several.
+        descriptor: i32,
+    },
     /// `sched_yield`: under `SCHED_DEADLINE`, until the next period.
     Yield,
     /// A contended wait by a raw futex call: a lock of Rust's standard library or parking_lot, for example.
-    Futex { object: ObjectId },
+    Futex {
+        /// The word.
+        object: ObjectId,
+    },
 }
 
 /// The clock of an absolute sleep.

@@ -61,8 +61,13 @@ pub struct Object {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ObjectKind {
-    /// A mutex; the protocol as the program set it, and whether the same thread may lock it again.
-    Mutex { protocol: MutexProtocol, recursive: bool },
+    /// A mutex.
+    Mutex {
+        /// The protocol that the program chose.
+        protocol: MutexProtocol,
+        /// Whether its owner may lock it again.
+        recursive: bool,
+    },
     /// A reader-writer lock.
     RwLock,
     /// A spinlock.
