@@ -161,6 +161,8 @@ fn fuzz() -> Result<(), String> {
     for (target, seeds, extension) in [
         ("task_set", "crates/model/tests/corpus/task-set", "toml"),
         ("rt_app", "crates/model/tests/corpus/rt-app", "json"),
+        ("xml", "crates/model/tests/corpus/schedcat", "xml"),
+        ("xml", "crates/model/tests/corpus/cheddar", "xmlv3"),
         ("overheads", "crates/model/tests/corpus/overheads", "toml"),
     ] {
         let folder = corpus.join(target);

@@ -190,8 +190,10 @@ Exit status:
   0    `lockwright run` works on this machine
   3    a requirement of `lockwright run` is missing";
 
-const IMPORT_HELP: &str = "Example:
+const IMPORT_HELP: &str = "Examples:
   lockwright import rt-app workload.json > system.toml
+  lockwright import schedcat taskset.ts --unit us > system.toml
+  lockwright import cheddar architecture.xmlv3 --unit ms > system.toml
 
 Exit status:
   0    success
@@ -245,6 +247,22 @@ pub struct Import {
     /// Workload file; `-` reads standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+    /// Unit of the times in the file, which SchedCAT and Cheddar leave open [default: us for schedcat, ms for cheddar]
+    #[arg(long, value_name = "UNIT", hide_possible_values = true)]
+    pub unit: Option<TimeUnit>,
+}
+
+/// A unit of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum TimeUnit {
+    /// Nanoseconds
+    Ns,
+    /// Microseconds
+    Us,
+    /// Milliseconds
+    Ms,
+    /// Seconds
+    S,
 }
 
 /// A tool whose files can be imported.
@@ -252,6 +270,10 @@ pub struct Import {
 pub enum Tool {
     /// JSON of rt-app: periodic threads with run, lock and unlock
     RtApp,
+    /// XML of SchedCAT: one task set, with requests or critical sections
+    Schedcat,
+    /// XML of Cheddar 3: one architecture with processors, tasks and shared resources
+    Cheddar,
 }
 
 /// `export`.

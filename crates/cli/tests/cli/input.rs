@@ -160,6 +160,34 @@ fn invalid_arguments_are_2_and_help_is_0() {
 }
 
 #[test]
+fn task_sets_of_schedcat_and_cheddar_are_imported_and_checked() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/tests/corpus");
+    for (tool, unit, file, period) in [
+        ("schedcat", None, "schedcat/good-requirements.xml", "\"10 ms\""),
+        ("schedcat", Some("ns"), "schedcat/good-nested.xml", "\"100 ns\""),
+        ("cheddar", None, "cheddar/good-ceiling.xmlv3", "\"10 ms\""),
+        ("cheddar", Some("s"), "cheddar/good-edf.xmlv3", "\"5 s\""),
+    ] {
+        let mut command = lockwright();
+        command.args(["import", tool]).arg(corpus.join(file));
+        if let Some(unit) = unit {
+            command.args(["--unit", unit]);
+        }
+        let imported = end(&mut command);
+        assert_eq!(imported.status, 0, "{file}: {}", imported.err);
+        assert!(imported.out.contains(period), "{file}: {}", imported.out);
+        assert!(on(&imported.out, "check", &[]).status < 2, "{file}: {}", imported.out);
+    }
+    let as_system = end(lockwright().arg("check").arg(corpus.join("schedcat/good-nested.xml")));
+    assert!(as_system.status == 2 && as_system.err.contains("import schedcat"), "{}", as_system.err);
+    let refused = end(lockwright().args(["import", "cheddar"]).arg(corpus.join("cheddar/bad-overlap.xmlv3")));
+    assert_eq!((refused.status, refused.out.as_str()), (2, ""), "{}", refused.err);
+    let file = File::named("workload.json", "{}");
+    let unit = end(lockwright().args(["import", "rt-app", "--unit", "ms"]).arg(&file.path));
+    assert!(unit.status == 2 && unit.err.contains("remove --unit"), "{}", unit.err);
+}
+
+#[test]
 fn rt_app_is_imported_and_checked() {
     let workload = r#"{ "resources": { "m": { "type": "mutex" } },
         "tasks": { "t": { "policy": "SCHED_FIFO", "priority": 5, "cpus": [0], "loop": -1,

@@ -1,7 +1,7 @@
 //! Reading and writing task-set files.
 //!
 //! [`parse_system`] reads Lockwright's own form, TOML, and [`write_system`] writes it. [`import_rt_app`] reads the
-//! workloads of rt-app. [`parse_overheads`] reads the overheads of a machine, and [`write_overheads`] writes them.
+//! workloads of rt-app, [`import_schedcat`] and [`import_cheddar`] read the XML of SchedCAT and Cheddar. [`parse_overheads`] reads the overheads of a machine, and [`write_overheads`] writes them.
 //! [`reader`] reads other files in the same way.
 //!
 //! Every reader accepts any text. It returns either a value or at least one [`Diagnostic`], with its place in the text
@@ -13,8 +13,10 @@ mod rt_app;
 mod runs;
 mod task_set;
 mod writer;
+mod xml;
 
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES, nearest};
 pub use rt_app::{Imported, import_rt_app};
 pub use task_set::{Placed, Placing, parse_overheads, parse_placed_bytes, parse_system, parse_system_bytes};
 pub use writer::{write_overheads, write_system};
+pub use xml::{import_cheddar, import_schedcat};

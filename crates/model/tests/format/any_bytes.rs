@@ -13,24 +13,47 @@ const CASES: u32 = 3_000;
 struct Seed {
     name: String,
     source: String,
-    is_task_set: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    TaskSet,
+    RtApp,
+    Xml,
+}
+
+impl Kind {
+    fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "toml" => Some(Self::TaskSet),
+            "json" => Some(Self::RtApp),
+            "xml" | "xmlv3" => Some(Self::Xml),
+            _ => None,
+        }
+    }
 }
 
 impl Seed {
     fn check(&self, source: &str) -> Result<Outcome, String> {
-        if self.is_task_set { check::task_set(source.as_bytes()) } else { check::rt_app(source) }
+        match self.kind {
+            Kind::TaskSet => check::task_set(source.as_bytes()),
+            Kind::RtApp => check::rt_app(source),
+            Kind::Xml => check::xml(source),
+        }
     }
 }
 
 /// The files of the examples and of the corpus.
 static SEEDS: LazyLock<Vec<Seed>> = LazyLock::new(|| {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = [here.join("../../examples"), here.join("tests/corpus/task-set"), here.join("tests/corpus/rt-app")];
+    let corpus = ["task-set", "rt-app", "schedcat", "cheddar"].map(|name| here.join("tests/corpus").join(name));
+    let folders = [&[here.join("../../examples")], &corpus[..]].concat();
     let mut paths: Vec<PathBuf> = folders
         .iter()
         .flat_map(|folder| fs::read_dir(folder).expect("in the repository"))
         .map(|entry| entry.expect("readable").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "toml" || extension == "json"))
+        .filter(|path| Kind::of(path).is_some())
         .collect();
     paths.sort();
     paths
@@ -38,7 +61,7 @@ static SEEDS: LazyLock<Vec<Seed>> = LazyLock::new(|| {
         .map(|path| Seed {
             name: path.file_name().expect("a file").to_string_lossy().into_owned(),
             source: fs::read_to_string(path).expect("UTF-8"),
-            is_task_set: path.extension().is_some_and(|extension| extension == "toml"),
+            kind: Kind::of(path).expect("filtered"),
         })
         .collect()
 });
@@ -58,7 +81,11 @@ fn tokens(source: &str) -> Vec<&str> {
     tokens
 }
 
-const STRANGE: [&str; 26] = [
+const STRANGE: [&str; 30] = [
+    "<",
+    "/>",
+    "&amp;",
+    "<!--",
     "\"",
     "'",
     "[",
@@ -138,6 +165,7 @@ proptest! {
     fn any_bytes_are_handled(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         check::task_set(&bytes).map_err(TestCaseError::fail)?;
         check::rt_app(&String::from_utf8_lossy(&bytes)).map_err(TestCaseError::fail)?;
+        check::xml(&String::from_utf8_lossy(&bytes)).map_err(TestCaseError::fail)?;
         check::overheads(&String::from_utf8_lossy(&bytes)).map_err(TestCaseError::fail)?;
     }
 
@@ -183,9 +211,11 @@ fn the_corpus_is_read_as_its_names_say() {
         let wanted = if seed.name.starts_with("bad-") { Outcome::Refused } else { Outcome::Accepted };
         assert_eq!(outcome, wanted, "{}", seed.name);
     }
-    for (kind, prefix) in [(true, "bad-"), (true, "good-"), (false, "bad-"), (false, "good-")] {
-        let any = SEEDS.iter().any(|seed| seed.is_task_set == kind && seed.name.starts_with(prefix));
-        assert!(any, "the corpus has no file of a kind");
+    for kind in [Kind::TaskSet, Kind::RtApp, Kind::Xml] {
+        for prefix in ["bad-", "good-"] {
+            let any = SEEDS.iter().any(|seed| seed.kind == kind && seed.name.starts_with(prefix));
+            assert!(any, "the corpus has no file of a kind");
+        }
     }
 }
 
@@ -232,6 +262,11 @@ fn long_files_take_seconds_at_most() {
         "[[resource]]\nname=\"r\"\n".repeat(50_000) + &bodies,
         bodies,
         "\"".repeat(1_000_000),
+        format!("<taskset>{}</taskset>", "<task period='9' wcet='1'/>".repeat(50_000)),
+        "<taskset>".repeat(100_000),
+        format!("{}{}", "<taskset>".repeat(20_000), "</taskset>".repeat(20_000)),
+        format!("<cheddar><processors>{}</processors></cheddar>", "<p><name>a</name><c ref='x'/></p>".repeat(20_000)),
+        format!("<taskset>{}", "<task a='1' b='2'/>".repeat(50_000)),
         format!("{{\"tasks\":{{{}}}}}", "t:{run:x,sleep:1},".repeat(100_000)),
         format!("{{\"tasks\":{{\"t\":{{{}}}}}}}", "run:1,lock:m,".repeat(100_000)),
         format!("{{\"tasks\":{{\"t\":{{{}}}}}}}", "\"x\":1,".repeat(150_000)),
@@ -243,8 +278,9 @@ fn long_files_take_seconds_at_most() {
         let begin = std::time::Instant::now();
         check::task_set(source.as_bytes()).expect("handled");
         check::rt_app(source).expect("handled");
+        check::xml(source).expect("handled");
         // The limit is generous: a quadratic reader would take minutes.
         assert!(begin.elapsed().as_secs() < 20, "{}...", &source[..20]);
     }
-    assert!(parse_system(&many[15]).expect_err("too long")[0].message.contains("bytes"));
+    assert!(parse_system(&many[many.len() - 1]).expect_err("too long")[0].message.contains("bytes"));
 }

@@ -5,5 +5,6 @@ mod check;
 mod examples;
 mod groups;
 mod home;
+mod imports;
 mod long_files;
 mod messages;

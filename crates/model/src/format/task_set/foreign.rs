@@ -15,7 +15,11 @@ pub(super) fn foreign(source: &str) -> Option<Diagnostic> {
         Format::Json => {
             ("rt-app's JSON", "`lockwright import rt-app FILE > system.toml` converts it to a task-set file")
         }
-        Format::Xml => ("XML", WRITE),
+        Format::Xml => (
+            "XML",
+            "`lockwright import schedcat FILE > system.toml` converts a task set of SchedCAT, and `import cheddar` an \
+             architecture of Cheddar; write other systems as TOML, as docs/task-set.md describes",
+        ),
         Format::Yaml => ("YAML", WRITE),
     };
     Some(Diagnostic::new(format!("this looks like {format}, not like a task-set file")).help(help))

@@ -1,10 +1,11 @@
 //! The properties of every reader for any input: it returns a system that round-trips, or faults with places inside
 //! the source. The tests here and the fuzz targets use them.
 
-use lockwright_model::System;
 use lockwright_model::format::{
-    Diagnostic, import_rt_app, parse_overheads, parse_system, parse_system_bytes, write_overheads, write_system,
+    Diagnostic, Imported, import_cheddar, import_rt_app, import_schedcat, parse_overheads, parse_system,
+    parse_system_bytes, write_overheads, write_system,
 };
+use lockwright_model::{Duration, System};
 
 /// The result of an input that was handled correctly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +40,22 @@ pub fn task_set(bytes: &[u8]) -> Result<Outcome, String> {
 /// Checks the reader of rt-app workloads on any text.
 #[allow(dead_code, reason = "a fuzz target reads one kind of file")]
 pub fn rt_app(source: &str) -> Result<Outcome, String> {
-    let imported = import_rt_app(source);
+    imported(source, import_rt_app(source))
+}
+
+/// Checks the readers of XML on any text.
+#[allow(dead_code, reason = "a fuzz target reads one kind of file")]
+pub fn xml(source: &str) -> Result<Outcome, String> {
+    let schedcat = imported(source, import_schedcat(source, Duration::from_us(1)))?;
+    let cheddar = imported(source, import_cheddar(source, Duration::from_us(1)))?;
+    match (schedcat, cheddar) {
+        (Outcome::Refused, Outcome::Refused) => Ok(Outcome::Refused),
+        (Outcome::Accepted, Outcome::Accepted) => Err("one text is a file of both tools".into()),
+        _ => Ok(Outcome::Accepted),
+    }
+}
+
+fn imported(source: &str, imported: Result<Imported, Vec<Diagnostic>>) -> Result<Outcome, String> {
     if let Ok(imported) = &imported {
         imported.notes.iter().try_for_each(|note| diagnostic(source, note))?;
     }
