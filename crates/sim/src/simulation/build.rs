@@ -1,0 +1,149 @@
+//! The state at time zero.
+
+use super::Simulation;
+use crate::config::{Config, Offsets};
+use crate::cpu::Cpu;
+use crate::earliest::Earliest;
+use crate::machines::Machines;
+use crate::task::{Aside, Asked, Stage, State, TaskState};
+use crate::tracer::Tracer;
+use lockwright_model::{
+    CpuId, Duration, MAX_EXECUTED_TASKS, Observation, Priority, Protocol, Resource, Scheduler, System, Task,
+    assign_deadline_monotonic,
+};
+use lockwright_protocol::fulock::Unlock;
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+/// Returns the same system with priorities in the order of relative deadlines, for the ceilings of the stack resource
+/// policy.
+fn with_preemption_levels(system: &System) -> System {
+    let mut tasks = system.tasks().to_vec();
+    assign_deadline_monotonic(&mut tasks);
+    let resources = system.resources().iter().map(|resource| Resource { ceiling: None, ..resource.clone() });
+    System::new(system.name().into(), system.cpus(), None, resources.collect(), tasks)
+        .expect("a valid system is valid with other priorities and no ceilings fixed by hand")
+}
+
+/// Returns the protocol of each resource.
+fn protocols(system: &System, config: &Config) -> Vec<Protocol> {
+    let protocol = config.protocol.unwrap_or_else(|| system.protocol_or_default());
+    assert!(system.refused_in_clusters(protocol).is_none(), "`{protocol}` knows no clusters");
+    let ruling = |resource| match system.scheduler() {
+        Scheduler::PEdf if system.is_global(resource) => Protocol::Msrp,
+        Scheduler::PEdf => Protocol::Srp,
+        _ => system.protocol_of(resource, protocol),
+    };
+    system.resource_ids().map(ruling).collect()
+}
+
+/// Returns the base priorities of each processor's tasks, the most urgent first, each once.
+fn ranks(system: &System) -> Vec<Vec<Priority>> {
+    let mut ranks: Vec<Vec<Priority>> = vec![Vec::new(); system.cpus()];
+    for task in system.tasks() {
+        ranks[task.cpu.index()].push(task.priority);
+    }
+    for ranks in &mut ranks {
+        ranks.sort_unstable_by_key(|&priority| Reverse(priority));
+        ranks.dedup();
+    }
+    ranks
+}
+
+/// Returns the state of a task without a job. `ranks` are those of its processor.
+fn idle(task: &Task, first_arrival: u64, first_stage: u32, ranks: &[Priority]) -> TaskState {
+    let own_cpu = task.cpu.index();
+    TaskState {
+        job: None,
+        asked: Asked::Not,
+        left: None,
+        next_arrival: first_arrival,
+        period: task.period.as_ns(),
+        jitter: task.jitter.as_ns(),
+        deadline: task.deadline.as_ns(),
+        waited: 0,
+        spun: 0,
+        away: 0,
+        priority: task.priority,
+        stage: first_stage,
+        first_stage,
+        rank: ranks.partition_point(|&other| other > task.priority) as u32,
+        cpu: own_cpu,
+        own_cpu,
+        sent_by: None,
+        state: State::Idle,
+    }
+}
+
+impl<'s, T: Tracer> Simulation<'s, T> {
+    pub(super) fn build(system: &'s System, config: &Config, fulock: Option<Unlock>, tracer: T) -> Self {
+        let by_deadline = system.scheduler() == Scheduler::PEdf;
+        assert!(system.tasks().len() <= MAX_EXECUTED_TASKS, "at most {MAX_EXECUTED_TASKS} tasks are simulated");
+        let protocols = protocols(system, config);
+        let mut random = fastrand::Rng::with_seed(config.seed);
+        let ranks = ranks(system);
+        let (mut stages, mut tasks) = (Vec::new(), Vec::with_capacity(system.tasks().len()));
+        for (index, task) in system.tasks().iter().enumerate() {
+            let first_arrival = match &config.offsets {
+                Offsets::File => task.offset.as_ns(),
+                Offsets::Synchronous => 0,
+                Offsets::Random => random.u64(0..task.period.as_ns()),
+                Offsets::Fixed(offsets) => offsets.get(index).map_or(0, |offset| offset.as_ns()),
+            };
+            // The number of stages is at most MAX_TASKS times MAX_STEPS.
+            tasks.push(idle(task, first_arrival, stages.len() as u32, &ranks[task.cpu.index()]));
+            stages.extend(Stage::all(&task.body));
+        }
+        let aside = |task: &Task| Aside {
+            backlog: VecDeque::new(),
+            delayed: 0,
+            last_cpu: task.cpu.index(),
+            seen: Observation::default(),
+        };
+        let levels = by_deadline.then(|| with_preemption_levels(system));
+        let machines = Machines::new(levels.as_ref().unwrap_or(system), &protocols, fulock);
+        let mut views = vec![Priority::MIN; tasks.len() * (1 + machines.count())];
+        for (views, task) in views.chunks_exact_mut(1 + machines.count()).zip(system.tasks()) {
+            views[0] = task.priority;
+        }
+        let mut changes = config.changes.clone();
+        changes.sort_by_key(|change| Reverse(change.at));
+        let mut simulation = Self {
+            system,
+            config: config.clone(),
+            by_deadline,
+            machines,
+            tasks,
+            aside: system.tasks().iter().map(aside).collect(),
+            stages,
+            views,
+            cpus: ranks.iter().map(|ranks| Cpu::new(ranks.len())).collect(),
+            run_ends: Earliest::never(system.cpus()),
+            clusters: (0..system.cpus()).map(|cpu| system.cluster(CpuId::new(cpu))).collect(),
+            has_clusters: system.has_clusters(),
+            unsettled: 0,
+            releases: Earliest::never(system.tasks().len()),
+            changes,
+            random,
+            now: 0,
+            released: 0,
+            tracer,
+        };
+        simulation.draw_first();
+        simulation
+    }
+
+    /// Draws the first release of each task and the first tick of each processor.
+    fn draw_first(&mut self) {
+        for task in 0..self.tasks.len() {
+            let release = self.draw_release(task);
+            self.releases.set(task, release);
+        }
+        if let Some(taken) = self.config.taken.filter(|taken| taken.tick_period > Duration::ZERO) {
+            for cpu in 0..self.cpus.len() {
+                let first = self.random.u64(0..taken.tick_period.as_ns());
+                self.cpus[cpu].tick = (first, self.late(first, taken));
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Releases of jobs, and changes of base priorities.
+
+use super::Simulation;
+use crate::config::Arrivals;
+use crate::task::{Asked, Job, State};
+use crate::tracer::Tracer;
+use lockwright_model::{Event, Priority, TaskId};
+use std::cmp::Reverse;
+
+impl<T: Tracer> Simulation<'_, T> {
+    /// Draws the next release of a task: its next arrival, and a delay of at most its jitter.
+    pub(super) fn draw_release(&mut self, task: usize) -> u64 {
+        let jitter = self.tasks[task].jitter;
+        let delay = match jitter {
+            0 => 0,
+            _ => match self.random.u8(0..4) {
+                0 => jitter,
+                1 => self.random.u64(0..=jitter),
+                _ => 0,
+            },
+        };
+        // No job is released past the end of 64-bit time.
+        let at = self.tasks[task].next_arrival.saturating_add(delay);
+        self.config.taken.map_or(at, |taken| self.late(at, taken))
+    }
+
+    pub(super) fn release_jobs(&mut self) {
+        let at = self.now;
+        while self.releases.first() == at && at != u64::MAX {
+            let task = self.releases.whose();
+            let arrival = self.tasks[task].next_arrival;
+            let period = self.tasks[task].period;
+            let more = match self.config.arrivals {
+                Arrivals::Sporadic if self.random.u8(0..4) == 0 => self.random.u64(0..=period),
+                _ => 0,
+            };
+            self.tasks[task].next_arrival = arrival.saturating_add(period).saturating_add(more);
+            let next = self.draw_release(task);
+            self.releases.set(task, next);
+            self.released += 1;
+            self.interrupt(task);
+            self.record(arrival, task, Event::Arrive);
+            let (cpu, rank) = (self.tasks[task].own_cpu, self.tasks[task].rank);
+            self.account(cpu);
+            self.account(self.tasks[task].cpu);
+            let executed = self.cpus[cpu].executed_at_least(rank as usize);
+            let job = Job { arrival, release: at, executed, away: self.tasks[task].away };
+            if self.tasks[task].job.is_some() {
+                self.aside[task].backlog.push_back(job);
+            } else {
+                self.make_ready(task);
+                self.start_job(task, job);
+            }
+        }
+    }
+
+    pub(super) fn start_job(&mut self, task: usize, job: Job) {
+        let state = &mut self.tasks[task];
+        (state.job, state.stage, state.left, state.asked) = (Some(job), state.first_stage, None, Asked::Not);
+        (state.waited, state.spun) = (0, 0);
+        self.aside[task].delayed = 0;
+        if self.by_deadline {
+            self.order(self.tasks[task].own_cpu, Some(task));
+        }
+        self.tell(|machine, act| machine.arrive(TaskId::new(task), act));
+        if self.by_deadline && self.tasks[task].state == State::Waiting {
+            self.order(self.tasks[task].own_cpu, Some(task));
+        }
+    }
+
+    /// Gives the jobs of a processor priorities in the order of their deadlines.
+    ///
+    /// The stack resource policy starts the job with the earliest deadline, or none: while that job is held, no job
+    /// with a later deadline starts, whatever its preemption level is. The job of `new` has not begun, even if its task
+    /// is on the processor with the previous job.
+    pub(super) fn order(&mut self, cpu: usize, new: Option<usize>) {
+        let due = |task: usize| {
+            let job = self.tasks[task].job.filter(|_| self.tasks[task].own_cpu == cpu)?;
+            Some((job.arrival.saturating_add(self.tasks[task].deadline), task))
+        };
+        let mut jobs: Vec<(u64, usize)> = (0..self.tasks.len()).filter_map(due).collect();
+        let is_held = |job: &&(u64, usize)| self.tasks[job.1].state == State::Waiting;
+        let first_held = jobs.iter().filter(is_held).min().copied();
+        let has_begun = |task: usize| {
+            let state = &self.tasks[task];
+            let is_on = state.state == State::Running && new != Some(task);
+            state.stage > state.first_stage || state.left.is_some() || is_on
+        };
+        jobs.sort_unstable_by_key(|&job| {
+            let is_after = first_held.is_some_and(|held| job > held) && !has_begun(job.1);
+            Reverse((is_after, job))
+        });
+        for (level, (_, task)) in jobs.into_iter().enumerate() {
+            // At most MAX_EXECUTED_TASKS.
+            self.set_view(task, 0, Priority::base(level as u32 + 1));
+        }
+    }
+
+    pub(super) fn change_priorities(&mut self) {
+        while let Some(change) = self.changes.pop_if(|change| change.at.as_ns() == self.now) {
+            let index = change.task.index();
+            self.set_view(index, 0, change.priority);
+            for source in 0..self.machines.count() {
+                self.call(source, |machine, act| machine.set_base(change.task, change.priority, act));
+            }
+        }
+    }
+}
