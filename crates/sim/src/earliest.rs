@@ -1,4 +1,4 @@
-//! The earliest of several times that change: a tournament tree.
+//! The earliest of many times that change: a tournament tree.
 
 /// A time for each number below a limit, and the earliest of these times. A change takes logarithmic time; reading the
 /// earliest takes constant time.
@@ -31,11 +31,6 @@ impl Earliest {
     #[inline]
     pub(crate) fn whose(&self) -> usize {
         usize::from(self.winners[1])
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, number: usize) -> u64 {
-        self.times[number]
     }
 
     #[inline]
@@ -79,7 +74,6 @@ mod tests {
                 let number = random.usize(0..count);
                 times[number] = if random.u8(0..8) == 0 { u64::MAX } else { random.u64(0..20) };
                 earliest.set(number, times[number]);
-                assert_eq!(earliest.get(number), times[number]);
             }
         }
     }

@@ -45,6 +45,7 @@ mod earliest;
 mod horizon;
 mod machines;
 pub mod plain;
+mod run_ends;
 mod simulation;
 mod task;
 mod tracer;

@@ -22,12 +22,12 @@ impl<T: Tracer> Simulation<'_, T> {
         if matches!(state.asked, Asked::Spinning(_)) {
             state.spun += elapsed;
         }
-        if state.own_cpu == cpu {
+        if state.own_cpu.index() == cpu {
             return here.account(self.now, Some(state.rank));
         }
         let mut rank = None;
         // In a cluster of several processors, `delay` counts instead.
-        if self.clusters[state.own_cpu] >> cpu & 1 == 0 {
+        if self.clusters[state.own_cpu.index()] >> cpu & 1 == 0 {
             state.away += elapsed;
             // The task executes in place of a task that spins on this processor, so the time counts as spinning of that
             // one.
@@ -40,7 +40,7 @@ impl<T: Tracer> Simulation<'_, T> {
     }
 
     fn spins_at_home(&self, task: usize, cpu: usize) -> bool {
-        self.tasks[task].own_cpu == cpu && matches!(self.tasks[task].asked, Asked::Spinning(_))
+        self.tasks[task].own_cpu.index() == cpu && matches!(self.tasks[task].asked, Asked::Spinning(_))
     }
 
     /// Adds to the delays of jobs in clusters. A job in a cluster of c processors is delayed while it is among the c
@@ -56,7 +56,7 @@ impl<T: Tracer> Simulation<'_, T> {
                 is_there && self.system.tasks()[other].priority >= base
             };
             let before = self.tasks.iter().enumerate().filter(|&it| is_before(it)).count();
-            if before < self.clusters[own].count_ones() as usize {
+            if before < self.clusters[own.index()].count_ones() as usize {
                 self.aside[task].delayed += elapsed;
             }
         }

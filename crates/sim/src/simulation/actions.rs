@@ -45,16 +45,16 @@ impl<T: Tracer> Simulation<'_, T> {
     pub(super) fn carry_out(&mut self, source: Source, action: Action) {
         match action {
             Action::Grant { task, .. } => {
-                let cpu = self.tasks[task.index()].cpu;
+                let cpu = self.tasks[task.index()].cpu.index();
                 self.account(cpu);
                 let asked = &mut self.tasks[task.index()].asked;
                 if let Asked::Since(since) | Asked::Spinning(since) = *asked {
                     *asked = Asked::Granted(since);
-                    self.unsettled |= 1 << cpu;
+                    self.unsettle(cpu);
                 }
             }
             Action::Spin { task, .. } => {
-                self.account(self.tasks[task.index()].cpu);
+                self.account(self.tasks[task.index()].cpu.index());
                 let asked = &mut self.tasks[task.index()].asked;
                 if let Asked::Since(since) = *asked {
                     *asked = Asked::Spinning(since);
@@ -65,12 +65,12 @@ impl<T: Tracer> Simulation<'_, T> {
                 self.tasks[task.index()].state = State::Waiting;
             }
             Action::Restart { task, resource } => self.restart(task.index(), resource),
-            Action::Migrate { task, cpu, .. } => self.migrate(source, task.index(), cpu.index()),
+            Action::Migrate { task, cpu, .. } => self.migrate(source, task.index(), cpu),
             Action::Wake { task } => {
                 if self.tasks[task.index()].state == State::Waiting {
                     self.make_ready(task.index());
                     if self.by_deadline {
-                        self.order(self.tasks[task.index()].own_cpu, None);
+                        self.order(self.tasks[task.index()].own_cpu.index(), None);
                     }
                 }
             }
@@ -86,30 +86,39 @@ impl<T: Tracer> Simulation<'_, T> {
         let again = so_far.iter().rev().take_while(|&&stage| stage != Stage::Lock(resource)).count();
         // At most MAX_STEPS: the lock is a step of the same body.
         state.stage -= again as u32;
+        state.next = self.stages[state.stage as usize];
         self.aside[task].seen.restarts += 1;
     }
 
-    fn migrate(&mut self, source: Source, task: usize, cpu: usize) {
+    fn migrate(&mut self, source: Source, task: usize, cpu: CpuId) {
         if self.tasks[task].cpu == cpu {
             return;
         }
         let was = self.tasks[task].state;
         self.withdraw(task);
         self.tasks[task].cpu = cpu;
-        self.tasks[task].sent_by = Some(source as u32).filter(|_| cpu != self.tasks[task].own_cpu);
+        // There are at most MAX_RESOURCES machines.
+        self.tasks[task].sent_by = Some(source as u16).filter(|_| cpu != self.tasks[task].own_cpu);
         self.tasks[task].priority = self.effective(task);
-        self.record(self.now, task, Event::Migrate(CpuId::new(cpu)));
+        self.record(self.now, task, Event::Migrate(cpu));
         if matches!(was, State::Running | State::Ready) {
             self.make_ready(task);
         }
     }
 
+    /// Returns the base priority of a task, and its priority from each machine.
+    #[inline]
+    fn views_of(&self, task: usize) -> &[Priority] {
+        let width = 1 + self.machines.count();
+        &self.views[task * width..][..width]
+    }
+
     /// Returns the highest of the base priority and the priorities from the machines. On a processor to which a machine
     /// moved the task, only the priority from that machine counts, as the others do not consider that processor's
     /// tasks.
+    #[inline]
     fn effective(&self, task: usize) -> Priority {
-        let width = 1 + self.machines.count();
-        let views = &self.views[task * width..][..width];
+        let views = self.views_of(task);
         match self.tasks[task].sent_by {
             Some(source) => views[1 + source as usize],
             // The machines work with preemption levels, not deadlines. Only priorities above all levels count.
@@ -117,7 +126,12 @@ impl<T: Tracer> Simulation<'_, T> {
                 let above = views[1..].iter().copied().filter(|&view| view > Priority::BASE_MAX.raised());
                 above.fold(views[0], Priority::max)
             }
-            None => views.iter().copied().fold(Priority::MIN, Priority::max),
+            None => match *views {
+                // Most systems have one or two machines.
+                [base, told] => base.max(told),
+                [base, one, other] => base.max(one).max(other),
+                _ => views.iter().copied().fold(Priority::MIN, Priority::max),
+            },
         }
     }
 
@@ -130,8 +144,8 @@ impl<T: Tracer> Simulation<'_, T> {
         if effective == before {
             return;
         }
-        let (cpu, state) = (state.cpu, state.state);
-        self.unsettled |= 1 << cpu;
+        let (cpu, state) = (state.cpu.index(), state.state);
+        self.unsettle(cpu);
         if state == State::Ready {
             self.cpus[cpu].remove(task);
             if effective > before {

@@ -5,6 +5,7 @@ use crate::config::{Config, Offsets};
 use crate::cpu::Cpu;
 use crate::earliest::Earliest;
 use crate::machines::Machines;
+use crate::run_ends::RunEnds;
 use crate::task::{Aside, Asked, Stage, State, TaskState};
 use crate::tracer::Tracer;
 use lockwright_model::{
@@ -51,12 +52,12 @@ fn ranks(system: &System) -> Vec<Vec<Priority>> {
 }
 
 /// Returns the state of a task without a job. `ranks` are those of its processor.
-fn idle(task: &Task, first_arrival: u64, first_stage: u32, ranks: &[Priority]) -> TaskState {
-    let own_cpu = task.cpu.index();
+fn idle(task: &Task, first_arrival: u64, stage: u32, ranks: &[Priority]) -> TaskState {
     TaskState {
         job: None,
         asked: Asked::Not,
-        left: None,
+        // The first release replaces it.
+        next: Stage::End,
         next_arrival: first_arrival,
         period: task.period.as_ns(),
         jitter: task.jitter.as_ns(),
@@ -65,11 +66,11 @@ fn idle(task: &Task, first_arrival: u64, first_stage: u32, ranks: &[Priority]) -
         spun: 0,
         away: 0,
         priority: task.priority,
-        stage: first_stage,
-        first_stage,
+        stage,
+        first_stage: stage,
         rank: ranks.partition_point(|&other| other > task.priority) as u32,
-        cpu: own_cpu,
-        own_cpu,
+        cpu: task.cpu,
+        own_cpu: task.cpu,
         sent_by: None,
         state: State::Idle,
     }
@@ -118,7 +119,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             stages,
             views,
             cpus: ranks.iter().map(|ranks| Cpu::new(ranks.len())).collect(),
-            run_ends: Earliest::never(system.cpus()),
+            run_ends: RunEnds::never(system.cpus()),
             clusters: (0..system.cpus()).map(|cpu| system.cluster(CpuId::new(cpu))).collect(),
             has_clusters: system.has_clusters(),
             unsettled: 0,

@@ -1,7 +1,8 @@
 //! The assignment of ready tasks to processors.
 
 use super::Simulation;
-use crate::task::State;
+use crate::run_ends::NEVER;
+use crate::task::{Stage, State};
 use crate::tracer::Tracer;
 use lockwright_model::{CpuId, Event};
 
@@ -14,7 +15,6 @@ impl<T: Tracer> Simulation<'_, T> {
     pub(super) fn settle(&mut self) {
         while self.unsettled != 0 {
             let cpu = self.draw_unsettled();
-            self.unsettled &= !(1 << cpu);
             if self.has_clusters && self.clusters[cpu] != 1 << cpu {
                 self.dispatch_cluster(cpu);
             } else if self.cpus[cpu].stalled_until > self.now {
@@ -26,7 +26,7 @@ impl<T: Tracer> Simulation<'_, T> {
             }
             self.switch(cpu);
             if let Some(task) = self.cpus[cpu].running
-                && self.run_ends.get(cpu) == u64::MAX
+                && self.run_ends.get(cpu) == NEVER
             {
                 if self.cpus[cpu].stalled_until > self.now && !self.goes_on(task) {
                     self.cpus[cpu].deferred = true;
@@ -37,6 +37,15 @@ impl<T: Tracer> Simulation<'_, T> {
         }
     }
 
+    /// Marks a processor that has a decision to make.
+    #[inline]
+    pub(super) fn unsettle(&mut self, cpu: usize) {
+        // There are at most 64 processors.
+        self.unsettled |= 1_u64.wrapping_shl(cpu as u32);
+    }
+
+    /// Chooses the next processor that has a decision to make, and removes its mark.
+    #[inline]
     fn draw_unsettled(&mut self) -> usize {
         let mut left = self.unsettled;
         if self.config.shuffle {
@@ -44,6 +53,8 @@ impl<T: Tracer> Simulation<'_, T> {
                 left &= left - 1;
             }
         }
+        // The lowest bit.
+        self.unsettled ^= left & left.wrapping_neg();
         left.trailing_zeros() as usize
     }
 
@@ -64,7 +75,7 @@ impl<T: Tracer> Simulation<'_, T> {
                 self.record(self.now, first, Event::Migrate(CpuId::new(least)));
             }
             self.dispatch(own, least);
-            self.unsettled |= 1 << least;
+            self.unsettle(least);
         }
     }
 
@@ -82,26 +93,30 @@ impl<T: Tracer> Simulation<'_, T> {
     /// Replaces the running task of the processor by the first ready task of `own`.
     #[inline(never)]
     fn put(&mut self, own: usize, cpu: usize, first: usize) {
-        if let Some(task) = self.cpus[cpu].running {
-            self.leave(cpu, task);
-            let state = &mut self.tasks[task];
-            (state.state, state.cpu) = (State::Ready, own);
-            self.cpus[own].push_head(state.priority, task);
-            // `first` is more urgent, so it stays in front.
+        let preempted = self.cpus[cpu].running;
+        match preempted {
+            Some(task) => self.leave(cpu, task),
+            None => self.account(cpu),
         }
-        self.account(cpu);
         self.cpus[own].pop_first();
+        if let Some(task) = preempted {
+            let state = &mut self.tasks[task];
+            (state.state, state.cpu) = (State::Ready, CpuId::new(own));
+            self.cpus[own].push_head(state.priority, task);
+        }
         self.cpus[cpu].running = Some(first);
         let state = &mut self.tasks[first];
-        (state.state, state.cpu) = (State::Running, cpu);
+        (state.state, state.cpu) = (State::Running, CpuId::new(cpu));
         self.record(self.now, first, Event::Run);
     }
 
+    #[inline]
     pub(super) fn make_ready(&mut self, task: usize) {
         let state = &mut self.tasks[task];
         state.state = State::Ready;
-        self.cpus[state.cpu].push_tail(state.priority, task);
-        self.unsettled |= 1 << state.cpu;
+        let cpu = state.cpu.index();
+        self.cpus[cpu].push_tail(state.priority, task);
+        self.unsettle(cpu);
     }
 
     /// Removes the running task from its processor, and keeps the rest of its run.
@@ -110,21 +125,22 @@ impl<T: Tracer> Simulation<'_, T> {
         let here = &mut self.cpus[cpu];
         here.running = None;
         let ends = self.run_ends.get(cpu);
-        if ends != u64::MAX {
-            self.tasks[task].left = Some(ends - self.now.max(here.stalled_until));
-            self.run_ends.set(cpu, u64::MAX);
+        if ends != NEVER {
+            self.tasks[task].next = Stage::Rest(ends - self.now.max(here.stalled_until));
+            self.run_ends.set(cpu, NEVER);
         }
-        self.unsettled |= 1 << cpu;
+        self.unsettle(cpu);
         self.record(self.now, task, Event::Stop);
     }
 
     /// Removes a task from its processor, whether it executes there or is ready.
+    #[inline]
     pub(super) fn withdraw(&mut self, task: usize) {
-        let cpu = self.tasks[task].cpu;
+        let cpu = self.tasks[task].cpu.index();
         match self.tasks[task].state {
             State::Running => {
                 self.leave(cpu, task);
-                self.tasks[task].cpu = self.first(cpu);
+                self.tasks[task].cpu = CpuId::new(self.first(cpu));
             }
             State::Ready => self.cpus[cpu].remove(task),
             State::Idle | State::Waiting => {}

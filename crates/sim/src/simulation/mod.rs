@@ -12,6 +12,7 @@ use crate::config::{Change, Config};
 use crate::cpu::Cpu;
 use crate::earliest::Earliest;
 use crate::machines::Machines;
+use crate::run_ends::RunEnds;
 use crate::task::{Aside, Stage, TaskState};
 use crate::tracer::Tracer;
 use lockwright_model::{Duration, Event, Instant, Observation, Priority, Record, System, TaskId};
@@ -35,7 +36,7 @@ pub struct Simulation<'s, T: Tracer = ()> {
     views: Vec<Priority>,
     cpus: Vec<Cpu>,
     /// For each processor: the end of the running task's current run, or never if the processor is idle.
-    run_ends: Earliest,
+    run_ends: RunEnds,
     /// For each processor: the set of processors of its cluster, as bits. The first of them keeps the ready tasks.
     clusters: Vec<u64>,
     /// Whether a cluster has several processors.

@@ -2,6 +2,7 @@
 
 use super::Simulation;
 use crate::config::Taken;
+use crate::run_ends::NEVER;
 use crate::task::{Asked, Stage};
 use crate::tracer::Tracer;
 
@@ -34,7 +35,7 @@ impl<T: Tracer> Simulation<'_, T> {
         for cpu in 0..self.cpus.len() {
             if self.cpus[cpu].deferred && self.cpus[cpu].stalled_until <= self.now {
                 self.cpus[cpu].deferred = false;
-                self.unsettled |= 1 << cpu;
+                self.unsettle(cpu);
             }
         }
     }
@@ -42,7 +43,7 @@ impl<T: Tracer> Simulation<'_, T> {
     /// Executes the interrupt of a release.
     pub(super) fn interrupt(&mut self, task: usize) {
         let Some(taken) = self.config.taken else { return };
-        let own = self.tasks[task].own_cpu;
+        let own = self.tasks[task].own_cpu.index();
         let mut members = self.clusters[own];
         for _ in 0..self.random.u32(0..members.count_ones().max(1)) {
             members &= members - 1;
@@ -55,7 +56,7 @@ impl<T: Tracer> Simulation<'_, T> {
         let until = &mut self.cpus[cpu].stalled_until;
         *until = (*until).max(self.now).saturating_add(ns);
         let ends = self.run_ends.get(cpu);
-        if ends != u64::MAX {
+        if ends != NEVER {
             self.run_ends.set(cpu, ends.saturating_add(ns));
         }
     }
@@ -67,10 +68,7 @@ impl<T: Tracer> Simulation<'_, T> {
         if self.cpus[cpu].given != running {
             self.cpus[cpu].given = running;
             self.stall(cpu, taken.switch.as_ns());
-            if running.is_some_and(|task| {
-                let state = &self.tasks[task];
-                state.stage > state.first_stage || state.left.is_some()
-            }) {
+            if running.is_some_and(|task| self.tasks[task].has_begun()) {
                 self.stall(cpu, taken.refill.as_ns());
             }
         }
@@ -79,6 +77,6 @@ impl<T: Tracer> Simulation<'_, T> {
     /// Whether the task makes no decision when the overheads of its processor end: it runs, or spins.
     pub(super) fn goes_on(&self, task: usize) -> bool {
         let state = &self.tasks[task];
-        matches!(self.stages[state.stage as usize], Stage::Run(_)) || matches!(state.asked, Asked::Spinning(_))
+        matches!(state.next, Stage::Run(_) | Stage::Rest(_)) || matches!(state.asked, Asked::Spinning(_))
     }
 }

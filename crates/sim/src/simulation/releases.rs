@@ -40,9 +40,9 @@ impl<T: Tracer> Simulation<'_, T> {
             self.released += 1;
             self.interrupt(task);
             self.record(arrival, task, Event::Arrive);
-            let (cpu, rank) = (self.tasks[task].own_cpu, self.tasks[task].rank);
+            let (cpu, rank) = (self.tasks[task].own_cpu.index(), self.tasks[task].rank);
             self.account(cpu);
-            self.account(self.tasks[task].cpu);
+            self.account(self.tasks[task].cpu.index());
             let executed = self.cpus[cpu].executed_at_least(rank as usize);
             let job = Job { arrival, release: at, executed, away: self.tasks[task].away };
             if self.tasks[task].job.is_some() {
@@ -56,15 +56,16 @@ impl<T: Tracer> Simulation<'_, T> {
 
     pub(super) fn start_job(&mut self, task: usize, job: Job) {
         let state = &mut self.tasks[task];
-        (state.job, state.stage, state.left, state.asked) = (Some(job), state.first_stage, None, Asked::Not);
+        (state.job, state.asked) = (Some(job), Asked::Not);
+        (state.stage, state.next) = (state.first_stage, self.stages[state.first_stage as usize]);
         (state.waited, state.spun) = (0, 0);
         self.aside[task].delayed = 0;
         if self.by_deadline {
-            self.order(self.tasks[task].own_cpu, Some(task));
+            self.order(self.tasks[task].own_cpu.index(), Some(task));
         }
         self.tell(|machine, act| machine.arrive(TaskId::new(task), act));
         if self.by_deadline && self.tasks[task].state == State::Waiting {
-            self.order(self.tasks[task].own_cpu, Some(task));
+            self.order(self.tasks[task].own_cpu.index(), Some(task));
         }
     }
 
@@ -75,7 +76,7 @@ impl<T: Tracer> Simulation<'_, T> {
     /// is on the processor with the previous job.
     pub(super) fn order(&mut self, cpu: usize, new: Option<usize>) {
         let due = |task: usize| {
-            let job = self.tasks[task].job.filter(|_| self.tasks[task].own_cpu == cpu)?;
+            let job = self.tasks[task].job.filter(|_| self.tasks[task].own_cpu.index() == cpu)?;
             Some((job.arrival.saturating_add(self.tasks[task].deadline), task))
         };
         let mut jobs: Vec<(u64, usize)> = (0..self.tasks.len()).filter_map(due).collect();
@@ -84,7 +85,7 @@ impl<T: Tracer> Simulation<'_, T> {
         let has_begun = |task: usize| {
             let state = &self.tasks[task];
             let is_on = state.state == State::Running && new != Some(task);
-            state.stage > state.first_stage || state.left.is_some() || is_on
+            state.has_begun() || is_on
         };
         jobs.sort_unstable_by_key(|&job| {
             let is_after = first_held.is_some_and(|held| job > held) && !has_begun(job.1);

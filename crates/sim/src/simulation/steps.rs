@@ -2,49 +2,67 @@
 
 use super::Simulation;
 use crate::config::Execution;
+use crate::run_ends::NEVER;
 use crate::task::{Asked, Stage, State};
 use crate::tracer::Tracer;
-use lockwright_model::{Duration, Event, ResourceId, TaskId};
+use lockwright_model::{CpuId, Duration, Event, ResourceId, TaskId};
 use lockwright_protocol::{Action, Machine};
 
 impl<T: Tracer> Simulation<'_, T> {
     /// Ends the runs that end at this instant. The next step of each is due.
     pub(super) fn end_runs(&mut self) {
-        while self.run_ends.first() == self.now && self.now != u64::MAX {
-            let cpu = self.run_ends.whose();
-            self.run_ends.set(cpu, u64::MAX);
+        // A run past the end of 64-bit time never ends.
+        let mut ending = if self.now == NEVER { 0 } else { self.run_ends.ending(self.now) };
+        while ending != 0 {
+            let cpu = ending.trailing_zeros() as usize;
+            ending &= ending - 1;
+            self.run_ends.set(cpu, NEVER);
             if let Some(task) = self.cpus[cpu].running {
-                self.tasks[task].left = None;
-                self.tasks[task].stage += 1;
-                self.unsettled |= 1 << cpu;
+                self.advance(task);
+                self.unsettle(cpu);
             }
         }
+    }
+
+    /// Turns to the next stage of the job.
+    #[inline]
+    fn advance(&mut self, task: usize) {
+        let state = &mut self.tasks[task];
+        state.stage += 1;
+        state.next = self.stages[state.stage as usize];
+    }
+
+    /// Begins or continues a run that lasts for `left`.
+    #[inline]
+    fn run(&mut self, cpu: usize, left: u64) {
+        // A run past the end of 64-bit time never ends.
+        self.run_ends.set(cpu, self.now.max(self.cpus[cpu].stalled_until).saturating_add(left));
     }
 
     /// Takes one step of the running task.
     pub(super) fn step(&mut self, cpu: usize, task: usize) {
         let state = &self.tasks[task];
-        match self.stages[state.stage as usize] {
+        match state.next {
             Stage::End => self.finish(cpu, task),
+            Stage::Rest(left) => self.run(cpu, left),
             Stage::Run(worst) => {
-                let left = state.left.unwrap_or_else(|| match self.config.execution {
+                let length = match self.config.execution {
                     Execution::Worst => worst,
                     Execution::Random => match self.random.u8(0..4) {
                         0 => 1,
                         1 => self.random.u64(1..=worst),
                         _ => worst,
                     },
-                });
-                // A run past the end of 64-bit time never ends.
-                self.run_ends.set(cpu, self.now.max(self.cpus[cpu].stalled_until).saturating_add(left));
+                };
+                self.run(cpu, length);
             }
             Stage::Lock(_) if matches!(state.asked, Asked::Spinning(_)) => {}
             Stage::Lock(resource) => {
-                self.unsettled |= 1 << cpu;
+                self.unsettle(cpu);
                 self.lock(task, resource);
             }
             Stage::Unlock(resource) => {
-                self.unsettled |= 1 << cpu;
+                self.unsettle(cpu);
                 self.unlock(task, resource);
             }
         }
@@ -66,8 +84,8 @@ impl<T: Tracer> Simulation<'_, T> {
         {
             let state = &mut self.tasks[task];
             state.asked = Asked::Not;
-            state.stage += 1;
             state.waited += self.now - since;
+            self.advance(task);
             self.record(self.now, task, Event::Acquire(resource));
         }
     }
@@ -77,7 +95,7 @@ impl<T: Tracer> Simulation<'_, T> {
         let (id, source) = (TaskId::new(task), self.machines.source(resource));
         let end_section = |simulation: &mut Self| {
             simulation.record(simulation.now, task, Event::Release(resource));
-            simulation.tasks[task].stage += 1;
+            simulation.advance(task);
         };
         let mut is_first = true;
         let release = |machine: &mut dyn Machine, act: &mut dyn FnMut(Action)| machine.release(id, resource, act);
@@ -95,8 +113,8 @@ impl<T: Tracer> Simulation<'_, T> {
     fn finish(&mut self, cpu: usize, task: usize) {
         self.record(self.now, task, Event::Finish);
         self.account(cpu);
-        debug_assert_eq!(self.first(cpu), self.tasks[task].own_cpu, "a job ends where it belongs");
-        let executed = self.cpus[self.tasks[task].own_cpu].executed_at_least(self.tasks[task].rank as usize);
+        debug_assert_eq!(self.first(cpu), self.tasks[task].own_cpu.index(), "a job ends where it belongs");
+        let executed = self.cpus[self.tasks[task].own_cpu.index()].executed_at_least(self.tasks[task].rank as usize);
         let state = &mut self.tasks[task];
         if let Some(job) = state.job.take() {
             let response = self.now - job.arrival;
@@ -119,12 +137,12 @@ impl<T: Tracer> Simulation<'_, T> {
         self.tell(|machine, act| machine.finish(TaskId::new(task), act));
         match self.aside[task].backlog.pop_front() {
             Some(job) => {
-                self.unsettled |= 1 << cpu;
+                self.unsettle(cpu);
                 self.start_job(task, job);
             }
             None => {
                 self.leave(cpu, task);
-                (self.tasks[task].state, self.tasks[task].cpu) = (State::Idle, self.first(cpu));
+                (self.tasks[task].state, self.tasks[task].cpu) = (State::Idle, CpuId::new(self.first(cpu)));
             }
         }
     }
