@@ -1,6 +1,6 @@
 //! Task sets of SchedCAT.
 
-use super::{Import, Rounding, elements, import, place};
+use super::import::{Import, Rounding, elements, import, place};
 use crate::format::diagnostic::{Diagnostic, shown};
 use crate::format::rt_app::Imported;
 use crate::{
