@@ -6,6 +6,7 @@ use lockwright_record::file::format::{
 };
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 
 /// Opens the file in a folder. Returns `None` if another process writes it: a child of the recorded program that
@@ -50,6 +51,11 @@ impl Output {
         output.write(&mut [IoSlice::new(&header)]);
         output.moment(start);
         output
+    }
+
+    /// The descriptor of the file.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.file.as_raw_fd()
     }
 
     /// Writes a chunk.

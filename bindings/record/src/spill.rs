@@ -11,12 +11,13 @@ use libc::{c_int, c_void};
 use lockwright_record::file::format::chunk;
 use std::fs::File;
 use std::io::Read;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The time between two rounds in nanoseconds.
 const PERIOD_NS: i64 = 10_000_000;
-/// After so many rounds, names are read again; after twice as many, mappings.
+/// After so many rounds, the names of threads are read again, and the mappings of files.
 const NAME_ROUNDS: u64 = 50;
+const MAPS_ROUNDS: u64 = 100;
 /// The words that are copied at once.
 const COPY: usize = 1 << 15;
 /// The most bytes of a list of mappings.
@@ -24,10 +25,13 @@ const MAPS_MAX: usize = 1 << 20;
 /// How long a program waits at its end, in seconds.
 const END_S: i64 = 10;
 
-/// Whether the thread is to end (1), or has ended (2).
-static STOP: AtomicU32 = AtomicU32::new(0);
+/// What the thread has been asked for, and what it has done.
+static STOP: AtomicU32 = AtomicU32::new(STARTS);
+const RUNS: u32 = 0;
 const REQUESTED: u32 = 1;
 const DONE: u32 = 2;
+/// The thread has not begun.
+const STARTS: u32 = 3;
 
 const WAIT: c_int = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
 const WAKE: c_int = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
@@ -49,7 +53,7 @@ fn wake() {
 /// BOUND: END_S.
 pub(crate) fn finish() {
     // ORDERING: AcqRel, as the other changes of this word; nothing else is ordered by it.
-    let _ = STOP.compare_exchange(0, REQUESTED, Ordering::AcqRel, Ordering::Acquire);
+    let _ = STOP.compare_exchange(RUNS, REQUESTED, Ordering::AcqRel, Ordering::Acquire);
     wake();
     for _ in 0..END_S {
         if STOP.load(Ordering::Acquire) == DONE {
@@ -61,7 +65,9 @@ pub(crate) fn finish() {
 
 /// Starts the thread. Returns whether it succeeded.
 pub(crate) fn start(output: Output, switches: Option<Switches>) -> bool {
-    let spill = Box::new(Spill::new(output, switches));
+    let descriptors: Vec<c_int> =
+        switches.iter().flat_map(Switches::descriptors).chain([output.descriptor()]).collect();
+    let spill = Box::new(Spill::new(output, switches, descriptors.clone()));
     // SAFETY: all objects are initialised before they are used. The new thread owns `spill`, unless there is none.
     unsafe {
         let mut attributes = std::mem::zeroed();
@@ -80,9 +86,42 @@ pub(crate) fn start(output: Output, switches: Option<Switches>) -> bool {
         libc::pthread_attr_destroy(&raw mut attributes);
         if answer != 0 {
             drop(Box::from_raw(argument));
+            return false;
         }
-        answer == 0
     }
+    // BOUND: the thread begins, or the program ends.
+    while STOP.load(Ordering::Acquire) == STARTS {
+        wait(STARTS, 1, 0);
+    }
+    if HAS_OWN_FILES.load(Ordering::Acquire) {
+        for descriptor in descriptors {
+            // SAFETY: these are not the program's. The other thread has its own, of the same files.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+    true
+}
+
+/// Whether the descriptors of the thread are its own.
+static HAS_OWN_FILES: AtomicBool = AtomicBool::new(false);
+
+/// Separates the thread's descriptors from the program's, so that neither closes those of the other. Closes all but
+/// these and standard error. Returns whether it succeeded.
+fn separate(descriptors: &mut [c_int]) -> bool {
+    // SAFETY: takes a number.
+    if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
+        return false;
+    }
+    descriptors.sort_unstable();
+    let mut from = 0;
+    for &kept in [libc::STDERR_FILENO].iter().chain(descriptors.iter()).chain(&[c_int::MAX]) {
+        if from < kept {
+            // SAFETY: these descriptors are copies that nothing uses.
+            unsafe { libc::syscall(libc::SYS_close_range, from, kept - 1, 0) };
+        }
+        from = kept.saturating_add(1);
+    }
+    true
 }
 
 extern "C-unwind" fn run(spill: *mut c_void) -> *mut c_void {
@@ -92,12 +131,17 @@ extern "C-unwind" fn run(spill: *mut c_void) -> *mut c_void {
     // SAFETY: names this thread, with a string.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"lw-recorder".as_ptr()) };
     spill.own_id = thread::id();
+    HAS_OWN_FILES.store(separate(&mut spill.descriptors), Ordering::Release);
+    STOP.store(RUNS, Ordering::Release);
+    wake();
     // BOUND: the program's life.
-    while STOP.load(Ordering::Acquire) == 0 {
-        wait(0, 0, PERIOD_NS);
+    while STOP.load(Ordering::Acquire) == RUNS {
+        wait(RUNS, 0, PERIOD_NS);
         spill.round();
     }
-    spill.last();
+    // What happened after the request.
+    spill.round();
+    spill.output.end();
     STOP.store(DONE, Ordering::Release);
     wake();
     std::ptr::null_mut()
@@ -116,6 +160,7 @@ struct Known {
 struct Spill {
     output: Output,
     switches: Option<Switches>,
+    descriptors: Vec<c_int>,
     own_id: u32,
     rounds: u64,
     known: Vec<Known>,
@@ -126,10 +171,11 @@ struct Spill {
 }
 
 impl Spill {
-    fn new(output: Output, switches: Option<Switches>) -> Self {
+    fn new(output: Output, switches: Option<Switches>, descriptors: Vec<c_int>) -> Self {
         Self {
             output,
             switches,
+            descriptors,
             own_id: 0,
             rounds: 0,
             known: vec![Known::default(); ring::RINGS_MAX],
@@ -140,26 +186,19 @@ impl Spill {
         }
     }
 
+    /// Writes everything that has come since the last round.
     fn round(&mut self) {
-        if self.rounds.is_multiple_of(2 * NAME_ROUNDS) {
+        let is_last = STOP.load(Ordering::Acquire) != RUNS;
+        if is_last || self.rounds.is_multiple_of(MAPS_ROUNDS) {
             self.write_maps();
         }
-        self.rounds += 1;
-        let reads_names = self.rounds.is_multiple_of(NAME_ROUNDS);
+        let reads_names = is_last || self.rounds % NAME_ROUNDS == NAME_ROUNDS - 1;
         for (index, ring) in ring::all().enumerate() {
             self.spill(index, ring, reads_names);
         }
         self.write_switches();
         self.output.moment(clock::moment());
-    }
-
-    fn last(&mut self) {
-        // The next round reads names.
-        self.rounds = self.rounds.next_multiple_of(2 * NAME_ROUNDS);
-        self.write_maps();
-        self.rounds -= 1;
-        self.round();
-        self.output.end();
+        self.rounds += 1;
     }
 
     /// Writes what a ring contains now.
@@ -182,9 +221,10 @@ impl Spill {
             if !self.known[index].is_written {
                 self.write_thread(index, ring, name_of(ring));
             }
-            self.bytes.clear();
-            self.bytes.extend(self.words[..taken].iter().flat_map(|word| word.to_le_bytes()));
-            self.output.chunk(chunk::EVENTS, number, &self.bytes);
+            let bytes = std::ptr::from_ref(self.words.as_slice()).cast::<u8>();
+            // SAFETY: words are bytes as well, in the order of the file, which is that of x86-64.
+            let bytes = unsafe { std::slice::from_raw_parts(bytes, taken * size_of::<u64>()) };
+            self.output.chunk(chunk::EVENTS, number, bytes);
         }
         let known = self.known[index];
         let name = match state {
@@ -225,7 +265,7 @@ impl Spill {
             }
             bytes.extend(switch.iter().flat_map(|word| word.to_le_bytes()));
         });
-        if !bytes.is_empty() || lost > 0 || self.rounds == 1 {
+        if !bytes.is_empty() || lost > 0 || self.rounds == 0 {
             output.chunk(chunk::SWITCHES, u32::try_from(lost).unwrap_or(u32::MAX), bytes);
         }
     }

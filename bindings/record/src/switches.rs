@@ -3,9 +3,11 @@
 //! The first thread opens the rings before it creates others, and these inherit them. That needs no rights where
 //! `kernel.perf_event_paranoid` is 2 or less.
 
+use libc::c_int;
 use lockwright_record::file::format::switch;
 use perf_event::events::Software;
 use perf_event::{Builder, Clock, SampleFlag, Sampler};
+use std::os::fd::AsRawFd;
 
 /// Types of records, and flags, from `linux/perf_event.h`.
 const LOST: u32 = 2;
@@ -47,6 +49,11 @@ impl Switches {
             }
         }
         Some(Self { rings })
+    }
+
+    /// The descriptors of the rings.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = c_int> {
+        self.rings.iter().map(|ring| ring.as_counter().as_raw_fd())
     }
 
     /// Removes all records, and calls `each` with each switch in the form of the file. Returns how many were lost.

@@ -192,6 +192,11 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Whether an object at the address is no word of futex calls.
+    fn is_other(&self, address: u64) -> bool {
+        self.objects.get(&address).is_some_and(|&(_, known)| known != class::FUTEX)
+    }
+
     /// Returns `None` for what is no event of a recording.
     fn kind(&mut self, at_ns: u64, words: &[u64]) -> Option<EventKind> {
         let kind = (words[0] & 0xFF) as u8;
@@ -216,6 +221,8 @@ impl<'a> Builder<'a> {
             }
             event::REFUSED => EventKind::Refused { object: self.known_object(word(1)) },
             event::UNLOCK => EventKind::Unlock { object: self.known_object(word(1)) },
+            // Another library's mutex, which wakes its waiters.
+            event::SIGNAL if is_futex(word(2)) && self.is_other(word(1)) => return None,
             event::SIGNAL => EventKind::Signal { object: self.object(word(1), word(2)) },
             event::INIT => {
                 self.initialised(word(1), word(2), word(3));
@@ -258,6 +265,10 @@ impl<'a> Builder<'a> {
             .collect();
         self.recording
     }
+}
+
+fn is_futex(place: u64) -> bool {
+    (place >> DETAIL_SHIFT) as u8 == class::FUTEX
 }
 
 fn mode(kind: u8) -> Mode {
