@@ -207,7 +207,9 @@ fn library(options: &Options) -> Result<PathBuf, StartError> {
     let program = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
     let beside = program.parent().unwrap_or(Path::new("/")).to_owned();
     let lib = beside.parent().unwrap_or(Path::new("/")).join("lib");
-    let places = [beside, lib.join(format!("{}-linux-gnu", std::env::consts::ARCH)), lib];
+    // Cargo builds it beside its programs, and below `deps` for tests.
+    let deps = beside.join("deps");
+    let places = [beside, deps, lib.join(format!("{}-linux-gnu", std::env::consts::ARCH)), lib];
     let found = places.iter().map(|place| place.join(LIBRARY)).find(|path| path.is_file());
     found.ok_or_else(|| {
         let searched = places.map(|place| place.display().to_string()).join(", ");
