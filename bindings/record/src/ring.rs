@@ -99,9 +99,8 @@ pub(crate) fn claim(bytes: usize) -> Option<&'static Ring> {
 fn map(bytes: usize) -> Option<*mut Ring> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
     // SAFETY: a new mapping affects no other memory.
-    let mapped = unsafe {
-        libc::mmap(std::ptr::null_mut(), HEAD + bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
-    };
+    let mapped =
+        unsafe { libc::mmap(std::ptr::null_mut(), HEAD + bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
     (mapped != libc::MAP_FAILED).then_some(mapped.cast())
 }
 

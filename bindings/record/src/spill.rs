@@ -283,7 +283,8 @@ impl Spill {
         let is_file = |line: &&[u8]| line.contains(&b'/');
         let lines = |text: &'_ [u8]| -> u64 {
             // Enough to see that a file was mapped or unmapped.
-            let sum = |sum: u64, line: &[u8]| line.iter().fold(sum, |sum, &byte| sum.wrapping_mul(31) + u64::from(byte));
+            let sum =
+                |sum: u64, line: &[u8]| line.iter().fold(sum, |sum, &byte| sum.wrapping_mul(31) + u64::from(byte));
             text.split(|&byte| byte == b'\n').filter(is_file).fold(0, sum)
         };
         if lines(&self.maps) != lines(&self.maps_before) {

@@ -107,7 +107,7 @@ fn begin() -> Option<&'static Ring> {
             scheduling::put_cpus(ring, id);
             let key = KEY.load(Ordering::Relaxed);
             // SAFETY: the key exists, and the value is no pointer that anyone follows.
-            unsafe { libc::pthread_setspecific(key, 1 as *const c_void) };
+            unsafe { libc::pthread_setspecific(key, std::ptr::without_provenance(FIRST_ROUND)) };
             set(std::ptr::from_ref(ring) as usize);
         }
     }
@@ -117,6 +117,9 @@ fn begin() -> Option<&'static Ring> {
 
 /// The key whose destructor ends a thread.
 static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// The value of the key when the thread has not begun to end.
+const FIRST_ROUND: usize = 1;
 
 /// Makes the key. Returns whether it succeeded.
 pub(crate) fn warm_up() -> bool {
@@ -131,10 +134,10 @@ pub(crate) fn warm_up() -> bool {
 extern "C" fn end(round: *mut c_void) {
     /// `PTHREAD_DESTRUCTOR_ITERATIONS`.
     const ROUNDS: usize = 4;
-    let round = round as usize;
+    let round = round.addr();
     if round < ROUNDS {
         // SAFETY: as in `begin`.
-        unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), (round + 1) as *const c_void) };
+        unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), std::ptr::without_provenance(round + 1)) };
         return;
     }
     let ring = get();
@@ -162,13 +165,13 @@ struct Start<F> {
 }
 
 impl<F: Copy> Start<F> {
-    fn new(body: F, argument: *mut c_void) -> *mut c_void {
+    fn boxed(body: F, argument: *mut c_void) -> *mut c_void {
         Box::into_raw(Box::new(Self { body, argument })).cast()
     }
 
     /// Begins the thread. Returns its function and argument.
     unsafe fn begin(start: *mut c_void) -> (F, *mut c_void) {
-        // SAFETY: `new` made it, and this is its only use.
+        // SAFETY: `boxed` made it, and this is its only use.
         let start = unsafe { Box::from_raw(start.cast::<Self>()) };
         current();
         (start.body, start.argument)
@@ -199,7 +202,7 @@ pub unsafe extern "C" fn pthread_create(
         // SAFETY: the same is required of the caller.
         return unsafe { next::pthread_create(thread, attributes, body, argument) };
     }
-    let start = Start::new(body, argument);
+    let start = Start::boxed(body, argument);
     // SAFETY: the same is required of the caller.
     let answer = unsafe { next::pthread_create(thread, attributes, run, start) };
     if answer != 0 {
@@ -216,7 +219,7 @@ pub unsafe extern "C" fn thrd_create(thread: *mut pthread_t, body: next::Body11,
         // SAFETY: the same is required of the caller.
         return unsafe { next::thrd_create(thread, body, argument) };
     }
-    let start = Start::new(body, argument);
+    let start = Start::boxed(body, argument);
     // SAFETY: the same is required of the caller.
     let answer = unsafe { next::thrd_create(thread, run11, start) };
     if answer != 0 {

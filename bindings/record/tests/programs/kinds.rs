@@ -71,7 +71,10 @@ fn each_kind_of_wait_is_recorded() {
     let then = ["unlock plain", "wait semaphore posted", "resumed", "wait barrier meeting", "resumed", "end"];
     assert_eq!(steps(&recording, "waiter"), [waiter, then].concat());
     let first = steps(&recording, "first");
-    assert_within(&first, &["lock plain", "signal ready", "unlock plain", "sleep 20000000", "resumed", "signal posted"]);
+    assert_within(
+        &first,
+        &["lock plain", "signal ready", "unlock plain", "sleep 20000000", "resumed", "signal posted"],
+    );
     let sleeps = ["sleep until", "resumed", "sleep until", "resumed", "sleep 1234567", "resumed", "sleep 1500000"];
     assert_within(&first, &[&sleeps[..], &["resumed", "yield", "resumed", "wait timer", "resumed"]].concat());
     // read, recv, recvfrom and poll have the number that the timer had; a poll that must not wait is no wait.
@@ -165,9 +168,10 @@ fn switches_agree_with_the_waits() {
     // A thread that waits for 20 ms suspends in between, and is dispatched again before it resumes.
     let first = thread(&recording, "first");
     let own: Vec<&Event> = recording.events.iter().filter(|event| event.thread == first).collect();
-    let sleeps = own.iter().enumerate().filter(|(_, event)| {
-        matches!(event.kind, EventKind::Wait { wait: Wait::SleepFor { ns: 20_000_000 }, .. })
-    });
+    let sleeps = own
+        .iter()
+        .enumerate()
+        .filter(|(_, event)| matches!(event.kind, EventKind::Wait { wait: Wait::SleepFor { ns: 20_000_000 }, .. }));
     let mut seen = 0;
     for (at, _) in sleeps {
         let until = own[at..].iter().position(|event| event.kind == EventKind::Resumed).expect("an end");
