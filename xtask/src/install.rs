@@ -1,5 +1,5 @@
-//! Installs the command line with its manual pages and completions, the C library with its headers, and the library for
-//! `LD_PRELOAD`.
+//! Installs the command line with its manual pages and completions, the C library with its headers, and the libraries
+//! for `LD_PRELOAD`.
 
 use crate::tool;
 use std::os::unix::fs::symlink;
@@ -13,6 +13,9 @@ pub const SYSTEM: &str = "-lutil -lrt -lpthread -lm -ldl";
 /// The library for `LD_PRELOAD`. Programs are not linked with it, so its name has no version. Scripts that name it work
 /// with all versions.
 pub const PRELOADED: &str = "liblockwright_pthread.so";
+
+/// The library that `lockwright record` preloads. The command finds it below its own prefix.
+pub const RECORDER: &str = "liblockwright_recorder.so";
 
 /// The completion scripts below the prefix, each in the directory that its shell searches.
 pub const COMPLETIONS: [(&str, &str); 3] = [
@@ -94,7 +97,9 @@ pub fn put(places: &Places) -> Result<(), String> {
     copy(&built.join("liblockwright_c.so"), &lib.join(&full))?;
     link(&full, &lib.join(&soname))?;
     link(&soname, &lib.join("liblockwright.so"))?;
-    copy(&built.join(PRELOADED), &lib.join(PRELOADED))?;
+    for library in [PRELOADED, RECORDER] {
+        copy(&built.join(library), &lib.join(library))?;
+    }
     write(&pkgconfig.join("lockwright.pc"), &pkg_config(places, version))?;
     write(&cmake.join("lockwright-config.cmake"), &filled(CMAKE_CONFIG, places, version, &soname))?;
     write(&cmake.join("lockwright-config-version.cmake"), &filled(CMAKE_VERSION, places, version, &soname))?;
@@ -159,7 +164,9 @@ fn replaced(template: &str, values: &[(&str, &str)]) -> String {
 /// Builds the libraries and the binary as they are installed, and returns their directory.
 fn build() -> Result<PathBuf, String> {
     tool::cargo(&["build", "--profile", "dist", "--package", "lockwright-cli", "--bin", "lockwright"])?;
-    for (package, types) in [("lockwright-c", "staticlib,cdylib"), ("lockwright-pthread", "cdylib")] {
+    let libraries =
+        [("lockwright-c", "staticlib,cdylib"), ("lockwright-pthread", "cdylib"), ("lockwright-recorder", "cdylib")];
+    for (package, types) in libraries {
         tool::cargo(&["rustc", "--profile", "dist", "--package", package, "--lib", "--crate-type", types])?;
     }
     // Cargo has built this program into a sibling of that directory.

@@ -60,7 +60,7 @@ const VARIABLES: [Variable; 3] = [
 /// How the names of our variables begin.
 const PREFIX: &[u8] = b"LOCKWRIGHT_";
 /// The beginnings, after that, of names that mean something to other programs of this project.
-const OTHERS: [&[u8]; 4] = [b"REQUIRE_", b"WRITE_", b"DEEP", b"TEST_"];
+const OTHERS: [&[u8]; 5] = [b"REQUIRE_", b"WRITE_", b"DEEP", b"TEST_", b"RECORD"];
 
 /// Reads the environment, and reports variables with unknown names or values.
 pub(crate) fn load() {

@@ -6,7 +6,15 @@
 #![forbid(unsafe_code)]
 
 mod event;
+pub mod file;
+#[cfg(feature = "programs")]
+mod names;
 mod recording;
+#[cfg(feature = "programs")]
+mod start;
 
 pub use event::{Clock, Event, EventKind, Mode, Policy, Stop, Wait};
+pub use file::FileError;
 pub use recording::{MutexProtocol, Object, ObjectId, ObjectKind, Recording, Site, SiteId, Thread, ThreadIndex};
+#[cfg(feature = "programs")]
+pub use start::{Options, Run, StartError, start};

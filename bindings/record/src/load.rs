@@ -1,0 +1,141 @@
+//! What happens when the program begins, forks and ends.
+
+use crate::file::{self, Output};
+use crate::switches::Switches;
+use crate::{clock, next, spill, thread};
+use libc::{c_char, c_int};
+use lockwright_record::file::format::chunk;
+use std::ffi::CStr;
+use std::path::Path;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+
+/// The folder of the recording. Without it, nothing is recorded.
+const FOLDER: &CStr = c"LOCKWRIGHT_RECORD";
+/// The bytes of a thread's ring: a power of two, at least 64 KiB.
+const RING: &CStr = c"LOCKWRIGHT_RECORD_RING";
+const RING_MIN: usize = 1 << 16;
+const RING_USUAL: usize = 4 << 20;
+
+/// Where the recording is.
+#[derive(Clone, Copy)]
+pub(crate) enum Stage {
+    /// The library is not loaded yet.
+    Before,
+    /// Threads are recorded.
+    Records { ring_bytes: usize },
+    /// Nothing is recorded in this process, or no more.
+    Ended,
+}
+
+const BEFORE: u32 = 0;
+const RECORDS: u32 = 1;
+const ENDED: u32 = 2;
+
+static STAGE: AtomicU32 = AtomicU32::new(BEFORE);
+static RING_BYTES: AtomicUsize = AtomicUsize::new(RING_USUAL);
+/// The process that is recorded. A child that shares its memory has another number.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
+
+pub(crate) fn stage() -> Stage {
+    // ORDERING: Acquire pairs with the Release in `load`.
+    match STAGE.load(Ordering::Acquire) {
+        BEFORE => Stage::Before,
+        RECORDS => Stage::Records { ring_bytes: RING_BYTES.load(Ordering::Relaxed) },
+        _ => Stage::Ended,
+    }
+}
+
+unsafe extern "C" {
+    /// As `getenv`, but returns null in a program that has more rights than its caller.
+    fn secure_getenv(name: *const c_char) -> *const c_char;
+}
+
+fn variable(name: &CStr) -> Option<&'static str> {
+    // SAFETY: the name is a string. The program changes its environment only after it was loaded.
+    let value = unsafe { secure_getenv(name.as_ptr()) };
+    // SAFETY: the C library returned a string.
+    if value.is_null() { None } else { unsafe { CStr::from_ptr(value) }.to_str().ok() }
+}
+
+/// Called by the loader, before the program's own constructors.
+extern "C" fn load() {
+    next::warm_up();
+    let begun = variable(FOLDER).is_some_and(|folder| match begin(Path::new(folder)) {
+        Ok(begun) => begun,
+        Err(error) => {
+            eprintln!("lockwright: nothing is recorded: {folder}: {error}");
+            false
+        }
+    });
+    // ORDERING: Release pairs with the Acquire in `stage`.
+    STAGE.store(if begun { RECORDS } else { ENDED }, Ordering::Release);
+    thread::current();
+}
+
+/// Begins the recording. Returns whether this process is recorded.
+fn begin(folder: &Path) -> std::io::Result<bool> {
+    let Some(file) = file::open(folder)? else { return Ok(false) };
+    let (is_cycles, start) = clock::start();
+    let mut output = Output::begin(file, is_cycles, start);
+    output.chunk(chunk::PROGRAM, 0, &std::fs::read("/proc/self/cmdline").unwrap_or_default());
+    let ring = variable(RING).and_then(|value| value.parse::<usize>().ok());
+    RING_BYTES.store(ring.map_or(RING_USUAL, |bytes| bytes.max(RING_MIN).next_power_of_two()), Ordering::Relaxed);
+    // SAFETY: takes nothing and cannot fail.
+    PROCESS.store(unsafe { libc::getpid() }, Ordering::Relaxed);
+    let switches = Switches::open();
+    // SAFETY: the handler takes nothing, cannot unwind, and lives as long as the process.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    // Two moments give the rate of the counter.
+    output.moment(clock::moment());
+    Ok(thread::warm_up() && spill::start(output, switches))
+}
+
+/// A child is not recorded: it has none of the other threads, and the file is the parent's.
+extern "C" fn in_child() {
+    STAGE.store(ENDED, Ordering::Relaxed);
+    thread::ignore();
+}
+
+/// Writes the rest of the recording, if this is the recorded process.
+fn end() {
+    // SAFETY: takes nothing and cannot fail.
+    let is_it = PROCESS.load(Ordering::Relaxed) == unsafe { libc::getpid() };
+    if is_it && STAGE.load(Ordering::Acquire) == RECORDS {
+        // The wait below is not the program's.
+        thread::ignore();
+        spill::finish();
+    }
+}
+
+/// Called by the C library after the program's own destructors.
+extern "C" fn unload() {
+    end();
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _exit(status: c_int) -> ! {
+    end();
+    // SAFETY: takes a number.
+    unsafe {
+        next::_exit(status);
+        libc::abort()
+    }
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _Exit(status: c_int) -> ! {
+    // SAFETY: takes a number.
+    unsafe { _exit(status) }
+}
+
+// SAFETY: the loader calls the functions of this section, with arguments that `load` ignores.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOAD: extern "C" fn() = load;
+
+// SAFETY: the C library calls the functions of this section.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static UNLOAD: extern "C" fn() = unload;

@@ -1,0 +1,145 @@
+//! The functions `pthread_mutex_*`.
+//!
+//! A lock is tried first, and recorded as a request only if the mutex is busy. A lock is recorded after it happened,
+//! and an unlock before it happens, so that the stamps of different threads have the order of what they did.
+
+use crate::entry::entries;
+use crate::next::{self, Opaque};
+use crate::ring::Ring;
+use crate::thread::current;
+use libc::{EBUSY, EOWNERDEAD, c_int, c_void, clockid_t, timespec};
+use lockwright_record::file::format::{DETAIL_SHIFT, class, event, mutex};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where the C library keeps the kind of a mutex, in bytes.
+const KIND_AT: usize = 16;
+
+/// The site, with what is to be told about the mutex.
+#[inline(always)]
+fn place(mutex: Opaque, site: usize) -> u64 {
+    // SAFETY: POSIX requires a valid pointer; the word is within the object, aligned, and changed by atomic operations.
+    let kind = unsafe { &*mutex.byte_add(KIND_AT).cast::<AtomicU32>() };
+    // ORDERING: Relaxed: set before other threads know the mutex.
+    let kind = (kind.load(Ordering::Relaxed) & u32::from(mutex::ALL)) as u64;
+    site as u64 | (u64::from(class::MUTEX) | kind << 8) << DETAIL_SHIFT
+}
+
+/// Whether the caller has the mutex after this answer.
+#[inline(always)]
+fn has(answer: c_int) -> bool {
+    answer == 0 || answer == EOWNERDEAD
+}
+
+#[inline(always)]
+fn locked(ring: &Ring, mutex: Opaque, site: usize) {
+    ring.put(event::LOCKED_WRITE, [mutex.addr() as u64, place(mutex, site)]);
+}
+
+/// Locks a mutex by `wait` if it is busy.
+#[inline(always)]
+unsafe fn lock_by(mutex: Opaque, site: usize, wait: impl FnOnce() -> c_int) -> c_int {
+    let Some(ring) = current() else { return wait() };
+    // SAFETY: POSIX requires valid pointers to objects of their types.
+    let answer = unsafe { next::pthread_mutex_trylock(mutex) };
+    if has(answer) {
+        locked(ring, mutex, site);
+        return answer;
+    }
+    if answer == EBUSY { contended(ring, mutex, site, wait) } else { answer }
+}
+
+#[cold]
+#[inline(never)]
+fn contended(ring: &Ring, mutex: Opaque, site: usize, wait: impl FnOnce() -> c_int) -> c_int {
+    ring.put(event::REQUEST_WRITE, [mutex.addr() as u64, place(mutex, site)]);
+    let answer = ring.within(wait);
+    if has(answer) {
+        locked(ring, mutex, site);
+    } else {
+        ring.put(event::REFUSED, [mutex.addr() as u64]);
+    }
+    answer
+}
+
+pub(crate) unsafe extern "C-unwind" fn lock(mutex: Opaque, site: usize) -> c_int {
+    // SAFETY: the same is required of the caller.
+    unsafe { lock_by(mutex, site, || next::pthread_mutex_lock(mutex)) }
+}
+
+pub(crate) unsafe extern "C-unwind" fn timedlock(mutex: Opaque, time: *const timespec, site: usize) -> c_int {
+    // SAFETY: the same is required of the caller.
+    unsafe { lock_by(mutex, site, || next::pthread_mutex_timedlock(mutex, time)) }
+}
+
+unsafe extern "C-unwind" fn clocklock(mutex: Opaque, clock: clockid_t, time: *const timespec, site: usize) -> c_int {
+    // SAFETY: the same is required of the caller.
+    unsafe { lock_by(mutex, site, || next::pthread_mutex_clocklock(mutex, clock, time)) }
+}
+
+pub(crate) unsafe extern "C-unwind" fn trylock(mutex: Opaque, site: usize) -> c_int {
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::pthread_mutex_trylock(mutex) };
+    if has(answer)
+        && let Some(ring) = current()
+    {
+        locked(ring, mutex, site);
+    }
+    answer
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_mutex_unlock(mutex: Opaque) -> c_int {
+    if let Some(ring) = current() {
+        ring.put(event::UNLOCK, [mutex.addr() as u64]);
+    }
+    // SAFETY: the same is required of the caller.
+    unsafe { next::pthread_mutex_unlock(mutex) }
+}
+
+/// As in the C library, under the name that older programs use.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __pthread_mutex_unlock(mutex: Opaque) -> c_int {
+    // SAFETY: the same is required of the caller.
+    unsafe { pthread_mutex_unlock(mutex) }
+}
+
+/// Records that a mutex was initialised.
+pub(crate) fn initialised(mutex: Opaque, site: usize) {
+    let Some(ring) = current() else { return };
+    let mut ceiling = 0;
+    // The C library answers with an error unless the mutex has a ceiling.
+    // SAFETY: the mutex was initialised, and the pointer is valid.
+    if unsafe { next::pthread_mutex_getprioceiling(mutex, &raw mut ceiling) } != 0 {
+        ceiling = 0;
+    }
+    ring.put(event::INIT, [mutex.addr() as u64, place(mutex, site), ceiling as u64]);
+}
+
+unsafe extern "C-unwind" fn init(mutex: Opaque, attributes: *const c_void, site: usize) -> c_int {
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::pthread_mutex_init(mutex, attributes) };
+    if answer == 0 {
+        initialised(mutex, site);
+    }
+    answer
+}
+
+/// Unlocks a mutex around `wait`, as condition variables do.
+#[inline(always)]
+pub(crate) fn without(ring: &Ring, mutex: Opaque, site: usize, wait: impl FnOnce() -> c_int) -> c_int {
+    ring.put(event::UNLOCK, [mutex.addr() as u64]);
+    let answer = wait();
+    locked(ring, mutex, site);
+    answer
+}
+
+entries! {
+    "rdx" pthread_mutex_init = init;
+    "rsi" pthread_mutex_lock = lock;
+    "rsi" __pthread_mutex_lock = lock;
+    "rsi" pthread_mutex_trylock = trylock;
+    "rsi" __pthread_mutex_trylock = trylock;
+    "rdx" pthread_mutex_timedlock = timedlock;
+    "rcx" pthread_mutex_clocklock = clocklock;
+}

@@ -1,0 +1,210 @@
+//! The ring of a thread: words that its owner appends and the spill thread removes.
+//!
+//! The first word of an event is written last, and is never zero: from then on the spill thread may read the event. It
+//! clears the words before it gives the room back. A signal handler that comes in the middle of an event reserves words
+//! behind it, so both events are whole.
+
+use crate::clock;
+use std::arch::asm;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// The most rings, and so the most threads at one time that are recorded.
+pub(crate) const RINGS_MAX: usize = 4096;
+/// Room that is never used up, for signal handlers that come between the look at the room and the reservation.
+const MARGIN: u64 = 1024;
+/// How many words ahead memory is fetched.
+const AHEAD: u64 = 64;
+/// The bytes before the words.
+const HEAD: usize = 4096;
+
+/// What a ring is used for.
+pub(crate) mod state {
+    /// For no thread.
+    pub(crate) const FREE: u32 = 0;
+    /// For a thread that executes.
+    pub(crate) const USED: u32 = 1;
+    /// For a thread that ended, whose last events may still be there.
+    pub(crate) const ENDED: u32 = 2;
+}
+
+#[repr(C)]
+pub(crate) struct Ring {
+    /// The next word to reserve; written by the owner and its signal handlers only.
+    next: UnsafeCell<u64>,
+    /// How many events did not fit.
+    lost: AtomicU64,
+    /// The number of words, a power of two.
+    size: u64,
+    /// Above 0 while the owner is in a function of the next library that may call functions of this one.
+    inside: AtomicU32,
+    _line: [u64; 4],
+    /// The first word that the spill thread has not removed.
+    tail: AtomicU64,
+    pub(crate) state: AtomicU32,
+    /// The thread's number in the file.
+    pub(crate) number: AtomicU32,
+    /// The thread's number in the kernel.
+    pub(crate) id: AtomicU32,
+    /// The thread's name when it ended.
+    pub(crate) name: [AtomicU64; 2],
+}
+
+// SAFETY: `next` belongs to one thread; all else is atomic or constant.
+unsafe impl Sync for Ring {}
+
+static RINGS: [AtomicPtr<Ring>; RINGS_MAX] = [const { AtomicPtr::new(std::ptr::null_mut()) }; RINGS_MAX];
+static NUMBERS: AtomicU32 = AtomicU32::new(0);
+/// How many threads found no ring.
+pub(crate) static WITHOUT_RING: AtomicU32 = AtomicU32::new(0);
+
+/// All rings, used or not.
+pub(crate) fn all() -> impl Iterator<Item = &'static Ring> {
+    // ORDERING: Acquire pairs with the Release in `claim`.
+    let rings = RINGS.iter().map(|ring| ring.load(Ordering::Acquire));
+    // SAFETY: rings are never unmapped.
+    rings.take_while(|ring| !ring.is_null()).map(|ring| unsafe { &*ring })
+}
+
+/// Returns a ring for the calling thread, or `None` if there are too many threads or no memory.
+///
+/// BOUND: RINGS_MAX looks and one mapping.
+pub(crate) fn claim(bytes: usize) -> Option<&'static Ring> {
+    for ring in all() {
+        // ORDERING: Acquire pairs with the Release of the spill thread in `free`.
+        if ring.state.compare_exchange(state::FREE, state::USED, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            ring.begin();
+            return Some(ring);
+        }
+    }
+    let new = map(bytes)?;
+    // SAFETY: the mapping is new and zero, which is a valid empty ring but for its size. It is never unmapped.
+    let ring = unsafe {
+        (*new).size = (bytes / size_of::<u64>()) as u64;
+        &*new
+    };
+    ring.state.store(state::USED, Ordering::Relaxed);
+    ring.begin();
+    for place in &RINGS {
+        // ORDERING: Release pairs with the Acquire in `all`.
+        if place.compare_exchange(std::ptr::null_mut(), new, Ordering::Release, Ordering::Relaxed).is_ok() {
+            return Some(ring);
+        }
+    }
+    // SAFETY: nobody else knows the mapping.
+    unsafe { libc::munmap(new.cast(), HEAD + bytes) };
+    None
+}
+
+fn map(bytes: usize) -> Option<*mut Ring> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+    // SAFETY: a new mapping affects no other memory.
+    let mapped =
+        unsafe { libc::mmap(std::ptr::null_mut(), HEAD + bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    (mapped != libc::MAP_FAILED).then_some(mapped.cast())
+}
+
+impl Ring {
+    fn begin(&self) {
+        // ORDERING: Relaxed: the spill thread reads it after the first event, which is released.
+        self.number.store(NUMBERS.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        self.lost.store(0, Ordering::Relaxed);
+        self.inside.store(0, Ordering::Relaxed);
+    }
+
+    /// Gives the ring of a thread that ended to a new one.
+    pub(crate) fn free(&self) {
+        // ORDERING: Release: the words are cleared before another thread uses the ring.
+        self.state.store(state::FREE, Ordering::Release);
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        // ORDERING: Relaxed: a counter.
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn word(&self, at: u64) -> &AtomicU64 {
+        let words = std::ptr::from_ref(self).wrapping_byte_add(HEAD).cast::<AtomicU64>();
+        // SAFETY: the words follow the head of the mapping, and the index is below their number.
+        unsafe { &*words.add((at & (self.size - 1)) as usize) }
+    }
+
+    /// Reserves words, also against signal handlers of this thread: they come before or after one instruction.
+    #[inline(always)]
+    fn reserve(&self, words: u64) -> u64 {
+        let mut at = words;
+        // SAFETY: only the owner's thread writes `next`.
+        unsafe { asm!("xadd qword ptr [{next}], {at}", next = in(reg) self.next.get(), at = inout(reg) at) };
+        at
+    }
+
+    /// Appends an event of the owner.
+    #[inline(always)]
+    pub(crate) fn put<const N: usize>(&self, kind: u8, values: [u64; N]) {
+        let stamp = clock::stamp();
+        // SAFETY: only the owner's thread writes `next`.
+        let next = unsafe { self.next.get().read_volatile() };
+        // ORDERING: Acquire pairs with the Release in `take`: the words are clear.
+        if next.wrapping_sub(self.tail.load(Ordering::Acquire)) > self.size - MARGIN {
+            return self.lose();
+        }
+        let at = self.reserve(N as u64 + 1);
+        for (index, value) in values.into_iter().enumerate() {
+            // ORDERING: Relaxed: the first word releases it.
+            self.word(at + 1 + index as u64).store(value, Ordering::Relaxed);
+        }
+        // ORDERING: Release pairs with the Acquire in `take`.
+        self.word(at).store(stamp << 8 | u64::from(kind), Ordering::Release);
+        // The spill thread's processor has the words of the last lap. The next lock would wait for them.
+        // SAFETY: a hint, for an address within the ring.
+        unsafe { asm!("prefetchw [{}]", in(reg) self.word(at + AHEAD), options(nostack, preserves_flags, readonly)) };
+    }
+
+    #[cold]
+    fn lose(&self) {
+        // ORDERING: Relaxed: a counter of one thread.
+        self.lost.store(self.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Removes whole events, as many as there are and fit. Returns how many words were copied. For the spill thread.
+    ///
+    /// BOUND: `to`.
+    pub(crate) fn take(&self, to: &mut [u64]) -> usize {
+        // ORDERING: Relaxed: only the spill thread writes it.
+        let tail = self.tail.load(Ordering::Relaxed);
+        let mut copied = 0;
+        loop {
+            // ORDERING: Acquire pairs with the Release in `put`.
+            let first = self.word(tail + copied as u64).load(Ordering::Acquire);
+            let Some(length) = lockwright_record::file::format::words((first & 0xFF) as u8) else { break };
+            if first == 0 || copied + length > to.len() {
+                break;
+            }
+            for (index, place) in to[copied..copied + length].iter_mut().enumerate() {
+                let word = self.word(tail + (copied + index) as u64);
+                *place = word.load(Ordering::Relaxed);
+                word.store(0, Ordering::Relaxed);
+            }
+            copied += length;
+        }
+        // ORDERING: Release pairs with the Acquire in `put`.
+        self.tail.store(tail + copied as u64, Ordering::Release);
+        copied
+    }
+
+    /// Calls a function of the next library that may call functions of this one, which then record nothing.
+    #[inline(always)]
+    pub(crate) fn within<T>(&self, call: impl FnOnce() -> T) -> T {
+        // ORDERING: Relaxed: of one thread.
+        self.inside.store(self.inside.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let answer = call();
+        self.inside.store(self.inside.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+        answer
+    }
+
+    /// Whether the owner is in such a function.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.inside.load(Ordering::Relaxed) > 0
+    }
+}

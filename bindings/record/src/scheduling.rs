@@ -1,0 +1,172 @@
+//! Changes of policies, priorities and CPUs, and `sched_yield`.
+//!
+//! After a change that succeeded, the kernel is asked what holds now.
+
+use crate::entry::entries;
+use crate::next;
+use crate::ring::Ring;
+use crate::thread::current;
+use crate::wait::waits;
+use libc::{c_int, c_uint, c_void, cpu_set_t, pid_t, pthread_t, sched_param, size_t};
+use lockwright_record::file::format::event;
+
+/// What the kernel tells about a thread, `struct sched_attr` in its first version.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// Records the policy of a thread.
+pub(crate) fn put_policy(ring: &Ring, id: u32) {
+    let mut known = Attributes::default();
+    let (size, flags) = (size_of::<Attributes>(), 0);
+    // SAFETY: the kernel writes at most `size` bytes.
+    if unsafe { libc::syscall(libc::SYS_sched_getattr, id, &raw mut known, size, flags) } != 0 {
+        return;
+    }
+    let id = u64::from(id);
+    if known.policy == libc::SCHED_DEADLINE as u32 {
+        ring.put(event::DEADLINE, [id, known.runtime, known.deadline, known.period]);
+        return;
+    }
+    let is_fixed = known.policy == libc::SCHED_FIFO as u32 || known.policy == libc::SCHED_RR as u32;
+    // Nice values have 8 bits as well.
+    let value = if is_fixed { known.priority as u8 } else { known.nice as u8 };
+    ring.put(event::SCHEDULING, [id | u64::from(known.policy as u8) << 32 | u64::from(value) << 40]);
+}
+
+/// Records the CPUs of a thread, the first 64 of them.
+pub(crate) fn put_cpus(ring: &Ring, id: u32) {
+    // SAFETY: all bits zero are an empty set.
+    let mut cpus: cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes at most this many bytes.
+    if unsafe { libc::sched_getaffinity(id as pid_t, size_of::<cpu_set_t>(), &raw mut cpus) } == 0 {
+        // SAFETY: the set has been written, and 64 CPUs are within it.
+        let mask = (0..64).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &cpus) }).fold(0, |mask, cpu| mask | 1 << cpu);
+        ring.put(event::AFFINITY, [u64::from(id), mask]);
+    }
+}
+
+/// The number of a thread in the kernel, from the number of its clock, which contains it.
+fn id_of(thread: pthread_t) -> Option<u32> {
+    let mut clock = 0;
+    // SAFETY: the caller's caller passes a thread that exists.
+    let answer = unsafe { libc::pthread_getcpuclockid(thread, &raw mut clock) };
+    (answer == 0).then_some(!(clock >> 3) as u32)
+}
+
+/// What a call may have changed.
+#[derive(Clone, Copy)]
+enum Changed {
+    Policy,
+    Cpus,
+}
+
+/// Records what the call changed for a thread, if it succeeded. Keeps the error number.
+fn changed(answer: c_int, what: Changed, id: impl FnOnce() -> Option<u32>) -> c_int {
+    if answer == 0
+        && let Some(ring) = current()
+        && let Some(id) = id()
+    {
+        // The kernel takes 0 for the calling thread.
+        let id = if id == 0 { crate::thread::id() } else { id };
+        match what {
+            Changed::Policy => put_policy(ring, id),
+            Changed::Cpus => put_cpus(ring, id),
+        }
+    }
+    answer
+}
+
+/// Records a system call that was made without the C library's function.
+pub(crate) fn changed_by(number: i64, id: i64) {
+    let what = if number == libc::SYS_sched_setaffinity { Changed::Cpus } else { Changed::Policy };
+    changed(0, what, || u32::try_from(id).ok());
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setschedparam(thread: pthread_t, policy: c_int, param: *const sched_param) -> c_int {
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::pthread_setschedparam(thread, policy, param) };
+    changed(answer, Changed::Policy, || id_of(thread))
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setschedprio(thread: pthread_t, level: c_int) -> c_int {
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::pthread_setschedprio(thread, level) };
+    changed(answer, Changed::Policy, || id_of(thread))
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setaffinity_np(thread: pthread_t, bytes: size_t, cpus: *const cpu_set_t) -> c_int {
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::pthread_setaffinity_np(thread, bytes, cpus) };
+    changed(answer, Changed::Cpus, || id_of(thread))
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sched_setscheduler(process: pid_t, policy: c_int, param: *const sched_param) -> c_int {
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::sched_setscheduler(process, policy, param) };
+    changed(answer, Changed::Policy, || Some(process as u32))
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sched_setparam(process: pid_t, param: *const sched_param) -> c_int {
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::sched_setparam(process, param) };
+    changed(answer, Changed::Policy, || Some(process as u32))
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sched_setattr(process: pid_t, attributes: *mut c_void, flags: c_uint) -> c_int {
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::sched_setattr(process, attributes, flags) };
+    changed(answer, Changed::Policy, || Some(process as u32))
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sched_setaffinity(process: pid_t, bytes: size_t, cpus: *const cpu_set_t) -> c_int {
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::sched_setaffinity(process, bytes, cpus) };
+    changed(answer, Changed::Cpus, || Some(process as u32))
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setpriority(which: c_uint, who: c_uint, value: c_int) -> c_int {
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::setpriority(which, who, value) };
+    changed(answer, Changed::Policy, || (which == libc::PRIO_PROCESS as c_uint).then_some(who))
+}
+
+unsafe extern "C-unwind" fn yield_cpu(site: usize) -> c_int {
+    // SAFETY: takes nothing.
+    waits(event::YIELD, 0, site as u64, || unsafe { next::sched_yield() })
+}
+
+unsafe extern "C-unwind" fn yield11(site: usize) {
+    // SAFETY: takes nothing.
+    waits(event::YIELD, 0, site as u64, || unsafe { next::thrd_yield() });
+}
+
+entries! {
+    "rdi" sched_yield = yield_cpu;
+    "rdi" thrd_yield = yield11;
+}

@@ -1,0 +1,322 @@
+//! The thread that writes what the rings contain. It has the ordinary scheduling policy, takes no lock that the program
+//! knows, and the program waits for it only at its end.
+
+use crate::clock;
+use crate::file::Output;
+use crate::next;
+use crate::ring::{self, Ring, state};
+use crate::switches::Switches;
+use crate::thread;
+use libc::{c_int, c_void};
+use lockwright_record::file::format::chunk;
+use std::fs::File;
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// The time between two rounds in nanoseconds.
+const PERIOD_NS: i64 = 10_000_000;
+/// After so many rounds, the names of threads are read again, and the mappings of files.
+const NAME_ROUNDS: u64 = 50;
+const MAPS_ROUNDS: u64 = 100;
+/// The words that are copied at once.
+const COPY: usize = 1 << 15;
+/// The most bytes of a list of mappings.
+const MAPS_MAX: usize = 1 << 20;
+/// How long a program waits at its end, in seconds.
+const END_S: i64 = 10;
+
+/// What the thread has been asked for, and what it has done.
+static STOP: AtomicU32 = AtomicU32::new(STARTS);
+const RUNS: u32 = 0;
+const REQUESTED: u32 = 1;
+const DONE: u32 = 2;
+/// The thread has not begun.
+const STARTS: u32 = 3;
+
+const WAIT: c_int = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+const WAKE: c_int = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+
+/// Waits until `STOP` is not `value`, for at most this time.
+fn wait(value: u32, s: i64, ns: i64) {
+    let time = libc::timespec { tv_sec: s, tv_nsec: ns };
+    // SAFETY: the word and the time are valid.
+    unsafe { libc::syscall(libc::SYS_futex, STOP.as_ptr(), WAIT, value, &raw const time) };
+}
+
+fn wake() {
+    // SAFETY: the word is valid.
+    unsafe { libc::syscall(libc::SYS_futex, STOP.as_ptr(), WAKE, c_int::MAX) };
+}
+
+/// Writes all that is recorded, and ends the recording.
+///
+/// BOUND: END_S.
+pub(crate) fn finish() {
+    // ORDERING: AcqRel, as the other changes of this word; nothing else is ordered by it.
+    let _ = STOP.compare_exchange(RUNS, REQUESTED, Ordering::AcqRel, Ordering::Acquire);
+    wake();
+    for _ in 0..END_S {
+        if STOP.load(Ordering::Acquire) == DONE {
+            return;
+        }
+        wait(REQUESTED, 1, 0);
+    }
+}
+
+/// Starts the thread. Returns whether it succeeded.
+pub(crate) fn start(output: Output, switches: Option<Switches>) -> bool {
+    let descriptors: Vec<c_int> =
+        switches.iter().flat_map(Switches::descriptors).chain([output.descriptor()]).collect();
+    let spill = Box::new(Spill::new(output, switches, descriptors.clone()));
+    // SAFETY: all objects are initialised before they are used. The new thread owns `spill`, unless there is none.
+    unsafe {
+        let mut attributes = std::mem::zeroed();
+        libc::pthread_attr_init(&raw mut attributes);
+        libc::pthread_attr_setinheritsched(&raw mut attributes, libc::PTHREAD_EXPLICIT_SCHED);
+        libc::pthread_attr_setschedpolicy(&raw mut attributes, libc::SCHED_OTHER);
+        libc::pthread_attr_setdetachstate(&raw mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        // The program's signals are for its own threads.
+        let (mut all, mut before) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        let argument = Box::into_raw(spill);
+        let mut thread = 0;
+        let answer = next::pthread_create(&raw mut thread, &raw const attributes, run, argument.cast());
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        libc::pthread_attr_destroy(&raw mut attributes);
+        if answer != 0 {
+            drop(Box::from_raw(argument));
+            return false;
+        }
+    }
+    // BOUND: the thread begins, or the program ends.
+    while STOP.load(Ordering::Acquire) == STARTS {
+        wait(STARTS, 1, 0);
+    }
+    if HAS_OWN_FILES.load(Ordering::Acquire) {
+        for descriptor in descriptors {
+            // SAFETY: these are not the program's. The other thread has its own, of the same files.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+    true
+}
+
+/// Whether the descriptors of the thread are its own.
+static HAS_OWN_FILES: AtomicBool = AtomicBool::new(false);
+
+/// Separates the thread's descriptors from the program's, so that neither closes those of the other. Closes all but
+/// these and standard error. Returns whether it succeeded.
+fn separate(descriptors: &mut [c_int]) -> bool {
+    // SAFETY: takes a number.
+    if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
+        return false;
+    }
+    descriptors.sort_unstable();
+    let mut from = 0;
+    for &kept in [libc::STDERR_FILENO].iter().chain(descriptors.iter()).chain(&[c_int::MAX]) {
+        if from < kept {
+            // SAFETY: these descriptors are copies that nothing uses.
+            unsafe { libc::syscall(libc::SYS_close_range, from, kept - 1, 0) };
+        }
+        from = kept.saturating_add(1);
+    }
+    true
+}
+
+extern "C-unwind" fn run(spill: *mut c_void) -> *mut c_void {
+    thread::ignore();
+    // SAFETY: `start` passes it to this thread alone.
+    let mut spill = unsafe { Box::from_raw(spill.cast::<Spill>()) };
+    // SAFETY: names this thread, with a string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"lw-recorder".as_ptr()) };
+    spill.own_id = thread::id();
+    HAS_OWN_FILES.store(separate(&mut spill.descriptors), Ordering::Release);
+    STOP.store(RUNS, Ordering::Release);
+    wake();
+    // BOUND: the program's life.
+    while STOP.load(Ordering::Acquire) == RUNS {
+        wait(RUNS, 0, PERIOD_NS);
+        spill.round();
+    }
+    // What happened after the request.
+    spill.round();
+    spill.output.end();
+    STOP.store(DONE, Ordering::Release);
+    wake();
+    std::ptr::null_mut()
+}
+
+/// What is known of a ring.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    number: u32,
+    lost: u64,
+    name: [u8; 16],
+    is_written: bool,
+}
+
+/// The thread's own state. It allocates nothing later: the program's allocator may lock.
+struct Spill {
+    output: Output,
+    switches: Option<Switches>,
+    descriptors: Vec<c_int>,
+    own_id: u32,
+    rounds: u64,
+    known: Vec<Known>,
+    words: Vec<u64>,
+    bytes: Vec<u8>,
+    maps: Vec<u8>,
+    maps_before: Vec<u8>,
+}
+
+impl Spill {
+    fn new(output: Output, switches: Option<Switches>, descriptors: Vec<c_int>) -> Self {
+        Self {
+            output,
+            switches,
+            descriptors,
+            own_id: 0,
+            rounds: 0,
+            known: vec![Known::default(); ring::RINGS_MAX],
+            words: vec![0; COPY],
+            bytes: Vec::with_capacity(COPY * size_of::<u64>()),
+            maps: Vec::with_capacity(MAPS_MAX),
+            maps_before: Vec::with_capacity(MAPS_MAX),
+        }
+    }
+
+    /// Writes everything that has come since the last round.
+    fn round(&mut self) {
+        let is_last = STOP.load(Ordering::Acquire) != RUNS;
+        if is_last || self.rounds.is_multiple_of(MAPS_ROUNDS) {
+            self.write_maps();
+        }
+        let reads_names = is_last || self.rounds % NAME_ROUNDS == NAME_ROUNDS - 1;
+        for (index, ring) in ring::all().enumerate() {
+            self.spill(index, ring, reads_names);
+        }
+        self.write_switches();
+        self.output.moment(clock::moment());
+        self.rounds += 1;
+    }
+
+    /// Writes what a ring contains now.
+    fn spill(&mut self, index: usize, ring: &Ring, reads_names: bool) {
+        // ORDERING: Acquire pairs with the Release of the thread's end: its last events are there.
+        let state = ring.state.load(Ordering::Acquire);
+        if state == state::FREE {
+            return;
+        }
+        let number = ring.number.load(Ordering::Relaxed);
+        if !self.known[index].is_written || self.known[index].number != number {
+            self.known[index] = Known { number, ..Known::default() };
+        }
+        // BOUND: the size of the ring, plus what its thread appends meanwhile.
+        loop {
+            let taken = ring.take(&mut self.words);
+            if taken == 0 {
+                break;
+            }
+            if !self.known[index].is_written {
+                self.write_thread(index, ring, name_of(ring));
+            }
+            let bytes = std::ptr::from_ref(self.words.as_slice()).cast::<u8>();
+            // SAFETY: words are bytes as well, in the order of the file, which is that of x86-64.
+            let bytes = unsafe { std::slice::from_raw_parts(bytes, taken * size_of::<u64>()) };
+            self.output.chunk(chunk::EVENTS, number, bytes);
+        }
+        let known = self.known[index];
+        let name = match state {
+            state::ENDED => last_name_of(ring),
+            _ if reads_names => name_of(ring),
+            _ => known.name,
+        };
+        if known.is_written && (name != known.name || ring.lost() != known.lost) {
+            self.write_thread(index, ring, name);
+        }
+        if state == state::ENDED {
+            self.known[index].is_written = false;
+            ring.free();
+        }
+    }
+
+    fn write_thread(&mut self, index: usize, ring: &Ring, name: [u8; 16]) {
+        let (number, lost) = (ring.number.load(Ordering::Relaxed), ring.lost());
+        let mut contents = [0; 32];
+        contents[..4].copy_from_slice(&ring.id.load(Ordering::Relaxed).to_le_bytes());
+        contents[8..16].copy_from_slice(&lost.to_le_bytes());
+        contents[16..].copy_from_slice(&name);
+        self.output.chunk(chunk::THREAD, number, &contents);
+        self.known[index] = Known { number, lost, name, is_written: true };
+    }
+
+    fn write_switches(&mut self) {
+        let Some(switches) = &mut self.switches else { return };
+        let (output, bytes, own_id) = (&mut self.output, &mut self.bytes, u64::from(self.own_id));
+        bytes.clear();
+        let lost = switches.take(|switch| {
+            if switch[1] & 0xFFFF_FFFF == own_id {
+                return;
+            }
+            if bytes.len() + 16 > bytes.capacity() {
+                output.chunk(chunk::SWITCHES, 0, bytes);
+                bytes.clear();
+            }
+            bytes.extend(switch.iter().flat_map(|word| word.to_le_bytes()));
+        });
+        if !bytes.is_empty() || lost > 0 || self.rounds == 0 {
+            output.chunk(chunk::SWITCHES, u32::try_from(lost).unwrap_or(u32::MAX), bytes);
+        }
+    }
+
+    /// Writes the mappings of files, if they are not as before.
+    fn write_maps(&mut self) {
+        let Ok(mut file) = File::open("/proc/self/maps") else { return };
+        self.maps.resize(MAPS_MAX, 0);
+        let mut length = 0;
+        // BOUND: MAPS_MAX.
+        while let Ok(read @ 1..) = file.read(&mut self.maps[length..]) {
+            length += read;
+        }
+        self.maps.truncate(length);
+        let is_file = |line: &&[u8]| line.contains(&b'/');
+        let lines = |text: &'_ [u8]| -> u64 {
+            // Enough to see that a file was mapped or unmapped.
+            let sum =
+                |sum: u64, line: &[u8]| line.iter().fold(sum, |sum, &byte| sum.wrapping_mul(31) + u64::from(byte));
+            text.split(|&byte| byte == b'\n').filter(is_file).fold(0, sum)
+        };
+        if lines(&self.maps) != lines(&self.maps_before) {
+            self.output.chunk(chunk::MAPS, 0, &self.maps);
+            std::mem::swap(&mut self.maps, &mut self.maps_before);
+        }
+    }
+}
+
+/// The name that a thread has now. Zeros if it has ended.
+fn name_of(ring: &Ring) -> [u8; 16] {
+    let mut name = [0; 16];
+    let mut path = [0_u8; 40];
+    let id = ring.id.load(Ordering::Relaxed);
+    use std::io::Write;
+    if write!(&mut path[..], "/proc/self/task/{id}/comm").is_err() {
+        return name;
+    }
+    let end = path.iter().position(|&byte| byte == 0).unwrap_or(path.len());
+    let opened = std::str::from_utf8(&path[..end]).ok().and_then(|path| File::open(path).ok());
+    let length = opened.and_then(|mut file| file.read(&mut name).ok()).unwrap_or(0);
+    // The kernel ends the name with a line break.
+    if let Some(last) = length.checked_sub(1) {
+        name[last] = 0;
+    }
+    name
+}
+
+fn last_name_of(ring: &Ring) -> [u8; 16] {
+    let mut name = [0; 16];
+    for (bytes, half) in name.chunks_exact_mut(8).zip(&ring.name) {
+        bytes.copy_from_slice(&half.load(Ordering::Relaxed).to_le_bytes());
+    }
+    name
+}

@@ -1,0 +1,256 @@
+//! The ring of the calling thread, and where threads begin and end.
+
+use crate::entry::entries;
+use crate::next::{self, Body};
+use crate::ring::{self, Ring, state};
+use crate::{load, scheduling};
+use libc::{c_int, c_void, pthread_attr_t, pthread_t, timespec};
+use lockwright_record::file::format::event;
+use std::arch::{asm, global_asm};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What stands in place of a ring in a thread that is not recorded.
+const OFF: usize = 1;
+
+// A variable of each thread at a fixed distance from its pointer. Rust's own have to be looked up by a call, which may
+// allocate.
+global_asm!(
+    ".section .tbss.lockwright_ring, \"awT\", @nobits",
+    ".hidden lockwright_ring",
+    ".globl lockwright_ring",
+    ".type lockwright_ring, @object",
+    ".size lockwright_ring, 8",
+    ".balign 8",
+    "lockwright_ring:",
+    ".zero 8",
+    ".text",
+);
+
+#[inline(always)]
+fn get() -> usize {
+    let ring;
+    // SAFETY: reads the thread's variable.
+    unsafe {
+        asm!(
+            "mov {ring}, qword ptr [rip + lockwright_ring@GOTTPOFF]",
+            "mov {ring}, qword ptr fs:[{ring}]",
+            ring = out(reg) ring,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    ring
+}
+
+fn set(ring: usize) {
+    // SAFETY: writes the thread's variable.
+    unsafe {
+        asm!(
+            "mov {at}, qword ptr [rip + lockwright_ring@GOTTPOFF]",
+            "mov qword ptr fs:[{at}], {ring}",
+            at = out(reg) _,
+            ring = in(reg) ring,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// Returns the ring of the calling thread, or `None` if it is not recorded.
+#[inline(always)]
+pub(crate) fn current() -> Option<&'static Ring> {
+    match get() {
+        0 => begin(),
+        OFF => None,
+        // SAFETY: the thread's ring, which is never unmapped.
+        ring => Some(unsafe { &*(ring as *const Ring) }),
+    }
+}
+
+/// The calling thread is not recorded from now on.
+pub(crate) fn ignore() {
+    set(OFF);
+}
+
+/// The number of the calling thread in the kernel.
+pub(crate) fn id() -> u32 {
+    // SAFETY: takes nothing and cannot fail. Thread ids are positive.
+    unsafe { libc::gettid() as u32 }
+}
+
+/// The first event of a thread. Keeps the error number.
+#[cold]
+fn begin() -> Option<&'static Ring> {
+    let bytes = match load::stage() {
+        load::Stage::Before => return None,
+        load::Stage::Records { ring_bytes } => ring_bytes,
+        load::Stage::Ended => {
+            ignore();
+            return None;
+        }
+    };
+    // SAFETY: the C library returns the thread's own error number.
+    let error = unsafe { &mut *libc::__errno_location() };
+    let before = *error;
+    // A signal handler that comes here is not recorded.
+    ignore();
+    let ring = ring::claim(bytes);
+    match ring {
+        None => {
+            // ORDERING: Relaxed: a counter.
+            ring::WITHOUT_RING.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(ring) => {
+            let id = id();
+            // ORDERING: Relaxed: the first event releases it.
+            ring.id.store(id, Ordering::Relaxed);
+            ring.put(event::START, [u64::from(id)]);
+            scheduling::put_policy(ring, id);
+            scheduling::put_cpus(ring, id);
+            let key = KEY.load(Ordering::Relaxed);
+            // SAFETY: the key exists, and the value is no pointer that anyone follows.
+            unsafe { libc::pthread_setspecific(key, std::ptr::without_provenance(FIRST_ROUND)) };
+            set(std::ptr::from_ref(ring) as usize);
+        }
+    }
+    *error = before;
+    ring
+}
+
+/// The key whose destructor ends a thread.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// The value of the key when the thread has not begun to end.
+const FIRST_ROUND: usize = 1;
+
+/// Makes the key. Returns whether it succeeded.
+pub(crate) fn warm_up() -> bool {
+    let mut key = 0;
+    // SAFETY: the pointer is valid, and the destructor lives as long as the process.
+    let made = unsafe { libc::pthread_key_create(&raw mut key, Some(end)) } == 0;
+    KEY.store(key, Ordering::Relaxed);
+    made
+}
+
+/// Ends the calling thread in the last round of destructors, because others may lock. `round` is that round.
+extern "C" fn end(round: *mut c_void) {
+    /// `PTHREAD_DESTRUCTOR_ITERATIONS`.
+    const ROUNDS: usize = 4;
+    let round = round.addr();
+    if round < ROUNDS {
+        // SAFETY: as in `begin`.
+        unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), std::ptr::without_provenance(round + 1)) };
+        return;
+    }
+    let ring = get();
+    if ring <= OFF {
+        return;
+    }
+    // SAFETY: the thread's ring, which is never unmapped.
+    let ring = unsafe { &*(ring as *const Ring) };
+    ignore();
+    let mut name = [0_u8; 16];
+    // SAFETY: the kernel writes 16 bytes.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    for (half, bytes) in ring.name.iter().zip(name.chunks_exact(8)) {
+        half.store(u64::from_le_bytes(bytes.try_into().unwrap_or_default()), Ordering::Relaxed);
+    }
+    ring.put(event::END, []);
+    // ORDERING: Release pairs with the Acquire of the spill thread, which then removes the last events.
+    ring.state.store(state::ENDED, Ordering::Release);
+}
+
+/// What a new thread executes.
+struct Start<F> {
+    body: F,
+    argument: *mut c_void,
+}
+
+impl<F: Copy> Start<F> {
+    fn boxed(body: F, argument: *mut c_void) -> *mut c_void {
+        Box::into_raw(Box::new(Self { body, argument })).cast()
+    }
+
+    /// Begins the thread. Returns its function and argument.
+    unsafe fn begin(start: *mut c_void) -> (F, *mut c_void) {
+        // SAFETY: `boxed` made it, and this is its only use.
+        let start = unsafe { Box::from_raw(start.cast::<Self>()) };
+        current();
+        (start.body, start.argument)
+    }
+}
+
+extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
+    // SAFETY: `pthread_create` below passes it.
+    let (body, argument) = unsafe { Start::<Body>::begin(start) };
+    body(argument)
+}
+
+extern "C-unwind" fn run11(start: *mut c_void) -> c_int {
+    // SAFETY: `thrd_create` below passes it.
+    let (body, argument) = unsafe { Start::<next::Body11>::begin(start) };
+    body(argument)
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    body: Body,
+    argument: *mut c_void,
+) -> c_int {
+    if current().is_none() {
+        // SAFETY: the same is required of the caller.
+        return unsafe { next::pthread_create(thread, attributes, body, argument) };
+    }
+    let start = Start::boxed(body, argument);
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::pthread_create(thread, attributes, run, start) };
+    if answer != 0 {
+        // SAFETY: there is no thread that uses it.
+        drop(unsafe { Box::from_raw(start.cast::<Start<Body>>()) });
+    }
+    answer
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn thrd_create(thread: *mut pthread_t, body: next::Body11, argument: *mut c_void) -> c_int {
+    if current().is_none() {
+        // SAFETY: the same is required of the caller.
+        return unsafe { next::thrd_create(thread, body, argument) };
+    }
+    let start = Start::boxed(body, argument);
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::thrd_create(thread, run11, start) };
+    if answer != 0 {
+        // SAFETY: there is no thread that uses it.
+        drop(unsafe { Box::from_raw(start.cast::<Start<next::Body11>>()) });
+    }
+    answer
+}
+
+unsafe extern "C-unwind" fn join(thread: pthread_t, result: *mut *mut c_void, site: usize) -> c_int {
+    // SAFETY: the same is required of the caller.
+    crate::wait::waits(event::JOIN, 0, site as u64, || unsafe { next::pthread_join(thread, result) })
+}
+
+unsafe extern "C-unwind" fn timedjoin(
+    thread: pthread_t,
+    result: *mut *mut c_void,
+    time: *const timespec,
+    site: usize,
+) -> c_int {
+    // SAFETY: the same is required of the caller.
+    crate::wait::waits(event::JOIN, 0, site as u64, || unsafe { next::pthread_timedjoin_np(thread, result, time) })
+}
+
+unsafe extern "C-unwind" fn join11(thread: pthread_t, result: *mut c_int, site: usize) -> c_int {
+    // SAFETY: the same is required of the caller.
+    crate::wait::waits(event::JOIN, 0, site as u64, || unsafe { next::thrd_join(thread, result) })
+}
+
+entries! {
+    "rdx" pthread_join = join;
+    "rcx" pthread_timedjoin_np = timedjoin;
+    "rdx" thrd_join = join11;
+}

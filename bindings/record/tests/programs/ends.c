@@ -1,0 +1,69 @@
+/* Ends in different ways, after a lock and an unlock that must be in the recording. Argument: the way. */
+#include "check.h"
+
+pthread_mutex_t before = PTHREAD_MUTEX_INITIALIZER, last = PTHREAD_MUTEX_INITIALIZER;
+
+static void use(pthread_mutex_t *mutex)
+{
+    GIVES(0, pthread_mutex_lock(mutex));
+    GIVES(0, pthread_mutex_unlock(mutex));
+}
+
+static void *works(void *unused)
+{
+    for (;;)
+        use(&last);
+    return unused;
+}
+
+int main(int count, char **arguments)
+{
+    CHECK(count >= 2);
+    const char *way = arguments[1];
+    use(&before);
+    if (strcmp(way, "_exit") == 0) {
+        use(&last);
+        _exit(0);
+    }
+    if (strcmp(way, "exit") == 0) {
+        /* Another thread locks until the end. */
+        start(works, NULL);
+        sleep_ms(20);
+        exit(0);
+    }
+    if (strcmp(way, "kill") == 0) {
+        sleep_ms(200);
+        raise(SIGKILL);
+    }
+    if (strcmp(way, "abort") == 0) {
+        sleep_ms(200);
+        abort();
+    }
+    if (strcmp(way, "fork") == 0) {
+        pid_t child = fork();
+        if (child == 0) {
+            for (int i = 0; i < 100000; i++)
+                use(&last);
+            exit(0);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child);
+    }
+    if (strcmp(way, "exec") == 0)
+        execl(arguments[0], arguments[0], "_exit", (char *)NULL);
+    if (strcmp(way, "vfork") == 0) {
+        pid_t child = vfork();
+        if (child == 0)
+            _exit(3);
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 3);
+        use(&last);
+    }
+    if (strcmp(way, "close") == 0) {
+        /* As daemons do. */
+        for (int descriptor = 3; descriptor < 1024; descriptor++)
+            close(descriptor);
+        use(&last);
+    }
+    return 0;
+}

@@ -1,0 +1,131 @@
+//! Names of addresses, from the files that were mapped into the program.
+
+use crate::recording::Recording;
+use addr2line::Loader;
+use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Names sites and objects. `maps` are texts of `/proc/self/maps` from different times of the run; what was mapped
+/// last counts. An address that no file explains stays without a name.
+pub(crate) fn resolve(recording: &mut Recording, maps: &[String]) {
+    let modules = modules(maps);
+    let find = |address: u64| modules.iter().find(|module| (module.begin..module.end).contains(&address));
+    let mut codes: BTreeMap<u64, Option<Loader>> = BTreeMap::new();
+    for site in &mut recording.sites {
+        let Some(module) = find(site.address) else { continue };
+        let code = codes.entry(module.begin).or_insert_with(|| Loader::new(&module.path).ok());
+        // The address behind a call may be the first one of the next line.
+        let within = site.address.wrapping_sub(module.bias).wrapping_sub(1);
+        site.name = code.as_ref().and_then(|code| name_of_code(code, within));
+    }
+    let mut variables: BTreeMap<u64, Vec<Variable>> = BTreeMap::new();
+    for object in &mut recording.objects {
+        let Some(module) = find(object.address) else { continue };
+        let known = variables.entry(module.begin).or_insert_with(|| variables_of(&module.path));
+        object.symbol = name_of_variable(known, object.address.wrapping_sub(module.bias));
+    }
+}
+
+/// A mapped file: the addresses that it occupies, and what they have more than the addresses in the file.
+struct Module {
+    path: String,
+    begin: u64,
+    end: u64,
+    bias: u64,
+}
+
+fn modules(maps: &[String]) -> Vec<Module> {
+    let mut modules: Vec<Module> = Vec::new();
+    // The last text first, so that it wins.
+    for line in maps.iter().rev().flat_map(|text| text.lines()) {
+        let Some((start, offset, path)) = mapping(line) else { continue };
+        let is_known = modules.iter().any(|module| module.path == path && (module.begin..module.end).contains(&start));
+        if !is_known && let Some(module) = module(path, start, offset) {
+            modules.push(module);
+        }
+    }
+    modules
+}
+
+/// The first address, the offset in the file and the path of a line `55e0-55e4 r-xp 00002000 fe:00 1234   /usr/bin/x`.
+fn mapping(line: &str) -> Option<(u64, u64, &str)> {
+    let path = &line[line.find('/')?..];
+    let mut fields = line.split_ascii_whitespace();
+    let (start, _) = fields.next()?.split_once('-')?;
+    let offset = fields.nth(1)?;
+    Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(offset, 16).ok()?, path))
+}
+
+fn module(path: &str, start: u64, offset: u64) -> Option<Module> {
+    /// Mappings begin at whole pages, and segments need not.
+    const PAGE: u64 = 4096;
+    let bytes = std::fs::read(path).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let at = file.segments().find_map(|segment| {
+        let (begin, length) = segment.file_range();
+        let page = begin - begin % PAGE;
+        (page..begin + length).contains(&offset).then(|| segment.address().wrapping_sub(begin - offset.min(begin)))
+    })?;
+    let bias = start.wrapping_sub(at - at % PAGE);
+    let first = file.segments().map(|segment| segment.address()).min()?;
+    let last = file.segments().map(|segment| segment.address().saturating_add(segment.size())).max()?;
+    let (begin, end) = (bias.wrapping_add(first - first % PAGE), bias.wrapping_add(last));
+    Some(Module { path: path.to_owned(), begin, end, bias })
+}
+
+/// `fetch (sensor.c:41)`, or as much of it as the file tells.
+fn name_of_code(code: &Loader, address: u64) -> Option<String> {
+    let demangled = |name: &str| addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned();
+    let mut function = None;
+    let mut location = None;
+    if let Ok(mut frames) = code.find_frames(address)
+        && let Ok(Some(frame)) = frames.next()
+    {
+        // The innermost function, if the call was inlined.
+        function = frame.function.and_then(|function| Some(demangled(&function.raw_name().ok()?)));
+        location = frame.location.and_then(|location| Some((location.file?.to_owned(), location.line?)));
+    }
+    let function = function.or_else(|| code.find_symbol(address).map(demangled));
+    let location = location.map(|(file, line)| {
+        let name = Path::new(&file).file_name().map_or(file.clone(), |name| name.to_string_lossy().into_owned());
+        format!("{name}:{line}")
+    });
+    match (function, location) {
+        (Some(function), Some(location)) => Some(format!("{function} ({location})")),
+        (function, location) => function.or(location),
+    }
+}
+
+/// A variable with a name: its address in the file, and its size.
+struct Variable {
+    address: u64,
+    size: u64,
+    name: String,
+}
+
+fn variables_of(path: &str) -> Vec<Variable> {
+    let Ok(bytes) = std::fs::read(path) else { return Vec::new() };
+    let Ok(file) = object::File::parse(&*bytes) else { return Vec::new() };
+    let symbols = file.symbols().chain(file.dynamic_symbols());
+    let data = symbols.filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 0);
+    let variable = |symbol: object::Symbol<'_, '_>| {
+        let name = addr2line::demangle_auto(Cow::Borrowed(symbol.name().ok()?), None).into_owned();
+        Some(Variable { address: symbol.address(), size: symbol.size(), name })
+    };
+    let mut variables: Vec<Variable> = data.filter_map(variable).collect();
+    variables.sort_by_key(|variable| variable.address);
+    variables
+}
+
+/// `buffer_lock`, or `sensor+0x40` within a variable.
+fn name_of_variable(variables: &[Variable], address: u64) -> Option<String> {
+    let after = variables.partition_point(|variable| variable.address <= address);
+    let variable = variables.get(after.checked_sub(1)?)?;
+    match address - variable.address {
+        0 => Some(variable.name.clone()),
+        offset if offset < variable.size => Some(format!("{}+{offset:#x}", variable.name)),
+        _ => None,
+    }
+}
