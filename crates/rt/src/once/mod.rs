@@ -42,7 +42,7 @@ mod runs;
 mod walk;
 
 use crate::mutex::{Limit, nap};
-use lockwright_sys::sched::gettid;
+use lockwright_sys::sched::{Tid, gettid};
 use lockwright_sys::{KeepErrno, SysError};
 use runs::Slot;
 use std::fmt;
@@ -141,19 +141,29 @@ impl Once {
             let state = self.state.load(Ordering::Acquire);
             let slot = match state & STEP {
                 DONE => return Ok(None),
-                NEW => match self.try_begin(Slot::enter(me).ok_or(OnceError::TooMany)?) {
+                NEW => match self.try_begin(state, me)? {
                     Some(run) => return Ok(Some(run)),
                     None => continue,
                 },
                 _ => Slot::of(state / SLOT).ok_or(OnceError::TooMany)?,
             };
             if slot.is_used_by(me) {
-                return Err(OnceError::Deadlock);
+                if slot.is_for(self) {
+                    return Err(OnceError::Deadlock);
+                }
+                // The caller uses the slot for another initialiser, so this one executes nowhere: its thread is one of
+                // the parent process.
+                match self.try_begin(state, me)? {
+                    Some(run) => return Ok(Some(run)),
+                    None => continue,
+                }
             }
             match slot.wait(me) {
                 // The slot says that this initialiser executes, and belongs to the caller: the thread that executed it
                 // has ended, or was a thread of the parent process.
-                Ok(()) if self.state.load(Ordering::Acquire) == state => return Ok(Some(Run { slot: slot.begin() })),
+                Ok(()) if self.state.load(Ordering::Acquire) == state => {
+                    return Ok(Some(Run { slot: slot.begin(self) }));
+                }
                 Ok(()) => slot.leave(me),
                 Err(OnceError::Deadlock) if cycles < CYCLES_MAX => {
                     cycles += 1;
@@ -164,16 +174,16 @@ impl Once {
         }
     }
 
-    /// Begins with a slot of the caller, unless another thread was first.
-    fn try_begin(&self, slot: Slot) -> Option<Run> {
+    /// Begins with a new slot, unless the state has changed.
+    fn try_begin(&self, state: u32, me: Tid) -> Result<Option<Run>, OnceError> {
+        let slot = Slot::enter(me).ok_or(OnceError::TooMany)?;
+        let runs = RUNS + slot.number() * SLOT;
         // ORDERING: Acquire: as the load in `begin`.
-        match self.state.compare_exchange(NEW, RUNS | slot.number() * SLOT, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => Some(Run { slot: slot.begin() }),
-            Err(_) => {
-                slot.leave(gettid());
-                None
-            }
+        if self.state.compare_exchange(state, runs, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return Ok(Some(Run { slot: slot.begin(self) }));
         }
+        slot.leave(me);
+        Ok(None)
     }
 
     /// Last part of a call: the initialiser has returned.

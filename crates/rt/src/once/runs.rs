@@ -5,16 +5,19 @@
 //! slot reads the state of its own [`Once`](super::Once) again. If that names this slot, the initialiser is executing
 //! nowhere: the thread that executed it would still have the slot.
 
-use super::OnceError;
+use super::{Once, OnceError};
 use lockwright_sys::SysError;
 use lockwright_sys::fork;
 use lockwright_sys::pi_word::{PiError, PiWord};
 use lockwright_sys::sched::Tid;
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SLOTS: usize = 64;
 
 static WORDS: [PiWord; SLOTS] = [const { PiWord::new() }; SLOTS];
+/// The address of the once that each slot is for. Only the owner of a slot reads it.
+static ONCES: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 
 thread_local! {
     /// How many initialisers the thread executes. Its id in a slot means nothing without them: the id may be that of a
@@ -68,13 +71,20 @@ impl Slot {
         })
     }
 
-    /// Whether the caller executes the initialiser with this slot.
+    /// Whether the caller executes an initialiser with this slot.
     pub(super) fn is_used_by(self, me: Tid) -> bool {
         RUNNING.get() > 0 && self.word().is_owned_by(me)
     }
 
-    /// Notes that the caller executes one more initialiser.
-    pub(super) fn begin(self) -> Self {
+    /// Whether the slot, which belongs to the caller, is for this once.
+    pub(super) fn is_for(self, once: &Once) -> bool {
+        ONCES[usize::from(self.0)].load(Ordering::Relaxed) == std::ptr::from_ref(once).addr()
+    }
+
+    /// Notes that the caller executes the initialiser of `once` with this slot.
+    pub(super) fn begin(self, once: &Once) -> Self {
+        // ORDERING: Relaxed, here and above: the same thread reads it.
+        ONCES[usize::from(self.0)].store(std::ptr::from_ref(once).addr(), Ordering::Relaxed);
         RUNNING.set(RUNNING.get() + 1);
         self
     }

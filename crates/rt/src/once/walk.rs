@@ -164,7 +164,7 @@ impl Model for Walk {
                 next.at[task] = At::Has(slot);
             }
             At::Has(slot) if state == NEW || self.mutant == Mutant::BeginsBlindly => {
-                next.states[once] = RUNS | slot as u32 * SLOT;
+                next.states[once] = RUNS + slot as u32 * SLOT;
                 self.runs(&mut next, task, slot);
             }
             At::Has(slot) => {
@@ -185,7 +185,7 @@ impl Model for Walk {
                 }
             }
             At::Waits(_) => return,
-            At::Gets(slot) if state == RUNS | slot as u32 * SLOT || self.mutant == Mutant::RunsBlindly => {
+            At::Gets(slot) if state == RUNS + slot as u32 * SLOT || self.mutant == Mutant::RunsBlindly => {
                 self.runs(&mut next, task, slot);
             }
             At::Gets(slot) => {

@@ -1,4 +1,4 @@
-//! One-time initialisation.
+//! One-time initialisation. The tests take turns, because they share the slots of the process.
 
 use crate::support::*;
 use lockwright::once::{Once, OnceError};
@@ -118,6 +118,7 @@ fn the_initialiser_has_the_level_of_its_most_urgent_waiter() {
 
 #[test]
 fn an_initialiser_that_waits_for_itself_gets_an_error() {
+    let Some(_stage) = Stage::set() else { return };
     let once = Once::new();
     let mut inner = Ok(());
     assert_eq!(once.call(|| inner = once.call(|| unreachable!("it has begun"))), Ok(()));
@@ -222,11 +223,29 @@ fn too_many_initialisers_at_once_are_refused() {
     assert_eq!(nest(&(0..64).map(|_| Once::new()).collect::<Vec<_>>()), Ok(()), "all slots are free again");
 }
 
+/// In the child, an initialiser gets the slot of one that a thread of the parent executes, and calls that one.
+#[test]
+fn initialisers_of_a_child_call_one_that_the_parent_executes() {
+    let Some(stage) = Stage::set() else { return };
+    let (once, gate) = (Arc::new(Once::new()), Gate::default());
+    let first = initialiser(&stage, 10, &once, &gate);
+    let ours = Arc::clone(&once);
+    let child = Child::start(move || {
+        let mut inner = Err(OnceError::TooMany);
+        let outer = Once::new().call(|| inner = ours.call(|| ()));
+        outer.is_ok() && inner.is_ok() && ours.is_done()
+    });
+    assert!(child.end());
+    assert!(!once.is_done());
+    gate.open();
+    assert_eq!(first.end(), Ok(()));
+}
+
 /// A child that was forked while other threads initialise finds nobody to wait for.
 #[test]
 fn a_child_of_a_fork_during_an_initialiser_continues() {
     const ROUNDS: usize = 300;
-    let _watchdog = watch(Duration::from_secs(100));
+    let Some(_stage) = Stage::set_for(Duration::from_secs(100)) else { return };
     for round in 0..ROUNDS {
         let values: Arc<[Once; 2]> = Arc::new([Once::new(), Once::new()]);
         let gate = Gate::default();
