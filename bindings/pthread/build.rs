@@ -1,5 +1,5 @@
-//! Compiles `suspend.c`, which Rust cannot express: a call in which the thread may be cancelled. Sets the soname of the
-//! library.
+//! Compiles what Rust cannot express: `suspend.c`, a call in which the thread may be cancelled, and `once.c`, a call that
+//! may unwind. Sets the soname of the library.
 
 fn main() {
     // Names that are used in this library mean its own functions.
@@ -17,4 +17,6 @@ fn main() {
         .flag("-fasynchronous-unwind-tables")
         .warnings_into_errors(is_checked)
         .compile("suspend");
+    println!("cargo::rerun-if-changed=src/once.c");
+    cc::Build::new().file("src/once.c").flag("-fexceptions").warnings_into_errors(is_checked).compile("once");
 }

@@ -2,9 +2,9 @@
 #define LOCKWRIGHT_H
 
 /*
- * Lockwright for C and C++: mutexes, condition variables and reader-writer locks for real-time threads on Linux,
- * sections that other threads do not preempt, interruptible sections, and task sets whose locks follow a real-time
- * locking protocol.
+ * Lockwright for C and C++: mutexes, condition variables, reader-writer locks, semaphores, barriers and one-time
+ * initialisation for real-time threads on Linux, sections that other threads do not preempt, interruptible sections,
+ * and task sets whose locks follow a real-time locking protocol.
  *
  *     static lw_mutex_t mutex = LW_MUTEX_INITIALIZER;     // the owner inherits the priority of its most urgent waiter
  *
@@ -22,9 +22,10 @@
  *     memory of its type, or to a text that ends with a 0, which stays valid for the call.
  *   - Any thread may call a function at any time. But no other thread may use an object while it is initialised or
  *     destroyed, and only one thread at a time may use a slot (lw_ics_slot_t).
- *   - No function may be called from a signal handler.
- *   - Mutexes, condition variables and reader-writer locks work between processes if they are initialised as shared,
- *     in memory that the processes share. All other objects belong to one process, and must not be in shared memory.
+ *   - No function may be called from a signal handler, except lw_sem_post and lw_sem_post_many.
+ *   - Mutexes, condition variables, reader-writer locks, semaphores and barriers work between processes if they are
+ *     initialised as shared, in memory that the processes share. All other objects belong to one process, and must not
+ *     be in shared memory.
  *
  * During the call:
  *   - No function is a cancellation point.
@@ -169,6 +170,43 @@ typedef struct lw_rwlock_t {
     uint32_t lw_check;
     uint32_t lw_spare;
 } lw_rwlock_t;
+
+// A counting semaphore: 32 bytes, aligned to 8.
+//
+// A unit that is posted while threads wait belongs to these threads: a thread that asks later cannot take it. The most
+// urgent waiter is woken. A semaphore has no owner, so a waiter lends its priority to nobody.
+//
+// It may be wherever a mutex may be. Initialise it with `LW_SEM_INITIALIZER(value)` or `lw_sem_init`. Never move or
+// copy it. Its fields are private.
+typedef struct lw_sem_t {
+    uint64_t lw_state;
+    uint32_t lw_words[4];
+    uint32_t lw_check;
+    uint32_t lw_spare;
+} lw_sem_t;
+
+// A barrier: 32 bytes, aligned to 8.
+//
+// Each of a number of threads waits until all have arrived; then the next round begins. The last one to arrive wakes
+// the others, the most urgent first.
+//
+// It may be wherever a mutex may be. Initialise it with `LW_BARRIER_INITIALIZER(count)` or `lw_barrier_init`. Never
+// move or copy it. Its fields are private.
+typedef struct lw_barrier_t {
+    uint64_t lw_state;
+    uint32_t lw_words[4];
+    uint32_t lw_check;
+    uint32_t lw_spare;
+} lw_barrier_t;
+
+// Tells whether something was initialised: 8 bytes, aligned to 4.
+//
+// It must belong to one process. Initialise it with `LW_ONCE_INITIALIZER`. Never move or copy it. Its fields are
+// private.
+typedef struct lw_once_t {
+    uint32_t lw_state;
+    uint32_t lw_check;
+} lw_once_t;
 
 // A thread that waits, and the mutex that it waits for. The thread of the next link holds that mutex; after the last
 // link comes the first.
@@ -526,6 +564,123 @@ int lw_rwlock_wrlock_for(struct lw_rwlock_t *rwlock, const struct timespec *time
 // - EINVAL: `rwlock` is not an initialised lock.
 // - Any other number is an error of the kernel.
 int lw_rwlock_unlock(struct lw_rwlock_t *rwlock);
+
+// Initialises `*sem` with `value` units, whatever the memory contained before.
+//
+// `shared` is 0 for threads of this process, and 1 for threads of all processes that map the memory.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `sem` is NULL or misaligned, `shared` is neither 0 nor 1, or `value` is above 2,147,483,647.
+int lw_sem_init(struct lw_sem_t *sem, int shared, unsigned int value);
+
+// Destroys a semaphore: every later use except `lw_sem_init` returns EINVAL.
+//
+// A thread may call this as soon as its own wait has got the last unit, although the thread that posted this unit has
+// yet to return from `lw_sem_post`.
+//
+// Returns:
+// - 0: success.
+// - EBUSY: a thread waits.
+// - EINVAL: `sem` is not an initialised semaphore.
+int lw_sem_destroy(struct lw_sem_t *sem);
+
+// Takes a unit. Suspends the calling thread until it gets one. Makes no system call if a unit is free.
+//
+// Returns:
+// - 0: the caller has taken a unit.
+// - EINVAL: `sem` is not an initialised semaphore.
+// - Any other number is an error of the kernel.
+int lw_sem_wait(struct lw_sem_t *sem);
+
+// Takes a unit without waiting.
+//
+// Returns:
+// - 0: the caller has taken a unit.
+// - EAGAIN: no unit is free.
+// - EINVAL: `sem` is not an initialised semaphore.
+int lw_sem_trywait(struct lw_sem_t *sem);
+
+// Takes a unit as `lw_sem_wait` does, but only waits until `clock` reads `*time`, as `lw_mutex_lock_until` does.
+//
+// Returns the values of `lw_sem_wait`, and:
+// - ETIMEDOUT: the time passed before the caller could take a unit.
+// - EINVAL, also: as for `lw_mutex_lock_until`.
+int lw_sem_wait_until(struct lw_sem_t *sem, int clock, const struct timespec *time);
+
+// Takes a unit as `lw_sem_wait_until` does, but only waits for the duration `*time`, by CLOCK_MONOTONIC.
+//
+// Returns the values of `lw_sem_wait_until`, and:
+// - EINVAL, also: `*time` is negative.
+int lw_sem_wait_for(struct lw_sem_t *sem, const struct timespec *time);
+
+// Adds a unit, and wakes the most urgent waiter. A signal handler may call this.
+//
+// Makes no system call if no thread waits.
+//
+// Returns:
+// - 0: success.
+// - EOVERFLOW: the semaphore would have more than 2,147,483,647 units. Nothing has changed.
+// - EINVAL: `sem` is not an initialised semaphore.
+int lw_sem_post(struct lw_sem_t *sem);
+
+// Adds `count` units at once. The most urgent waiters get them, and what remains is free. A signal handler may call
+// this.
+//
+// Returns the values of `lw_sem_post`.
+int lw_sem_post_many(struct lw_sem_t *sem, unsigned int count);
+
+// Stores in `*value` how many units are free at this moment: 0 while threads wait.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `sem` is not an initialised semaphore, or `value` is NULL or misaligned.
+int lw_sem_value(struct lw_sem_t *sem, unsigned int *value);
+
+// Initialises `*barrier` for `count` threads, whatever the memory contained before.
+//
+// `shared` is 0 for threads of this process, and 1 for threads of all processes that map the memory.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `barrier` is NULL or misaligned, `shared` is neither 0 nor 1, or `count` is 0.
+int lw_barrier_init(struct lw_barrier_t *barrier, int shared, unsigned int count);
+
+// Waits until all threads have left `lw_barrier_wait`, and destroys the barrier: every later use except
+// `lw_barrier_init` returns EINVAL. A thread may call this as soon as its own wait has returned.
+//
+// Returns:
+// - 0: success.
+// - EBUSY: a thread waits for the others, or a woken thread has not executed for 1 s.
+// - EINVAL: `barrier` is not an initialised barrier.
+int lw_barrier_destroy(struct lw_barrier_t *barrier);
+
+// Arrives, and suspends the calling thread until all threads of the round have arrived.
+//
+// Stores 1 in `*is_leader` for one thread of each round, and 0 for the others. `is_leader` may be NULL.
+//
+// Returns:
+// - 0: all have arrived.
+// - EINVAL: `barrier` is not an initialised barrier, or `is_leader` is misaligned. The caller has not arrived.
+// - Any other number is an error of the kernel. The caller has not arrived.
+int lw_barrier_wait(struct lw_barrier_t *barrier, int *is_leader);
+
+// Calls `routine(argument)`, unless a routine has succeeded with this `once` already. While a thread executes its
+// routine, other callers wait, and lend their priority to that thread.
+//
+// A routine fails if it does not return 0; the next caller then calls its own. The same holds if the thread ends inside
+// the routine or is cancelled there. A C++ exception must not leave it; `lockwright::call_once` permits that.
+//
+// Makes no system call once a routine has succeeded.
+//
+// Returns:
+// - 0: a routine has succeeded.
+// - ECANCELED: the caller's routine failed.
+// - EDEADLK: the caller would wait for its own routine.
+// - EAGAIN: 64 other routines of the process are executing, or the kernel kept asking to try again.
+// - EINVAL: `once` is not initialised, or `routine` is NULL.
+// - Any other number is an error of the kernel.
+int lw_once_call(struct lw_once_t *once, int (*routine)(void *argument), void *argument);
 
 // Reports the cycle of the calling thread's last EDEADLK from a mutex.
 //
@@ -1034,5 +1189,14 @@ int lw_task_error(char *text, size_t capacity);
 #define LW_COND_INITIALIZER { { 0, 0 }, 0, { 0, 0, 0, 0, 0, 0, 0, 0 }, 0x4c576376u, { 0, 0, 0 } }
 /* Initialises a reader-writer lock as lw_rwlock_init does, for threads of one process. */
 #define LW_RWLOCK_INITIALIZER { 0, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, 0x4c577277u, 0 }
+/* Initialises a semaphore with `value` units as lw_sem_init does, for threads of one process. With a value above
+   2,147,483,647, each use returns EINVAL. */
+#define LW_SEM_INITIALIZER(value) \
+    { (uint64_t)(value) << 32, { 0, 0, 0, 0 }, (uint64_t)(value) <= 0x7fffffffu ? 0x4c57736du : 0, 0 }
+/* Initialises a barrier for `count` threads as lw_barrier_init does, for threads of one process. With 0, each use
+   returns EINVAL. */
+#define LW_BARRIER_INITIALIZER(count) { 0, { (count), 0, 0, 0 }, (count) != 0 ? 0x4c576272u : 0, 0 }
+/* Initialises a lw_once_t. */
+#define LW_ONCE_INITIALIZER { 0, 0x4c576f6eu }
 
 #endif /* LOCKWRIGHT_H */

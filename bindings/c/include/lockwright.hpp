@@ -1,6 +1,6 @@
 /*
  * Lockwright for C++11 and later: a mutex, a condition variable and a shared mutex that work with std::lock_guard,
- * std::unique_lock, std::scoped_lock and std::shared_lock.
+ * std::unique_lock, std::scoped_lock and std::shared_lock; a semaphore, a barrier, and call_once.
  *
  *     lockwright::mutex mutex;                    // the owner inherits the priority of its most urgent waiter
  *     lockwright::mutex ceiling(lockwright::protect(80));
@@ -19,8 +19,12 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <cxxabi.h>
+#include <exception>
 #include <mutex>
 #include <system_error>
+#include <utility>
 
 namespace lockwright {
 
@@ -342,6 +346,138 @@ public:
 private:
     lw_rwlock_t rwlock_;
 };
+
+/* A semaphore with the members of std::counting_semaphore. It owns no memory, as mutex. */
+template <std::ptrdiff_t LeastMaxValue = 0x7fffffff>
+class counting_semaphore {
+    static_assert(LeastMaxValue >= 0 && LeastMaxValue <= 0x7fffffff, "a semaphore has at most 2,147,483,647 units");
+
+public:
+    typedef lw_sem_t *native_handle_type;
+
+    static constexpr std::ptrdiff_t max() noexcept { return 0x7fffffff; }
+
+    /* Makes a semaphore with so many units. With a number that is negative or above max(), each use throws EINVAL. */
+    constexpr explicit counting_semaphore(std::ptrdiff_t desired) noexcept : sem_ LW_SEM_INITIALIZER(desired) {}
+
+    counting_semaphore(const counting_semaphore &) = delete;
+    counting_semaphore &operator=(const counting_semaphore &) = delete;
+
+    /* Adds units. Throws EOVERFLOW if there would be more than max(). */
+    void release(std::ptrdiff_t update = 1) {
+        const bool fits = update >= 0 && update <= max();
+        detail::check(fits ? lw_sem_post_many(&sem_, static_cast<unsigned>(update)) : EOVERFLOW,
+                      "lockwright::counting_semaphore::release");
+    }
+
+    void acquire() { detail::check(lw_sem_wait(&sem_), "lockwright::counting_semaphore::acquire"); }
+
+    bool try_acquire() {
+        return detail::is_taken(lw_sem_trywait(&sem_), EAGAIN, "lockwright::counting_semaphore::try_acquire");
+    }
+
+    template <class Rep, class Period>
+    bool try_acquire_for(const std::chrono::duration<Rep, Period> &time) {
+        return try_acquire_until(detail::after(time));
+    }
+
+    template <class Clock, class Duration>
+    bool try_acquire_until(const std::chrono::time_point<Clock, Duration> &time) {
+        lw_sem_t *const sem = &sem_;
+        const int error = detail::wait_until(
+            time, [sem](int clock, const timespec *at) { return lw_sem_wait_until(sem, clock, at); });
+        return detail::is_taken(error, ETIMEDOUT, "lockwright::counting_semaphore::try_acquire_until");
+    }
+
+    native_handle_type native_handle() noexcept { return &sem_; }
+
+private:
+    lw_sem_t sem_;
+};
+
+typedef counting_semaphore<1> binary_semaphore;
+
+/* A barrier on which threads arrive and wait, as std::barrier without a completion function. */
+class barrier {
+public:
+    typedef lw_barrier_t *native_handle_type;
+
+    /* Makes a barrier for so many threads. With 0, each use throws EINVAL. */
+    constexpr explicit barrier(unsigned expected) noexcept : barrier_ LW_BARRIER_INITIALIZER(expected) {}
+
+    /* Waits for the other threads to leave arrive_and_wait. */
+    ~barrier() { (void)lw_barrier_destroy(&barrier_); }
+
+    barrier(const barrier &) = delete;
+    barrier &operator=(const barrier &) = delete;
+
+    /* Waits until all have arrived. Returns true to one thread of each round. */
+    bool arrive_and_wait() {
+        int is_leader = 0;
+        detail::check(lw_barrier_wait(&barrier_, &is_leader), "lockwright::barrier::arrive_and_wait");
+        return is_leader != 0;
+    }
+
+    native_handle_type native_handle() noexcept { return &barrier_; }
+
+private:
+    lw_barrier_t barrier_;
+};
+
+/* Tells call_once whether a call has returned. */
+class once_flag {
+public:
+    typedef lw_once_t *native_handle_type;
+
+    constexpr once_flag() noexcept : once_ LW_ONCE_INITIALIZER {}
+
+    once_flag(const once_flag &) = delete;
+    once_flag &operator=(const once_flag &) = delete;
+
+    native_handle_type native_handle() noexcept { return &once_; }
+
+private:
+    lw_once_t once_;
+};
+
+namespace detail {
+
+template <class Function>
+struct once_call {
+    Function &function;
+    std::exception_ptr thrown;
+
+    static int routine(void *argument) {
+        once_call &call = *static_cast<once_call *>(argument);
+        try {
+            call.function();
+            return 0;
+#ifdef __GLIBCXX__
+        } catch (abi::__forced_unwind &) {
+            throw; /* The thread is cancelled and ends. */
+#endif
+        } catch (...) {
+            call.thrown = std::current_exception();
+        }
+        return 1;
+    }
+};
+
+} // namespace detail
+
+/* Calls `function` with the arguments, unless a call with this flag has returned already. Other callers wait meanwhile,
+   and lend their priority to the thread that calls. If `function` throws, the exception goes to its caller, and the
+   next caller calls its own function. Throws EDEADLK if the caller would wait for its own call. */
+template <class Function, class... Arguments>
+void call_once(once_flag &flag, Function &&function, Arguments &&...arguments) {
+    auto bound = [&] { (void)std::forward<Function>(function)(std::forward<Arguments>(arguments)...); };
+    detail::once_call<decltype(bound)> call = {bound, nullptr};
+    const int error = lw_once_call(flag.native_handle(), detail::once_call<decltype(bound)>::routine, &call);
+    if (call.thrown) {
+        std::rethrow_exception(call.thrown);
+    }
+    detail::check(error, "lockwright::call_once");
+}
 
 } // namespace lockwright
 

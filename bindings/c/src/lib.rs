@@ -6,6 +6,9 @@
 //! | `mutex` | `lw_mutex_*` |
 //! | `cond` | `lw_cond_*` |
 //! | `rwlock` | `lw_rwlock_*` |
+//! | `sem` | `lw_sem_*` |
+//! | `barrier` | `lw_barrier_*` |
+//! | `once` | `lw_once_call` |
 //! | `deadlock` | the last deadlock of each thread |
 //! | `ics` | `lw_ics_*` |
 //! | `ics_types` | the types of `lw_ics_*` |
@@ -25,6 +28,7 @@
 #![allow(clippy::missing_safety_doc)] // The top of the header states the contract of all functions once.
 
 mod argument;
+mod barrier;
 mod cond;
 mod cut;
 mod deadlock;
@@ -33,9 +37,11 @@ mod fault;
 mod ics;
 mod ics_types;
 mod mutex;
+mod once;
 mod panic;
 mod rwlock;
 mod section;
+mod sem;
 mod task;
 mod taskset;
 

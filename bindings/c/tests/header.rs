@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 13] = [
     "mutex.rs",
     "cond.rs",
     "rwlock.rs",
+    "sem.rs",
+    "barrier.rs",
+    "once.rs",
     "deadlock.rs",
     "section.rs",
     "ics_types.rs",
@@ -76,7 +79,8 @@ fn every_exported_function_is_in_the_header() {
     for file in std::fs::read_dir(here().join("src")).expect("a folder") {
         let text = std::fs::read_to_string(file.expect("a file").path()).expect("text");
         for line in text.lines() {
-            let Some(rest) = line.strip_prefix("pub unsafe extern \"C\" fn ") else { continue };
+            let exported = ["C", "C-unwind"].map(|abi| line.strip_prefix(&format!("pub unsafe extern \"{abi}\" fn ")));
+            let Some(rest) = exported.into_iter().flatten().next() else { continue };
             let name = rest.split('(').next().expect("a name");
             assert!(header.contains(&format!("{name}(")), "{name}");
             count += 1;

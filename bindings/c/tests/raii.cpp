@@ -191,6 +191,82 @@ static void readers_share() {
     EXPECT(EDEADLK, error_of([] { shared.lock_shared(); }));
 }
 
+static lockwright::counting_semaphore<> units(2);
+static lockwright::binary_semaphore no_units(0);
+
+static void semaphores_count() {
+    units.acquire();
+    CHECK(units.try_acquire());
+    CHECK(!units.try_acquire());
+    CHECK(!units.try_acquire_for(1ms));
+    units.release(2);
+    CHECK(units.try_acquire_until(std::chrono::system_clock::now() + 1s));
+    std::thread other([] { no_units.release(); });
+    no_units.acquire();
+    other.join();
+    for (std::ptrdiff_t update : {std::ptrdiff_t(-1), units.max()}) {
+        try {
+            units.release(update);
+            CHECK(!"it is refused");
+        } catch (const std::system_error &error) {
+            CHECK(error.code().value() == EOVERFLOW);
+        }
+    }
+}
+
+static void barriers_have_one_leader() {
+    int leaders = 0;
+    {
+        lockwright::barrier barrier(3);
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 3; i++) {
+            threads.emplace_back([&] {
+                for (int round = 0; round < 100; round++) {
+                    if (barrier.arrive_and_wait()) {
+                        leaders++;
+                    }
+                }
+            });
+        }
+        for (std::thread &thread : threads) {
+            thread.join();
+        }
+    }
+    CHECK(leaders == 100);
+}
+
+static lockwright::once_flag flag;
+
+static void calls_are_repeated_until_one_returns() {
+    int calls = 0;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        try {
+            lockwright::call_once(flag, [&](int thrown) {
+                calls++;
+                throw thrown;
+            }, 7);
+            CHECK(!"it throws");
+        } catch (int thrown) {
+            CHECK(thrown == 7);
+        }
+    }
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; i++) {
+        threads.emplace_back([&] { lockwright::call_once(flag, [&] { calls++; }); });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    CHECK(calls == 3);
+    lockwright::once_flag own;
+    try {
+        lockwright::call_once(own, [&] { lockwright::call_once(own, [] {}); });
+        CHECK(!"it throws");
+    } catch (const std::system_error &error) {
+        CHECK(error.code().value() == EDEADLK);
+    }
+}
+
 int main() {
     begin_test();
     nothing_is_lost();
@@ -199,5 +275,8 @@ int main() {
     errors();
     owners_that_end();
     conditions();
+    semaphores_count();
+    barriers_have_one_leader();
+    calls_are_repeated_until_one_returns();
     return 0;
 }

@@ -8,7 +8,7 @@
 //! return address. So both functions jump to the C library's, and do not call it.
 
 use crate::next::Next;
-use crate::{condvar, mutex, report, rwlock};
+use crate::{condvar, mutex, once, report, rwlock, sem};
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
 
@@ -66,7 +66,7 @@ macro_rules! ours {
 
 /// The functions that `dlvsym` finds here. The linker binds these names to the functions of this library
 /// (`-Bsymbolic-functions`), even if a sanitizer's library defines the same names.
-const OURS: [Ours; 26] = ours![
+const OURS: [Ours; 35] = ours![
     mutex::pthread_mutex_init
     mutex::pthread_mutex_destroy
     mutex::pthread_mutex_lock
@@ -93,6 +93,15 @@ const OURS: [Ours; 26] = ours![
     rwlock::pthread_rwlock_timedwrlock
     rwlock::pthread_rwlock_clockwrlock
     rwlock::pthread_rwlock_unlock
+    once::pthread_once
+    sem::sem_init
+    sem::sem_destroy
+    sem::sem_wait
+    sem::sem_timedwait
+    sem::sem_clockwait
+    sem::sem_trywait
+    sem::sem_post
+    sem::sem_getvalue
 ];
 
 /// As in the C library, without `RTLD_DEEPBIND`.

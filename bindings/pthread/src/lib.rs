@@ -1,4 +1,4 @@
-//! POSIX mutexes, condition variables and reader-writer locks by Lockwright, for unmodified programs:
+//! POSIX mutexes, condition variables, reader-writer locks and semaphores by Lockwright, for unmodified programs:
 //! `LD_PRELOAD=liblockwright_pthread.so program`.
 //!
 //! | file | contents |
@@ -7,6 +7,8 @@
 //! | `attributes` | `pthread_mutexattr_*`, `pthread_condattr_*` |
 //! | `condvar` | `pthread_cond_*`; `suspend.c` is the part of a wait in which a thread may be cancelled |
 //! | `rwlock` | `pthread_rwlock_*` |
+//! | `sem` | `sem_*` |
+//! | `once` | `pthread_once`, `call_once`; `once.c` is the call of an initialiser |
 //! | `shared` | objects that several processes share, which are the C library's |
 //! | `dlopen` | `dlopen` and `dlvsym`, which lead past this library (x86-64) |
 //! | `next` | the C library's own functions |
@@ -45,10 +47,12 @@ mod dlopen;
 mod load;
 mod mutex;
 mod next;
+mod once;
 mod policy;
 mod report;
 mod rwlock;
 mod scheduling;
+mod sem;
 mod shared;
 mod threads_h;
 

@@ -4,9 +4,12 @@
 //! are looked up when the library is loaded, because a lookup may wait for another thread.
 
 use crate::attributes::RwLockAttributes;
-use libc::{ENOSYS, c_char, c_int, c_void, pthread_t, sched_param, timespec};
+use crate::once::Routine;
+use libc::{ENOSYS, c_char, c_int, c_uint, c_void, pthread_t, sched_param, timespec};
 use lockwright::mutex::{RawCondvar, RawMutex};
+use lockwright::once::Once;
 use lockwright::rwlock::RawRwLock;
+use lockwright::semaphore::Semaphore;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -85,6 +88,15 @@ next! {
     pthread_rwlock_trywrlock(rwlock: *mut RawRwLock);
     pthread_rwlock_clockwrlock(rwlock: *mut RawRwLock, clock: c_int, time: *const timespec);
     pthread_rwlock_unlock(rwlock: *mut RawRwLock);
+    pthread_once(once: *mut Once, routine: Routine);
+    sem_init(sem: *mut Semaphore, is_shared: c_int, value: c_uint);
+    sem_destroy(sem: *mut Semaphore);
+    sem_wait(sem: *mut Semaphore);
+    sem_timedwait(sem: *mut Semaphore, time: *const timespec);
+    sem_clockwait(sem: *mut Semaphore, clock: c_int, time: *const timespec);
+    sem_trywait(sem: *mut Semaphore);
+    sem_post(sem: *mut Semaphore);
+    sem_getvalue(sem: *mut Semaphore, value: *mut c_int);
     pthread_setschedparam(thread: pthread_t, policy: c_int, param: *const sched_param);
     pthread_setschedprio(thread: pthread_t, level: c_int);
     pthread_getschedparam(thread: pthread_t, policy: *mut c_int, param: *mut sched_param);

@@ -171,6 +171,8 @@ hold_always! {
     the_owner_is_where_the_c_library_has_it: "owner.c";
     shared_and_private_objects_combine: "combined.c";
     reader_writer_locks_follow_posix: "rwlock.c";
+    semaphores_follow_posix: "sem.c";
+    each_initialiser_executes_once: "once.c";
 }
 
 #[test]
@@ -217,6 +219,26 @@ fn reader_writer_locks_alternate_if_requested() {
     }
     // The mutant: the C library's locks prefer readers, so a writer starves until the alarm.
     assert!(!program.run(&["order"], &[]).status.success());
+}
+
+#[test]
+fn semaphores_are_handed_over_if_requested() {
+    let Some(program) = Program::build("sem.c") else { return };
+    let _machine = alone();
+    for policy in [("LOCKWRIGHT_PROTOCOL", "inherit"), ("LOCKWRIGHT_UNLOCK", "serial")] {
+        program.holds(&["order"], &[policy]);
+        program.holds(&["cancel"], &[policy]);
+    }
+    // The mutant: whoever comes first takes a unit of the C library's semaphores.
+    assert!(!program.run(&["order"], &[]).status.success());
+}
+
+#[test]
+fn initialisers_inherit_if_requested() {
+    let Some(program) = Program::build("once.c") else { return };
+    let _machine = alone();
+    program.holds(&["inherits"], &[("LOCKWRIGHT_PROTOCOL", "inherit")]);
+    assert!(!program.run(&["inherits"], &[]).status.success(), "the C library's do not");
 }
 
 #[test]

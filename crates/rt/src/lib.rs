@@ -5,6 +5,9 @@
 //! |---|---|
 //! | [`mutex`] | mutexes and condition variables: priority inheritance and ceilings, recovery from dead owners, deadlocks reported with their cycle |
 //! | [`rwlock`] | reader-writer locks in which readers and writers alternate, with priority inheritance to writers |
+//! | [`semaphore`] | counting semaphores that hand their units to the most urgent waiter |
+//! | [`barrier`] | barriers: threads wait for each other |
+//! | [`once`] | initialisation that happens once, with priority inheritance |
 //! | [`section`] | non-preemptive sections: no other thread of the processor preempts a holder of a spinlock |
 //! | [`ics`] | interruptible sections: urgent threads interrupt others, whose sections are executed again |
 //! | [`tasks`] | the locks of a task set under any of the protocols, for the threads of a program |
@@ -31,6 +34,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("lockwright runs on Linux: it needs SCHED_FIFO and futexes with priority inheritance");
 
+pub mod barrier;
 pub mod ics;
 mod levels;
 #[cfg(test)]
@@ -38,6 +42,7 @@ mod levels;
 mod machine;
 #[allow(unsafe_code)] // The protected value, and memory that processes share.
 pub mod mutex;
+pub mod once;
 #[cfg(test)]
 #[allow(unsafe_code)] // Child processes, and threads that end at once.
 #[path = "../../sys/tests/support/process.rs"]
@@ -46,7 +51,11 @@ mod process;
 pub mod raw;
 #[allow(unsafe_code)] // The protected value.
 pub mod rwlock;
+#[cfg(test)]
+#[path = "../../locks/src/testing/search.rs"]
+mod search;
 pub mod section;
+pub mod semaphore;
 pub mod tasks;
 
 pub use lockwright_locks as locks;

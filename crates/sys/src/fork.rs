@@ -5,13 +5,23 @@
 //! first lock does not depend on a less urgent one.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 /// The most functions that [`in_child`] accepts.
 const HANDLERS_MAX: usize = 8;
 
 /// The functions that a child calls, without gaps.
 static HANDLERS: [AtomicPtr<()>; HANDLERS_MAX] = [const { AtomicPtr::new(ptr::null_mut()) }; HANDLERS_MAX];
+
+/// How many forks lie between this process and the first one that used this library. A fork may count twice.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// Returns a number that is another one in each child of a `fork`, however many forks came before.
+#[must_use]
+pub fn generation() -> u32 {
+    // ORDERING: Relaxed: it changes only while the process has one thread.
+    GENERATION.load(Ordering::Relaxed)
+}
 
 /// Calls `handler` in every child of a `fork` from now on, in the only thread that the child has. A handler that is
 /// passed again is called once. Children made by other system calls (`clone`, `vfork`) call nothing.
@@ -40,6 +50,7 @@ pub fn in_child(handler: extern "C" fn()) {
 
 /// Calls the handlers in a child process.
 extern "C" fn forget() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
     for slot in &HANDLERS {
         // ORDERING: as in `in_child`.
         let handler = slot.load(Ordering::Acquire);
@@ -86,7 +97,9 @@ mod tests {
     fn a_child_calls_each_handler_once() {
         in_child(count);
         in_child(count);
-        assert!(holds_in_child(|| CALLED.load(Ordering::Relaxed) == 1));
+        let before = generation();
+        assert!(holds_in_child(|| CALLED.load(Ordering::Relaxed) == 1 && generation() != before));
+        assert_eq!(generation(), before);
         assert_eq!(CALLED.load(Ordering::Relaxed), 0, "the parent calls none");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::clock::{self, timespec};
 use crate::error::{SysError, errno};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
 /// The threads that share a futex.
@@ -179,6 +179,16 @@ pub fn call(&Arguments([word, operation, expected, _, target, mask]): &Arguments
         sanitizer::acquire(std::ptr::with_exposed_provenance(target as usize));
     }
     Ended::of(if result < 0 { -libc::c_long::from(errno()) } else { result })
+}
+
+/// Returns the half of `word` that contains its 32 low bits, for waits that end when this half changes. The program
+/// changes the word as a whole, and only the kernel reads the half.
+#[inline]
+#[must_use]
+pub fn low_half(word: &AtomicU64) -> &AtomicU32 {
+    let halves: *const AtomicU32 = word.as_ptr().cast_const().cast();
+    // SAFETY: both halves are inside the word, are aligned, and live as long as it. All bits are valid.
+    unsafe { &*halves.add(usize::from(cfg!(target_endian = "big"))) }
 }
 
 /// Suspends the caller if `word` is `expected`, until it is woken or `until` passes. Returns how the wait ended.

@@ -136,6 +136,18 @@ impl PiWord {
         Err(PiError::OwnerDied)
     }
 
+    /// Locks the word if its owner has ended without unlocking, and nobody waits. Returns whether it did.
+    #[cold]
+    pub fn take_over(&self, me: Tid) -> bool {
+        // ORDERING: Relaxed: the value is only compared.
+        let seen = self.0.load(Ordering::Relaxed);
+        let is_alone = seen != 0 && seen == seen & libc::FUTEX_TID_MASK;
+        // ORDERING: Acquire: as in `wait_or_inherit`.
+        is_alone
+            && !sched::is_ours(Tid(seen))
+            && self.0.compare_exchange(seen, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
     /// Makes the word free in a child process, which has no other threads.
     #[inline]
     pub fn reset(&self) {

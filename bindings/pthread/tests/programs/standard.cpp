@@ -125,7 +125,19 @@ int main()
     CHECK(std::async(std::launch::async, [] { return 42; }).get() == 42);
     std::once_flag once;
     int calls = 0;
-    std::call_once(once, [&] { calls++; });
-    CHECK(calls == 1);
+    // An exception leaves the call to the next caller.
+    for (int attempt = 0; attempt < 3; attempt++) {
+        try {
+            std::call_once(once, [&] {
+                if (++calls < 3)
+                    throw calls;
+            });
+            CHECK(calls == 3);
+        } catch (int thrown) {
+            CHECK(thrown == calls && calls == attempt + 1);
+        }
+    }
+    std::thread([&] { std::call_once(once, [&] { calls++; }); }).join();
+    CHECK(calls == 3);
     return 0;
 }

@@ -678,6 +678,10 @@ impl Suspended {
     pub fn answered(answer: i64) -> Self {
         Self(Ended::of(answer))
     }
+
+    pub(crate) fn ended(self) -> Ended {
+        self.0
+    }
 }
 
 /// The system call (`futex`) that suspends a waiter.

@@ -55,9 +55,6 @@
 //! ```
 
 mod raw;
-#[cfg(test)]
-#[path = "../../../locks/src/testing/search.rs"]
-mod search;
 mod state;
 #[cfg(test)]
 mod walk;

@@ -380,16 +380,14 @@ impl RawRwLock {
     }
 
     /// The half of `state` at which a writer waits for readers.
-    fn low_half(&self) -> *const AtomicU32 {
-        let halves: *const AtomicU32 = self.state.as_ptr().cast_const().cast();
-        halves.wrapping_add(usize::from(cfg!(target_endian = "big")))
+    fn low_half(&self) -> &AtomicU32 {
+        futex::low_half(&self.state)
     }
 
     /// Waits while no reader leaves or passes.
     fn wait_for_readers(&self, state: State, limit: Limit) -> Result<(), RawError> {
         let _errno = KeepErrno::now();
-        // SAFETY: it is half of `state`, which outlives the call, and only the kernel reads it by this reference.
-        self.wait(unsafe { &*self.low_half() }, state.low(), limit)
+        self.wait(self.low_half(), state.low(), limit)
     }
 
     /// Waits while the word is `expected`. It may also return for no reason.

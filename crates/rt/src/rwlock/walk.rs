@@ -4,9 +4,9 @@
 //! The steps are those of `raw`, line by line, in sequentially consistent memory. An exchange that is repeated is one
 //! step. Any waiter may be the most urgent one, and every thread may give up whenever it waits, if its script says so.
 
-use super::search::{Model, columns, search};
 use super::state::{Enter, GATES, Place, State};
 use crate::machine::require_realtime;
+use crate::search::{Model, columns, search};
 
 /// A mutation of the steps that must make a property fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
