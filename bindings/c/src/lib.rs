@@ -11,6 +11,7 @@
 //! | `ics_types` | the types of `lw_ics_*` |
 //! | `cut` | `lw_ics_set_signal`, `lw_ics_update_cut`; `cut.c` does the jump |
 //! | `section` | `lw_section_*` |
+//! | `buffer`, `queue`, `pqueue` | `lw_buffer_*`, `lw_queue_*`, `lw_pqueue_*`; `object` is what they share |
 //! | `taskset` | `lw_taskset_*`: tasks and resources |
 //! | `task` | `lw_task_*`: the calling thread as one of the tasks |
 //! | `fault` | errors of task sets, as a number and as a text |
@@ -25,6 +26,7 @@
 #![allow(clippy::missing_safety_doc)] // The top of the header states the contract of all functions once.
 
 mod argument;
+mod buffer;
 mod cond;
 mod cut;
 mod deadlock;
@@ -33,7 +35,10 @@ mod fault;
 mod ics;
 mod ics_types;
 mod mutex;
+mod object;
 mod panic;
+mod pqueue;
+mod queue;
 mod rwlock;
 mod section;
 mod task;
