@@ -4,7 +4,7 @@
 /*
  * Lockwright for C and C++: mutexes, condition variables, reader-writer locks, semaphores, barriers and one-time
  * initialisation for real-time threads on Linux, sections that other threads do not preempt, interruptible sections,
- * and task sets whose locks follow a real-time locking protocol.
+ * buffers and queues that nobody waits for, and task sets whose locks follow a real-time locking protocol.
  *
  *     static lw_mutex_t mutex = LW_MUTEX_INITIALIZER;     // the owner inherits the priority of its most urgent waiter
  *
@@ -21,11 +21,14 @@
  *     destroyed. Otherwise the function returns EINVAL. It cannot detect unmapped memory: every pointer must point to
  *     memory of its type, or to a text that ends with a 0, which stays valid for the call.
  *   - Any thread may call a function at any time. But no other thread may use an object while it is initialised or
- *     destroyed, and only one thread at a time may use a slot (lw_ics_slot_t).
+ *     destroyed, and only one thread at a time may use a slot of a lw_ics_t (lw_ics_slot_t).
+ *   - The slots of a lw_buffer_t, lw_queue_t and lw_pqueue_t are numbers below LW_OBJECT_SLOTS. The program gives each
+ *     thread that uses the object a number of its own. A call with a slot in use returns EBUSY.
  *   - No function may be called from a signal handler, except lw_sem_post and lw_sem_post_many.
  *   - Mutexes, condition variables, reader-writer locks, semaphores and barriers work between processes if they are
- *     initialised as shared, in memory that the processes share. All other objects belong to one process, and must not
- *     be in shared memory.
+ *     initialised as shared, in memory that the processes share. A lw_buffer_t, lw_queue_t or lw_pqueue_t works between
+ *     processes in any memory that they share. All other objects belong to one process, and must not be in shared
+ *     memory.
  *
  * During the call:
  *   - No function is a cancellation point.
@@ -45,6 +48,8 @@
 
 #define LW_VERSION_MAJOR 0
 #define LW_VERSION_MINOR 1
+
+#define LW_PRIVATE_ALIGNED_(bytes) __attribute__((aligned(bytes)))
 
 
 // Priority inheritance: the owner executes at the priority of its most urgent waiter, also along chains of owners.
@@ -95,6 +100,24 @@
 
 // Commits by restartable sequences. Only `lw_ics_commit` returns this value; `lw_ics_init` does not accept it.
 #define LW_ICS_RSEQ 3
+
+// The number of slots of a `lw_buffer_t`, `lw_queue_t` or `lw_pqueue_t`.
+#define LW_OBJECT_SLOTS 16
+
+// An operation is repeated if operations of other slots overlap it.
+#define LW_OBJECT_LOCK_FREE 0
+
+// An operation takes a number of steps that does not depend on other slots.
+#define LW_OBJECT_WAIT_FREE 1
+
+// The greatest number of bytes of a value in a `lw_buffer_t`.
+#define LW_BUFFER_BYTES 256
+
+// The number of values that a `lw_queue_t` holds.
+#define LW_QUEUE_CAPACITY 1022
+
+// The number of values that a `lw_pqueue_t` holds.
+#define LW_PQUEUE_CAPACITY 1023
 
 // A section in progress. Valid only inside the body that receives it.
 typedef struct lw_ics_section_t lw_ics_section_t;
@@ -267,6 +290,30 @@ typedef struct lw_ics_stats_t {
     // Those of `restarts` that the signal of `lw_ics_set_signal` cut short.
     uint64_t cuts;
 } lw_ics_stats_t;
+
+// A buffer with one value of up to `LW_BUFFER_BYTES` bytes, which any thread may read and replace without waiting for
+// another one.
+//
+// Initialise it with `lw_buffer_init`. Never move or copy it. Its fields are private.
+typedef struct LW_PRIVATE_ALIGNED_(128) lw_buffer_t {
+    uint64_t lw_words[9280];
+} lw_buffer_t;
+
+// A FIFO queue of up to `LW_QUEUE_CAPACITY` values of 64 bits, which any thread may use without waiting for another
+// one.
+//
+// Initialise it with `lw_queue_init`. Never move or copy it. Its fields are private.
+typedef struct LW_PRIVATE_ALIGNED_(128) lw_queue_t {
+    uint64_t lw_words[10112];
+} lw_queue_t;
+
+// A priority queue of up to `LW_PQUEUE_CAPACITY` values of 64 bits, which any thread may use without waiting for
+// another one. A greater value comes first.
+//
+// Initialise it with `lw_pqueue_init`. Never move or copy it. Its fields are private.
+typedef struct LW_PRIVATE_ALIGNED_(128) lw_pqueue_t {
+    uint64_t lw_words[10112];
+} lw_pqueue_t;
 
 // A set of tasks and of the resources that they share, under a real-time locking protocol: 32 bytes, aligned to 8.
 //
@@ -953,6 +1000,110 @@ int lw_ics_write(struct lw_ics_section_t *section, uint32_t word, uint64_t value
 // - 0: success.
 // - EINVAL: `slot` is not a slot, or `stats` is NULL or misaligned.
 int lw_ics_slot_stats(const struct lw_ics_slot_t *slot, struct lw_ics_stats_t *stats);
+
+// Initialises `*buffer` with a value of zeros, whatever the memory contained before.
+//
+// `kind` is `LW_OBJECT_LOCK_FREE`, where a read is repeated if a write overlaps it, or `LW_OBJECT_WAIT_FREE`. Writes
+// are wait-free in both.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `buffer` is NULL or misaligned, or `kind` is another value.
+int lw_buffer_init(struct lw_buffer_t *buffer, uint32_t kind);
+
+// Destroys a buffer: every later use except `lw_buffer_init` returns EINVAL.
+//
+// Returns:
+// - 0: success.
+// - EBUSY: a slot is in use. Nothing is changed.
+// - EINVAL: `buffer` is not an initialised buffer.
+int lw_buffer_destroy(struct lw_buffer_t *buffer);
+
+// Copies the first `size` bytes of the value to `bytes`. They are of one write, and zeros before the first one.
+//
+// Returns:
+// - 0: success.
+// - EMSGSIZE: `size` is greater than `LW_BUFFER_BYTES`.
+// - EBUSY: the slot is in use: two threads use it, or a thread was killed in an operation of this slot.
+// - EINVAL: `buffer` is not an initialised buffer, there is no such slot, or `bytes` is NULL and `size` is not 0.
+int lw_buffer_read(struct lw_buffer_t *buffer, uint32_t slot, void *bytes, size_t size);
+
+// Replaces the value: its first `size` bytes are those at `bytes`, and the others are zeros.
+//
+// Returns the values of `lw_buffer_read`.
+int lw_buffer_write(struct lw_buffer_t *buffer, uint32_t slot, const void *bytes, size_t size);
+
+// Initialises `*queue` as an empty queue, whatever the memory contained before.
+//
+// `kind` is `LW_OBJECT_LOCK_FREE`, where a push is repeated if another push overlaps it, and a pop likewise, or
+// `LW_OBJECT_WAIT_FREE`, which takes several times as long alone.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `queue` is NULL or misaligned, or `kind` is another value.
+int lw_queue_init(struct lw_queue_t *queue, uint32_t kind);
+
+// Destroys a queue: every later use except `lw_queue_init` returns EINVAL.
+//
+// Returns:
+// - 0: success.
+// - EBUSY: a slot is in use. Nothing is changed.
+// - EINVAL: `queue` is not an initialised queue.
+int lw_queue_destroy(struct lw_queue_t *queue);
+
+// Appends a value.
+//
+// Returns:
+// - 0: success.
+// - ENOSPC: the queue is full.
+// - EBUSY: the slot is in use: two threads use it, or a thread was killed in an operation of this slot.
+// - EINVAL: `queue` is not an initialised queue, or there is no such slot.
+int lw_queue_push(struct lw_queue_t *queue, uint32_t slot, uint64_t value);
+
+// Removes the oldest value, and writes it to `*value`.
+//
+// Returns:
+// - 0: success.
+// - ENODATA: the queue is empty. `*value` is unchanged.
+// - EBUSY: the slot is in use: two threads use it, or a thread was killed in an operation of this slot.
+// - EINVAL: `queue` is not an initialised queue, there is no such slot, or `value` is NULL or misaligned.
+int lw_queue_pop(struct lw_queue_t *queue, uint32_t slot, uint64_t *value);
+
+// Initialises `*queue` as an empty queue, whatever the memory contained before.
+//
+// `kind` is `LW_OBJECT_LOCK_FREE`, where an operation is repeated if another one overlaps it, or
+// `LW_OBJECT_WAIT_FREE`, which takes about twice as long alone.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `queue` is NULL or misaligned, or `kind` is another value.
+int lw_pqueue_init(struct lw_pqueue_t *queue, uint32_t kind);
+
+// Destroys a queue: every later use except `lw_pqueue_init` returns EINVAL.
+//
+// Returns:
+// - 0: success.
+// - EBUSY: a slot is in use. Nothing is changed.
+// - EINVAL: `queue` is not an initialised queue.
+int lw_pqueue_destroy(struct lw_pqueue_t *queue);
+
+// Inserts a value.
+//
+// Returns:
+// - 0: success.
+// - ENOSPC: the queue is full.
+// - EBUSY: the slot is in use: two threads use it, or a thread was killed in an operation of this slot.
+// - EINVAL: `queue` is not an initialised queue, or there is no such slot.
+int lw_pqueue_insert(struct lw_pqueue_t *queue, uint32_t slot, uint64_t value);
+
+// Removes the greatest value, and writes it to `*value`.
+//
+// Returns:
+// - 0: success.
+// - ENODATA: the queue is empty. `*value` is unchanged.
+// - EBUSY: the slot is in use: two threads use it, or a thread was killed in an operation of this slot.
+// - EINVAL: `queue` is not an initialised queue, there is no such slot, or `value` is NULL or misaligned.
+int lw_pqueue_extract_max(struct lw_pqueue_t *queue, uint32_t slot, uint64_t *value);
 
 // Initialises `*set` as a task set without tasks and resources, whatever the memory contained before. Add them with
 // `lw_taskset_resource` and `lw_taskset_task`, then call `lw_taskset_build`. The call allocates memory.

@@ -1,6 +1,7 @@
 /*
  * Lockwright for C++11 and later: a mutex, a condition variable and a shared mutex that work with std::lock_guard,
- * std::unique_lock, std::scoped_lock and std::shared_lock; a semaphore, a barrier, and call_once.
+ * std::unique_lock, std::scoped_lock and std::shared_lock; a semaphore, a barrier, and call_once; buffers and queues that
+ * nobody waits for.
  *
  *     lockwright::mutex mutex;                    // the owner inherits the priority of its most urgent waiter
  *     lockwright::mutex ceiling(lockwright::protect(80));
@@ -20,10 +21,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstring>
 #include <cxxabi.h>
 #include <exception>
 #include <mutex>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 namespace lockwright {
@@ -357,7 +360,7 @@ public:
 
     static constexpr std::ptrdiff_t max() noexcept { return 0x7fffffff; }
 
-    /* Makes a semaphore with so many units. With a number that is negative or above max(), each use throws EINVAL. */
+    /* Makes a semaphore with this number of units. With a number that is negative or above max(), each use throws EINVAL. */
     constexpr explicit counting_semaphore(std::ptrdiff_t desired) noexcept : sem_ LW_SEM_INITIALIZER(desired) {}
 
     counting_semaphore(const counting_semaphore &) = delete;
@@ -402,7 +405,7 @@ class barrier {
 public:
     typedef lw_barrier_t *native_handle_type;
 
-    /* Makes a barrier for so many threads. With 0, each use throws EINVAL. */
+    /* Makes a barrier for this number of threads. With 0, each use throws EINVAL. */
     constexpr explicit barrier(unsigned expected) noexcept : barrier_ LW_BARRIER_INITIALIZER(expected) {}
 
     /* Waits for the other threads to leave arrive_and_wait. */
@@ -478,6 +481,119 @@ void call_once(once_flag &flag, Function &&function, Arguments &&...arguments) {
     }
     detail::check(error, "lockwright::call_once");
 }
+
+/* A buffer with one value, zeros at first, which any thread may read and replace without waiting for another one. Each
+   thread uses a slot of its own, a number below LW_OBJECT_SLOTS. `kind` is LW_OBJECT_LOCK_FREE or LW_OBJECT_WAIT_FREE. */
+template <class T>
+class buffer {
+    static_assert(std::is_trivially_copyable<T>::value, "a value is copied byte by byte");
+    static_assert(sizeof(T) <= LW_BUFFER_BYTES, "a value has at most LW_BUFFER_BYTES bytes");
+
+public:
+    typedef lw_buffer_t *native_handle_type;
+
+    explicit buffer(uint32_t kind = LW_OBJECT_LOCK_FREE) {
+        detail::check(lw_buffer_init(&buffer_, kind), "lockwright::buffer");
+    }
+
+    buffer(const buffer &) = delete;
+    buffer &operator=(const buffer &) = delete;
+
+    T read(uint32_t slot) {
+        T value;
+        detail::check(lw_buffer_read(&buffer_, slot, &value, sizeof value), "lockwright::buffer::read");
+        return value;
+    }
+
+    void write(uint32_t slot, const T &value) {
+        detail::check(lw_buffer_write(&buffer_, slot, &value, sizeof value), "lockwright::buffer::write");
+    }
+
+    native_handle_type native_handle() noexcept { return &buffer_; }
+
+private:
+    lw_buffer_t buffer_;
+};
+
+/* A FIFO queue of up to LW_QUEUE_CAPACITY values. Kinds and slots are those of a buffer. */
+template <class T>
+class queue {
+    static_assert(std::is_trivially_copyable<T>::value, "a value is copied byte by byte");
+    static_assert(sizeof(T) <= sizeof(uint64_t), "a value has at most 8 bytes");
+
+public:
+    typedef lw_queue_t *native_handle_type;
+
+    explicit queue(uint32_t kind = LW_OBJECT_LOCK_FREE) {
+        detail::check(lw_queue_init(&queue_, kind), "lockwright::queue");
+    }
+
+    queue(const queue &) = delete;
+    queue &operator=(const queue &) = delete;
+
+    /* Appends a value. Returns false if the queue is full. */
+    bool push(uint32_t slot, const T &value) {
+        uint64_t word = 0;
+        std::memcpy(&word, &value, sizeof value);
+        return detail::is_taken(lw_queue_push(&queue_, slot, word), ENOSPC, "lockwright::queue::push");
+    }
+
+    /* Removes the oldest value. Returns false if the queue is empty. */
+    bool pop(uint32_t slot, T &value) {
+        uint64_t word;
+        const bool is_popped = detail::is_taken(lw_queue_pop(&queue_, slot, &word), ENODATA, "lockwright::queue::pop");
+        if (is_popped) {
+            std::memcpy(&value, &word, sizeof value);
+        }
+        return is_popped;
+    }
+
+    native_handle_type native_handle() noexcept { return &queue_; }
+
+private:
+    lw_queue_t queue_;
+};
+
+/* A priority queue of up to LW_PQUEUE_CAPACITY integers. Kinds and slots are those of a buffer. */
+template <class T>
+class priority_queue {
+    static_assert(std::is_integral<T>::value && sizeof(T) <= sizeof(uint64_t), "a value is an integer of at most 64 bits");
+
+public:
+    typedef lw_pqueue_t *native_handle_type;
+
+    explicit priority_queue(uint32_t kind = LW_OBJECT_LOCK_FREE) {
+        detail::check(lw_pqueue_init(&queue_, kind), "lockwright::priority_queue");
+    }
+
+    priority_queue(const priority_queue &) = delete;
+    priority_queue &operator=(const priority_queue &) = delete;
+
+    /* Inserts a value. Returns false if the queue is full. */
+    bool insert(uint32_t slot, T value) {
+        const uint64_t word = static_cast<uint64_t>(value) ^ SIGN;
+        return detail::is_taken(lw_pqueue_insert(&queue_, slot, word), ENOSPC, "lockwright::priority_queue::insert");
+    }
+
+    /* Removes the greatest value. Returns false if the queue is empty. */
+    bool extract_max(uint32_t slot, T &value) {
+        uint64_t word;
+        const int error = lw_pqueue_extract_max(&queue_, slot, &word);
+        const bool is_extracted = detail::is_taken(error, ENODATA, "lockwright::priority_queue::extract_max");
+        if (is_extracted) {
+            value = static_cast<T>(word ^ SIGN);
+        }
+        return is_extracted;
+    }
+
+    native_handle_type native_handle() noexcept { return &queue_; }
+
+private:
+    /* Negative numbers are below all others. */
+    static const uint64_t SIGN = std::is_signed<T>::value ? UINT64_C(1) << 63 : 0;
+
+    lw_pqueue_t queue_;
+};
 
 } // namespace lockwright
 

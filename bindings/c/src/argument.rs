@@ -3,7 +3,7 @@
 //! C passes pointers as [`Const`] and [`Mut`]. These state once what the header requires of every pointer, so that the
 //! functions need no reason of their own to follow one.
 
-use libc::{c_char, c_int, timespec};
+use libc::{c_char, c_int, c_void, timespec};
 use lockwright::mutex::{Clock, Deadline};
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -107,6 +107,17 @@ impl<'call> Const<'call, c_char> {
     }
 }
 
+impl Const<'_, c_void> {
+    /// Copies the first `size` bytes to the beginning of `words`.
+    ///
+    /// # Safety
+    /// C promised `size` bytes, the pointer is not null unless `size` is 0, and `words` have room for them.
+    pub unsafe fn copy_to(self, words: &mut [u64], size: usize) {
+        // SAFETY: C promised the bytes, which no Rust object shares, and the caller promises room for them.
+        unsafe { words.as_mut_ptr().cast::<u8>().copy_from(self.0.cast(), size) };
+    }
+}
+
 impl<'call, T> Mut<'call, T> {
     pub fn is_null(&self) -> bool {
         self.0.is_null()
@@ -151,6 +162,27 @@ impl<'call, T> Mut<'call, T> {
         Const(self.0.cast_const(), PhantomData).object()
     }
 
+    /// Makes an object of zeros, whatever the memory contained before, or returns `None` if the memory is not there. It
+    /// has no copy on the stack, and may be large.
+    ///
+    /// # Safety
+    /// Bits that are zero are a valid `Contents`.
+    pub unsafe fn make_of_zeros(self) -> Option<&'call T::Contents>
+    where
+        T: CObject,
+    {
+        const { assert_fits::<T>() };
+        if !self.is_there() {
+            return None;
+        }
+        // SAFETY: it is there, C promised memory for a `T` that no other thread uses, `Contents` fits, and the caller
+        // promises that zeros are valid.
+        unsafe {
+            self.0.write_bytes(0, 1);
+            Some(&*self.0.cast::<T::Contents>())
+        }
+    }
+
     /// Makes an object of `contents`, whatever the memory contained before, or returns `None` if the memory is not
     /// there.
     pub fn make(self, contents: T::Contents) -> Option<&'call T::Contents>
@@ -168,6 +200,17 @@ impl<'call, T> Mut<'call, T> {
             place.write(contents);
             Some(&*place)
         }
+    }
+}
+
+impl Mut<'_, c_void> {
+    /// Copies the first `size` bytes of `words` there.
+    ///
+    /// # Safety
+    /// C promised room for `size` bytes, the pointer is not null unless `size` is 0, and `words` have as many.
+    pub unsafe fn fill_from(self, words: &[u64], size: usize) {
+        // SAFETY: C promised the room, which no Rust object shares, and the caller promises the bytes.
+        unsafe { self.0.cast::<u8>().copy_from(words.as_ptr().cast(), size) };
     }
 }
 

@@ -14,6 +14,7 @@
 //! | `ics_types` | the types of `lw_ics_*` |
 //! | `cut` | `lw_ics_set_signal`, `lw_ics_update_cut`; `cut.c` does the jump |
 //! | `section` | `lw_section_*` |
+//! | `buffer`, `queue`, `pqueue` | `lw_buffer_*`, `lw_queue_*`, `lw_pqueue_*`; `object` is what they share |
 //! | `taskset` | `lw_taskset_*`: tasks and resources |
 //! | `task` | `lw_task_*`: the calling thread as one of the tasks |
 //! | `fault` | errors of task sets, as a number and as a text |
@@ -29,6 +30,7 @@
 
 mod argument;
 mod barrier;
+mod buffer;
 mod cond;
 mod cut;
 mod deadlock;
@@ -37,8 +39,11 @@ mod fault;
 mod ics;
 mod ics_types;
 mod mutex;
+mod object;
 mod once;
 mod panic;
+mod pqueue;
+mod queue;
 mod rwlock;
 mod section;
 mod sem;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 17] = [
     "mutex.rs",
     "cond.rs",
     "rwlock.rs",
@@ -15,6 +15,10 @@ const SOURCES: [&str; 13] = [
     "section.rs",
     "ics_types.rs",
     "ics.rs",
+    "object.rs",
+    "buffer.rs",
+    "queue.rs",
+    "pqueue.rs",
     "taskset.rs",
     "task.rs",
     "fault.rs",

@@ -9,6 +9,7 @@
 //! | [`protocols`](fn@protocols) | what each protocol of a task set costs |
 //! | [`overheads`], [`ics_overheads`] | the overheads that analyses charge |
 //! | [`ics_experiments`] | interruptible sections beside locks |
+//! | [`object_costs`], [`contended_objects`] | objects that nobody waits for, beside sequential ones under locks |
 //!
 //! # Examples
 //!
@@ -35,6 +36,7 @@ mod ics;
 mod machine;
 #[allow(unsafe_code)] // Robust mutexes must not move while a thread holds them.
 mod mutex;
+mod objects;
 mod pace;
 mod protocols;
 #[cfg(test)]
@@ -48,6 +50,7 @@ pub use cost::{Cost, CostError, Costs, cost};
 pub use harness::{Batches, Readings};
 pub use ics::{Experiment, Mechanism, Overhead, Overheads, Setting, ics_experiments, ics_overheads};
 pub use mutex::{HandOver, hand_over, mutex_cost};
+pub use objects::{AloneObject, ContendedObject, ObjectCosts, Sharing, Steps, contended_objects, object_costs};
 pub use protocols::{ProtocolCost, Protocols, overheads, protocols};
 pub use subject::lock_names;
 pub use works::{Interruptions, Pick, Work};

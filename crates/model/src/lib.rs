@@ -25,6 +25,7 @@ pub mod format;
 mod id;
 mod limits;
 mod mpcp_ceiling;
+mod object;
 #[cfg(feature = "alloc")]
 mod overheads;
 mod priority;
@@ -50,6 +51,7 @@ pub use ceiling::NestedCeilings;
 pub use id::{CpuId, ResourceId, TaskId};
 pub use limits::{MAX_CPUS, MAX_EXECUTED_TASKS, MAX_NESTING, MAX_RESOURCES, MAX_STEPS, MAX_TASKS};
 pub use mpcp_ceiling::MpcpCeiling;
+pub use object::{ObjectKind, Progress};
 #[cfg(feature = "alloc")]
 pub use overheads::{Cost, Overhead, Overheads};
 pub use priority::Priority;

@@ -1,6 +1,6 @@
 //! Overheads: the time that a machine and its kernel take in addition to the execution of the tasks.
 
-use crate::{Duration, Protocol};
+use crate::{Duration, ObjectKind, Progress, Protocol};
 use alloc::vec::Vec;
 
 /// The overheads of a machine and its kernel: the time they take in addition to the execution of the tasks.
@@ -17,6 +17,8 @@ pub struct Overheads {
     costs: [Cost; Overhead::ALL.len()],
     /// The costs that apply under one protocol instead, sorted by protocol and overhead.
     by_protocol: Vec<(Protocol, Overhead, Cost)>,
+    /// The costs of one attempt of an operation on an object, indexed by [`ObjectKind`] and [`Progress`].
+    objects: [[Option<Cost>; Progress::ALL.len()]; ObjectKind::ALL.len()],
 }
 
 /// A source of overhead.
@@ -193,6 +195,18 @@ impl Overheads {
         Protocol::ALL.into_iter().filter(|&one| self.by_protocol.iter().any(|&(known, _, _)| known == one))
     }
 
+    /// Returns the cost of an operation on an object, without its repetitions, as a function of the number of tasks that
+    /// share the object. Returns `None` if none was given.
+    #[must_use]
+    pub fn object(&self, kind: ObjectKind, progress: Progress) -> Option<&Cost> {
+        self.objects[kind as usize][progress as usize].as_ref()
+    }
+
+    /// Sets the cost of an operation on an object.
+    pub fn set_object(&mut self, kind: ObjectKind, progress: Progress, cost: Cost) {
+        self.objects[kind as usize][progress as usize] = Some(cost);
+    }
+
     fn place(&self, of: Overhead, protocol: Protocol) -> Result<usize, usize> {
         self.by_protocol.binary_search_by_key(&(protocol as usize, of as usize), |&(protocol, of, _)| {
             (protocol as usize, of as usize)
@@ -225,6 +239,20 @@ mod tests {
             overheads.set(of, Cost::constant(Duration::from_ns(index as u64)));
         }
         assert_eq!(overheads.cost(Overhead::SyscallOut).with(3), Duration::from_ns(11));
+    }
+
+    #[test]
+    fn objects_are_stored_by_index() {
+        let mut overheads = Overheads::default();
+        let all = || ObjectKind::ALL.into_iter().flat_map(|kind| Progress::ALL.map(|progress| (kind, progress)));
+        assert!(all().all(|(kind, progress)| overheads.object(kind, progress).is_none()));
+        for (number, (kind, progress)) in all().enumerate() {
+            overheads.set_object(kind, progress, Cost::constant(Duration::from_ns(number as u64)));
+        }
+        for (number, (kind, progress)) in all().enumerate() {
+            let cost = overheads.object(kind, progress).map(|cost| cost.with(4));
+            assert_eq!(cost, Some(Duration::from_ns(number as u64)), "{kind} {progress}");
+        }
     }
 
     #[test]

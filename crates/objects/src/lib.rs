@@ -44,9 +44,9 @@
 #![no_std]
 #![cfg_attr(not(test), forbid(unsafe_code))]
 // A model does not use everything.
-#![cfg_attr(any(lockwright_loom, lockwright_shuttle), allow(unused))]
+#![cfg_attr(any(lockwright_loom, lockwright_shuttle, lockwright_steps), allow(unused))]
 
-#[cfg(any(test, lockwright_loom, lockwright_shuttle))]
+#[cfg(any(test, lockwright_loom, lockwright_shuttle, lockwright_steps))]
 extern crate std;
 
 mod bound;
@@ -76,6 +76,8 @@ pub(crate) use participant::participant;
 pub use priority_queue::PriorityQueue;
 pub use queue::lock_free::LockFreeQueue;
 pub use queue::{Full, Queue};
+#[cfg(lockwright_steps)]
+pub use sync::steps;
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -12,6 +12,7 @@
 //! | [`ics`] | interruptible sections: urgent threads interrupt others, whose sections are executed again |
 //! | [`tasks`] | the locks of a task set under any of the protocols, for the threads of a program |
 //! | [`locks`] | spinlocks, the crate `lockwright-locks` |
+//! | [`objects`] | buffers, queues and priority queues that nobody waits for, the crate `lockwright-objects` |
 //!
 //! The crate `lockwright-engine` executes a whole task set from a file, and `lockwright-measure` measures the costs of
 //! the locks. A program that uses locks needs neither.
@@ -59,6 +60,7 @@ pub mod semaphore;
 pub mod tasks;
 
 pub use lockwright_locks as locks;
+pub use lockwright_objects as objects;
 pub use lockwright_sys::SysError;
 
 /// The examples of the README.

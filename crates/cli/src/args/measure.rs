@@ -27,6 +27,11 @@ const ICS_EXAMPLES: &str = "Examples:
   lockwright measure ics --alone --json
   lockwright measure ics --tick 10ms --operations 10000 --csv results --svg figures";
 
+const OBJECT_EXAMPLES: &str = "Examples:
+  lockwright measure objects
+  lockwright measure objects --alone --json
+  lockwright measure objects --csv results --svg figures --overheads overheads";
+
 /// `measure`.
 #[derive(Subcommand, Debug)]
 pub enum Measure {
@@ -60,6 +65,14 @@ pub enum Measure {
     /// interruptible lock. The experiment needs permission for real-time priorities; `--alone` skips it.
     #[command(after_help = with_statuses(ICS_EXAMPLES))]
     Ics(MeasuredIcs),
+    /// Measure lock-free and wait-free objects, and compare them with sequential objects under locks
+    ///
+    /// The objects are a buffer of ten words, a FIFO queue and a priority queue. One task measures the cost of an
+    /// operation on an object that was built for 2 to 32 tasks. Then one task on each CPU uses the object as fast as
+    /// it can; this part also counts the steps of operations, and compares them with their bounds. It needs permission
+    /// for real-time priorities; `--alone` skips it.
+    #[command(after_help = with_statuses(OBJECT_EXAMPLES))]
+    Objects(MeasuredObjects),
 }
 
 /// Where results go. The help of each command names the files.
@@ -185,6 +198,30 @@ pub struct MeasuredIcs {
     /// Number of enqueue operations by all tasks together, for each mechanism and setting [1 to 1,000,000]
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = up_to::<usize>(1_000_000))]
     pub operations: usize,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub results: Results,
+}
+
+/// `measure objects`.
+#[derive(Args, Debug)]
+#[command(mut_arg("csv", |csv| {
+    csv.help("Write the results as CSV into this directory: alone.csv, lines.csv and contention.csv")
+}))]
+#[command(mut_arg("svg", |svg| {
+    svg.help("Draw figures into this directory: for each object, the cost over the number of tasks it is built for")
+}))]
+pub struct MeasuredObjects {
+    /// Number of operations on each object [1 to 1,000,000]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = up_to::<usize>(1_000_000))]
+    pub operations: usize,
+    /// Measure without contention only
+    #[arg(long)]
+    pub alone: bool,
+    /// Write the costs of the objects as overheads files into this directory: worst-objects.toml and
+    /// average-objects.toml
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub overheads: Option<PathBuf>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub results: Results,

@@ -6,7 +6,7 @@ mod study;
 mod tasks;
 mod values;
 
-pub use measure::{Locks, Measure, MeasuredIcs, MeasuredProtocols, Mutexes, Results};
+pub use measure::{Locks, Measure, MeasuredIcs, MeasuredObjects, MeasuredProtocols, Mutexes, Results};
 pub use study::{Bpl, Rtas2008, Share, Study, StudyRun, StudyVerb};
 pub use tasks::{
     BoundChoice, Check, Execution, OffsetsChoice, ProtocolChoice, Run, Schedules, Simulate, Subject, Verify,

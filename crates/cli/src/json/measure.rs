@@ -400,3 +400,92 @@ pub enum IcsOperation {
     /// By the urgent task.
     Dequeue,
 }
+
+/// The object that `measure objects` prints. All times are nanoseconds.
+#[derive(Serialize, JsonSchema)]
+pub struct ObjectsOutput {
+    /// Always "measure".
+    #[schemars(extend("const" = MEASURE))]
+    pub verb: &'static str,
+    /// Always "objects".
+    #[schemars(extend("const" = Self::SUBJECT))]
+    pub subject: &'static str,
+    /// Cycles of the time-stamp counter per nanosecond.
+    pub cycles_per_ns: f64,
+    /// Whether the costs without contention were measured under SCHED_FIFO.
+    pub realtime: bool,
+    /// Number of operations on each object.
+    pub operations: usize,
+    /// Whether a signal ended the measurement early.
+    pub interrupted: bool,
+    /// The operations of one task alone.
+    pub alone: Vec<ObjectAlone>,
+    /// Straight lines through the costs in `alone`, over the number of tasks.
+    pub lines: Vec<ObjectLine>,
+    /// The operations of tasks on all CPUs at once; empty with `--alone`.
+    pub contention: Vec<ObjectContention>,
+}
+
+impl ObjectsOutput {
+    /// The value of `subject`.
+    pub const SUBJECT: &str = "objects";
+}
+
+/// The operations of one task alone on an object.
+#[derive(Default, Serialize, JsonSchema)]
+pub struct ObjectAlone {
+    /// The kind: "buffer", "queue" or "heap".
+    pub object: String,
+    /// How it is shared: "short" (not at all), "lock-free", "wait-free", "ticket lock" or "PI mutex".
+    pub sharing: String,
+    /// Number of tasks for which it was built; null if it does not depend on them.
+    pub tasks: Option<u32>,
+    /// The mean without the top 1 %.
+    pub mean_ns: f64,
+    /// The greatest time without the top 1 %.
+    pub worst_ns: f64,
+    /// The greatest time.
+    pub max_ns: f64,
+}
+
+/// The cost of an object as a straight line over the number of tasks, without the top 1 % of the readings.
+#[derive(Default, Serialize, JsonSchema)]
+pub struct ObjectLine {
+    /// The kind, as in `alone`.
+    pub object: String,
+    /// How it is shared, as in `alone`.
+    pub sharing: String,
+    /// The mean for no task.
+    pub mean_ns: f64,
+    /// The mean per task; 0 where the slope is not significant (95 %).
+    pub mean_ns_per_task: f64,
+    /// The greatest time for no task.
+    pub worst_ns: f64,
+    /// The greatest time per task; 0 where the slope is not significant (95 %).
+    pub worst_ns_per_task: f64,
+}
+
+/// The operations of tasks on all CPUs at once on an object.
+#[derive(Default, Serialize, JsonSchema)]
+pub struct ObjectContention {
+    /// The kind, as in `alone`.
+    pub object: String,
+    /// How it is shared, as in `alone`.
+    pub sharing: String,
+    /// Number of tasks, one on each CPU.
+    pub tasks: usize,
+    /// The mean without the top 1 %.
+    pub mean_ns: f64,
+    /// The greatest time without the top 1 %.
+    pub worst_ns: f64,
+    /// The greatest time.
+    pub max_ns: f64,
+    /// The most steps of an operation; null for objects under a lock, like the following.
+    pub steps: Option<u64>,
+    /// The greatest bound of an operation in steps, with the operations of others that overlapped it.
+    pub steps_bound: Option<u64>,
+    /// The most operations of others that overlapped one.
+    pub interfering: Option<u64>,
+    /// Number of operations that exceeded their bound.
+    pub exceeded: Option<u64>,
+}

@@ -15,7 +15,8 @@ pub use check::{
 pub use doctor::{DoctorFinding, DoctorOutput, DoctorState};
 pub use measure::{
     IcsBin, IcsCost, IcsOperation, IcsOutput, IcsResponses, IcsStrategy, LockArrivals, LockContention, LockCost,
-    LocksOutput, MEASURE, MachineCost, MutexHandOver, MutexOutput, ProtocolTimes, ProtocolsOutput,
+    LocksOutput, MEASURE, MachineCost, MutexHandOver, MutexOutput, ObjectAlone, ObjectContention, ObjectLine,
+    ObjectsOutput, ProtocolTimes, ProtocolsOutput,
 };
 pub use run::{Executed, Taken, TakenBy, WorstJob};
 pub use study::{BplFreeLock, BplLock, BplOutput, BplResult};
@@ -43,6 +44,8 @@ pub enum AnyOutput {
     Protocols(ProtocolsOutput),
     /// `measure ics`.
     Ics(IcsOutput),
+    /// `measure objects`.
+    Objects(ObjectsOutput),
     /// `doctor`.
     Doctor(DoctorOutput),
     /// Any verb that failed, in place of its result; the exit status is 2 or 3.

@@ -5,7 +5,7 @@ use super::costs::caches;
 use crate::figure::{BLUE, Figure, GREEN, Mark, ORANGE, Series, Vertical};
 use crate::json::{
     IcsBin, IcsCost, IcsOperation, IcsOutput, IcsResponses, LockArrivals, LockContention, LockCost, LocksOutput,
-    MachineCost, MutexHandOver, MutexOutput, ProtocolTimes, ProtocolsOutput,
+    MachineCost, MutexHandOver, MutexOutput, ObjectAlone, ObjectsOutput, ProtocolTimes, ProtocolsOutput,
 };
 
 /// Costs with warm and cold caches, and delays for each pattern of arrivals, as far as they were measured.
@@ -81,6 +81,35 @@ pub fn of_protocols(output: &ProtocolsOutput) -> Vec<(String, Figure)> {
         figures.push(("machine.svg".into(), rows(names, "the machine and its kernel", vec![average, worst])));
     }
     figures
+}
+
+/// For each kind of object, the mean and the greatest cost over the number of tasks for which it was built.
+pub fn of_objects(output: &ObjectsOutput) -> Vec<(String, Figure)> {
+    let mut kinds: Vec<&str> = output.alone.iter().map(|cost| cost.object.as_str()).collect();
+    kinds.dedup();
+    let figure = |kind: &str| {
+        let of_kind = || output.alone.iter().filter(|cost| cost.object == kind && cost.tasks.is_some());
+        let series = |sharing: &str, name: &str, mark, color, of: fn(&ObjectAlone) -> f64| Series {
+            name: format!("{sharing}, {name}"),
+            mark,
+            color,
+            points: of_kind()
+                .filter(|cost| cost.sharing == sharing)
+                .filter_map(|cost| Some((f64::from(cost.tasks?), of(cost) / 1e3)))
+                .collect(),
+        };
+        let most = of_kind().map(|cost| cost.worst_ns).fold(0.0, f64::max) / 1e3;
+        let series = vec![
+            series("lock-free", "mean (circles)", Mark::Circle, BLUE, |cost| cost.mean_ns),
+            series("lock-free", "worst (triangles)", Mark::Triangle, BLUE, |cost| cost.worst_ns),
+            series("wait-free", "mean (circles)", Mark::Circle, ORANGE, |cost| cost.mean_ns),
+            series("wait-free", "worst (triangles)", Mark::Triangle, ORANGE, |cost| cost.worst_ns),
+        ];
+        let title = format!("operation on a {kind} alone, us");
+        let y = Vertical::UpTo(1.1 * most.max(0.001));
+        (format!("{kind}.svg"), Figure { title, x: "tasks for which it is built", y, series })
+    };
+    kinds.into_iter().map(figure).collect()
 }
 
 /// Costs of sections, and a histogram for each mechanism in each setting.

@@ -6,6 +6,7 @@ mod frame;
 mod ics;
 mod locks;
 mod mutex;
+mod objects;
 mod protocols;
 
 use crate::args::Measure;
@@ -22,5 +23,6 @@ pub fn measure(arguments: &Measure, console: &Console) -> Result<Exit, Exit> {
         Measure::Mutex(arguments) => mutex::mutex(arguments, console),
         Measure::Protocols(arguments) => protocols::protocols(arguments, console),
         Measure::Ics(arguments) => ics::ics(arguments, console),
+        Measure::Objects(arguments) => objects::objects(arguments, console),
     }
 }

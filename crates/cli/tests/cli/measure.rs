@@ -253,3 +253,62 @@ fn wrong_arguments_of_the_experiment_are_refused() {
         assert!(ended.err.contains(part), "{arguments:?}: {}", ended.err);
     }
 }
+
+/// The names of an object and its sharing, in the order of the results.
+fn objects(rows: &[Value]) -> Vec<(&str, &str)> {
+    rows.iter().filter_map(|row| Some((row["object"].as_str()?, row["sharing"].as_str()?))).collect()
+}
+
+#[test]
+fn objects_are_compared_with_locks_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let arguments = ["measure", "objects", "--alone", "--operations", "500", "--json"];
+    let mut command = lockwright();
+    for option in ["--csv", "--svg", "--overheads"] {
+        command.arg(option).arg(folder.path());
+    }
+    let ended = end(command.args(arguments));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let value = json(&ended);
+    assert_eq!((&value["subject"], rows(&value["contention"]).len()), (&"objects".into(), 0));
+    let lines = rows(&value["lines"]);
+    let of = |kind| ["short", "lock-free", "wait-free", "ticket lock", "PI mutex"].map(|sharing| (kind, sharing));
+    assert_eq!(objects(lines), [of("buffer"), of("queue"), of("heap")].concat());
+    // Six numbers of tasks for the lock-free and the wait-free ones.
+    assert_eq!(rows(&value["alone"]).len(), 3 * (3 + 2 * 6));
+    for cost in rows(&value["alone"]) {
+        let ns = ["mean_ns", "worst_ns", "max_ns"].map(|key| cost[key].as_f64());
+        assert!(ns.is_sorted() && ns[2] > Some(0.0), "{cost}");
+    }
+    for (name, count) in [("alone.csv", rows(&value["alone"]).len()), ("lines.csv", lines.len())] {
+        assert_eq!(csv(&folder.path().join(name)).len(), 1 + count, "{name}");
+    }
+    assert!(!folder.path().join("contention.csv").exists(), "there was none");
+    for kind in ["buffer", "queue", "heap"] {
+        let svg = std::fs::read_to_string(folder.path().join(format!("{kind}.svg"))).expect("is there");
+        assert!(svg.contains("wait-free, worst"), "{kind}");
+    }
+    for name in ["worst-objects.toml", "average-objects.toml"] {
+        let text = std::fs::read_to_string(folder.path().join(name)).expect("is there");
+        assert!(text.contains("[object.heap]") && text.contains("wait_free = [[2, "), "{text}");
+    }
+}
+
+#[test]
+fn contended_objects_keep_their_bounds() {
+    let Some(_machine) = require_realtime() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let ended =
+        end(lockwright().args(["measure", "objects", "--operations", "2000", "--json", "--csv"]).arg(folder.path()));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let value = json(&ended);
+    let seen = rows(&value["contention"]);
+    assert_eq!(seen.len(), 3 * 4);
+    for seen in seen {
+        let is_locked = seen["sharing"] == "ticket lock" || seen["sharing"] == "PI mutex";
+        assert_eq!(seen["steps"].is_null(), is_locked, "{seen}");
+        let (steps, bound) = (seen["steps"].as_u64(), seen["steps_bound"].as_u64());
+        assert!(is_locked || (steps > Some(0) && steps <= bound && seen["exceeded"] == 0), "{seen}");
+    }
+    assert_eq!(csv(&folder.path().join("contention.csv")).len(), 1 + seen.len());
+}

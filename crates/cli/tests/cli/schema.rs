@@ -92,6 +92,10 @@ fn outputs_are_valid_under_the_schema() {
         without["costs"][0].as_object_mut().expect("an object").remove(key);
         assert!(valid(&without).is_err(), "the object without {key} must be refused");
     }
+    let value = json(&end(lockwright().args(["measure", "objects", "--alone", "--operations", "100", "--json"])));
+    if let Err(error) = valid(&value) {
+        panic!("{error}: {value}");
+    }
     let mut measured = vec!["measure", "ics", "--readings", "1", "--json"];
     let experiment = require_realtime();
     measured.extend_from_slice(match &experiment {

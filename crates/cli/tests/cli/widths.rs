@@ -68,6 +68,7 @@ fn verbs_without_a_file_fit_the_screen() {
     fits(&["measure", "locks", "--alone", "--readings", "10"]);
     fits(&["measure", "mutex", "--alone", "--readings", "10"]);
     fits(&["measure", "ics", "--alone", "--readings", "1"]);
+    fits(&["measure", "objects", "--alone", "--operations", "200"]);
     fits(&["study", "bpl", "--cores", "8", "--requests", "100", "--runs", "1", "--rate", "0.1"]);
     for width in WIDTHS {
         // It ends with 3 where something is missing.

@@ -1,6 +1,6 @@
 //! Writing a system as a task-set file, and overheads as an overheads file.
 
-use crate::{Cost, Duration, Overhead, Overheads, Scheduler, Step, System, TaskId};
+use crate::{Cost, Duration, ObjectKind, Overhead, Overheads, Progress, Scheduler, Step, System, TaskId};
 use core::fmt::Write;
 
 /// Returns the system as a TOML task set, which [`parse_system`](super::parse_system) reads back to an equal system.
@@ -119,6 +119,15 @@ fn write_overheads_to(out: &mut String, overheads: &Overheads) -> core::fmt::Res
             if let Some(own) = overheads.own_cost(of, protocol) {
                 writeln!(out, "{} = {}", of.name(), cost(own))?;
             }
+        }
+    }
+    for kind in ObjectKind::ALL {
+        let of = |progress| Some((progress, overheads.object(kind, progress)?));
+        for (number, (progress, own)) in Progress::ALL.into_iter().filter_map(of).enumerate() {
+            if number == 0 {
+                writeln!(out, "\n[object.{kind}]")?;
+            }
+            writeln!(out, "{progress} = {}", cost(own))?;
         }
     }
     Ok(())

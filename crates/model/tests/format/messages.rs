@@ -388,6 +388,20 @@ fn overheads_files() {
             "[lock]\nsrp = \"1 us\"",
             "2:7: `lock.srp` is a string, but should be a table; write [lock.srp], and below it lock = \"1 us\"",
         ),
+        ("[object.heep]\nlock_free = \"1 us\"", "1:9: `object` has no key `heep`; did you mean `heap`?"),
+        ("[object.heap]\nlock_fre = \"1 us\"", "2:1: `object.heap` has no key `lock_fre`; did you mean `lock_free`?"),
+        (
+            "[object]\nqueue = \"1 us\"",
+            "2:9: `object.queue` is a string, but should be a table; write [object.queue], and below it lock_free = [[2, \"1 us\"]]",
+        ),
+        (
+            "[object.buffer]\nwait_free = [[4, \"2 us\"], [2, \"1 us\"]]",
+            "2:13: the points of `wait_free` are not in order; give at least one point, in increasing order of the number of tasks",
+        ),
+        (
+            "[object.buffer]\nwait_free = [[\"2 us\"]]",
+            "2:14: a point of `wait_free` has 1 parts; write [8, \"1 us\"]: the number of tasks that share the object and the duration",
+        ),
         ("[lock.srp]\nunlock = 7", "2:10: `unlock` has no unit; write it with a unit, in quotes, such as \"7 us\""),
         (
             "dedicated_interrupts = 1",

@@ -39,7 +39,7 @@ impl AtomicU64 {
 
 /// The steps of the operations of a thread.
 #[allow(clippy::missing_const_for_thread_local)] // Loom's `thread_local` takes no constants.
-pub(crate) mod steps {
+pub mod steps {
     use core::cell::{Cell, RefCell};
     #[cfg(lockwright_loom)]
     use loom::thread_local;
@@ -50,8 +50,8 @@ pub(crate) mod steps {
     use std::thread_local;
     use std::vec::Vec;
 
-    /// An operation with more steps would never end.
-    const STEPS_MAX: u64 = 20_000;
+    /// In tests, an operation with more steps would never end.
+    const STEPS_MAX: u64 = if cfg!(lockwright_steps) { u64::MAX } else { 20_000 };
 
     /// An event before a step: the number of the step, counted from zero, and what happens.
     pub(crate) type Event = (u64, Box<dyn FnOnce()>);
@@ -73,7 +73,7 @@ pub(crate) mod steps {
     }
 
     /// Executes an operation and returns its result and its steps. Operations may be nested.
-    pub(crate) fn count<R>(operation: impl FnOnce() -> R) -> (R, u64) {
+    pub fn count<R>(operation: impl FnOnce() -> R) -> (R, u64) {
         let (outer, outer_events) = (TAKEN.with(|taken| taken.replace(0)), EVENTS.with(|events| events.take()));
         let result = operation();
         EVENTS.with(|events| events.replace(outer_events));

@@ -4,18 +4,19 @@
 //! |---|---|
 //! | library | those of `core` |
 //! | unit tests | those of `core`; each access is a step that a test counts and can stop at |
+//! | `--cfg lockwright_steps`, the package in `steps/` | likewise, for measurements |
 //! | `--cfg lockwright_loom`, `--cfg lockwright_shuttle` | likewise, those of a model that explores interleavings |
 
 mod constant;
 
-#[cfg(not(any(test, lockwright_loom, lockwright_shuttle)))]
+#[cfg(not(any(test, lockwright_loom, lockwright_shuttle, lockwright_steps)))]
 pub use core::sync::atomic::{AtomicU64, fence};
 
-#[cfg(any(test, lockwright_loom, lockwright_shuttle))]
+#[cfg(any(test, lockwright_loom, lockwright_shuttle, lockwright_steps))]
 mod counted;
-#[cfg(any(test, lockwright_loom, lockwright_shuttle))]
-pub(crate) use counted::steps;
-#[cfg(any(test, lockwright_loom, lockwright_shuttle))]
+#[cfg(any(test, lockwright_loom, lockwright_shuttle, lockwright_steps))]
+pub use counted::steps;
+#[cfg(any(test, lockwright_loom, lockwright_shuttle, lockwright_steps))]
 pub use counted::{AtomicU64, fence};
 
 pub(crate) use constant::{array, constructor};

@@ -1,8 +1,9 @@
-//! Overheads files: TOML with one table, and one more for each protocol whose locks differ from the others.
+//! Overheads files: TOML with one table, one more for each protocol whose locks differ from the others, and one for each
+//! kind of object that nobody waits for.
 
 use super::fields::{Fields, Found};
 use super::{Diagnostic, Faults, check_length, syntax};
-use crate::{Cost, Duration, MAX_TASKS, Overhead, Overheads, Protocol};
+use crate::{Cost, Duration, MAX_TASKS, ObjectKind, Overhead, Overheads, Progress, Protocol};
 
 /// Reads the overheads of a machine from an overheads file. An overhead that is not in the file takes no time.
 ///
@@ -22,6 +23,13 @@ use crate::{Cost, Duration, MAX_TASKS, Overhead, Overheads, Protocol};
 /// assert_eq!(overheads.cost_under(Overhead::Lock, Protocol::Srp).with(1), Duration::from_ns(2_000));
 /// assert_eq!(overheads.cost_under(Overhead::Unlock, Protocol::Srp).with(1), Duration::from_ns(1_000));
 /// ```
+/// The objects that nobody waits for have costs by the number of tasks that share them:
+/// ```
+/// use lockwright_model::{Duration, ObjectKind, Progress, format::parse_overheads};
+/// let overheads = parse_overheads("[object.heap]\nlock_free = [[2, \"1 us\"], [4, \"2 us\"]]\n").unwrap();
+/// let cost = overheads.object(ObjectKind::Heap, Progress::LockFree).unwrap();
+/// assert_eq!(cost.with(3), Duration::from_ns(1_500));
+/// ```
 pub fn parse_overheads(source: &str) -> Result<Overheads, Vec<Diagnostic>> {
     check_length(source.len())?;
     let mut faults = Faults::default();
@@ -34,7 +42,7 @@ pub fn parse_overheads(source: &str) -> Result<Overheads, Vec<Diagnostic>> {
 
 fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
     let document = syntax::parse(source, faults)?;
-    let mut keys = vec!["tick_period", "dedicated_interrupts", "cache_delay", "lock"];
+    let mut keys = vec!["tick_period", "dedicated_interrupts", "cache_delay", "lock", "object"];
     keys.extend(Overhead::ALL.into_iter().filter(|&of| of != Overhead::Lock).map(Overhead::name));
     let fields = Fields::of(document.get_ref(), "an overheads file", 0..0, &keys, faults);
     let mut overheads = Overheads::default();
@@ -55,6 +63,9 @@ fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
     }
     if let Some(found) = fields.get("cache_delay") {
         overheads.cache_delay = read_cost(&found, "cache_delay", &KIB, faults).unwrap_or_default();
+    }
+    if let Some(found) = fields.get("object") {
+        read_objects(&found, &mut overheads, faults);
     }
     let ticks = overheads.cost(Overhead::Tick).with(MAX_TASKS) != Duration::ZERO;
     if ticks && overheads.tick_period == Duration::ZERO {
@@ -94,6 +105,25 @@ fn read_locks(found: &Found, overheads: &mut Overheads, faults: &mut Faults) {
     }
 }
 
+/// Reads `[object]`, which has a table for each kind of object.
+fn read_objects(found: &Found, overheads: &mut Overheads, faults: &mut Faults) {
+    let help = |kind: &str| format!("write [object.{kind}], and below it lock_free = [[2, \"1 us\"]]");
+    let Some(table) = found.table("`object`", &help("heap"), faults) else { return };
+    let fields = Fields::of(table, "`object`", found.span(), &ObjectKind::ALL.map(ObjectKind::name), faults);
+    for kind in ObjectKind::ALL {
+        let Some(found) = fields.get(kind.name()) else { continue };
+        let owner = format!("`object.{kind}`");
+        let Some(table) = found.table(&owner, &help(kind.name()), faults) else { continue };
+        let own = Fields::of(table, &owner, found.span(), &Progress::ALL.map(Progress::name), faults);
+        for progress in Progress::ALL {
+            let Some(found) = own.get(progress.name()) else { continue };
+            if let Some(cost) = read_cost(&found, progress.name(), &SHARERS, faults) {
+                overheads.set_object(kind, progress, cost);
+            }
+        }
+    }
+}
+
 /// The meaning of the first part of a point, as messages name it.
 struct Number {
     what: &'static str,
@@ -104,6 +134,12 @@ struct Number {
 const TASKS: Number = Number {
     what: "the number of tasks",
     help: "write [10, \"1 us\"]: the number of tasks and the duration",
+    order: "give at least one point, in increasing order of the number of tasks",
+};
+
+const SHARERS: Number = Number {
+    what: "the number of sharing tasks",
+    help: "write [8, \"1 us\"]: the number of tasks that share the object and the duration",
     order: "give at least one point, in increasing order of the number of tasks",
 };
 
