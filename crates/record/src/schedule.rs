@@ -19,7 +19,8 @@ pub fn of_schedule(system: &System, protocol: Protocol, records: &[Record]) -> R
     let object = |id| {
         let protocol = match system.protocol_of(id, protocol) {
             Protocol::Pip => MutexProtocol::Inherit,
-            Protocol::Icpp => MutexProtocol::Protect(level(system.ceiling(id))),
+            // The ceiling of a resource without users is below all priorities of SCHED_FIFO.
+            Protocol::Icpp => MutexProtocol::Protect(level(system.ceiling(id).max(model::Priority::base(1)))),
             _ => MutexProtocol::None,
         };
         let address = 0x1000 + 64 * u64::from(id.0);

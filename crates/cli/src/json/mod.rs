@@ -4,6 +4,7 @@
 mod check;
 mod doctor;
 mod measure;
+mod record;
 mod run;
 mod study;
 mod tasks;
@@ -16,6 +17,10 @@ pub use doctor::{DoctorFinding, DoctorOutput, DoctorState};
 pub use measure::{
     IcsBin, IcsCost, IcsOperation, IcsOutput, IcsResponses, IcsStrategy, LockArrivals, LockContention, LockCost,
     LocksOutput, MEASURE, MachineCost, MutexHandOver, MutexOutput, ProtocolTimes, ProtocolsOutput,
+};
+pub use record::{
+    RecordOutput, RecordedBoundary, RecordedCycle, RecordedInversion, RecordedLock, RecordedLongSection, RecordedTask,
+    RecordedThread, RecordedTrends, RecordedWait,
 };
 pub use run::{Executed, Taken, TakenBy, WorstJob};
 pub use study::{BplFreeLock, BplLock, BplOutput, BplResult};
@@ -45,6 +50,8 @@ pub enum AnyOutput {
     Ics(IcsOutput),
     /// `doctor`.
     Doctor(DoctorOutput),
+    /// `record`.
+    Record(RecordOutput),
     /// Any verb that failed, in place of its result; the exit status is 2 or 3.
     Error(ErrorOutput),
 }

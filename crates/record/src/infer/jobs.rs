@@ -200,8 +200,7 @@ mod tests {
         let (inner, outer) = (script.site("receive"), script.site("wait_frame"));
         let frames = script.semaphore("frames");
         for frame in 0..20 {
-            script.at(ms(10 * frame));
-            script.wait(Wait::Semaphore { object: frames }, outer, ms(2));
+            script.wait(Wait::Semaphore { object: frames }, outer, script.until(ms(10 * frame)));
             for _ in 0..3 {
                 script.run(ms(1) / 10);
                 script.wait(Wait::Input { descriptor: 5 }, inner, 1_000);

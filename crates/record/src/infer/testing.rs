@@ -47,9 +47,9 @@ impl Script {
         self.recording.events.push(Event { at_ns: self.now_ns, thread: 0, kind });
     }
 
-    /// Executes until this time.
-    pub(crate) fn at(&mut self, at_ns: u64) {
-        self.now_ns = self.now_ns.max(at_ns);
+    /// The time from now to an instant.
+    pub(crate) fn until(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_sub(self.now_ns)
     }
 
     pub(crate) fn run(&mut self, ns: u64) {
