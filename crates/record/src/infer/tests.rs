@@ -198,7 +198,8 @@ fn no_inversion_is_told_under_inheritance_and_ceilings() {
     let mut plain = 0;
     for seed in 0..SYSTEMS / 2 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let shape = Shape { jitter: 0, shuffled: 0, own_ceiling: 0, ..Shape::usual(1, 5, 2) };
+        let times = Shape { utilization: (80, 90), section: u64::MAX, sections: (1, 3), ..Shape::usual(1, 5, 2) };
+        let shape = Shape { jitter: 0, shuffled: 0, own_ceiling: 0, ..times };
         let system = generate(&mut random, &shape);
         for protocol in [Protocol::Pip, Protocol::Icpp] {
             let recording = recorded(&system, seed, protocol, Execution::Random);
