@@ -37,12 +37,15 @@ struct Running {
     since: Option<(u64, Option<u32>)>,
     /// Its CPU time before that.
     used_ns: u64,
+    /// Whether a switch was seen.
+    has_switched: bool,
 }
 
 /// Returns the history of each thread, in the order of [`Recording::threads`].
 ///
-/// A thread executes from a [`EventKind::SwitchIn`] to the next [`EventKind::SwitchOut`]. Where the first of the two
-/// is missing, because it was lost or the recording began later, the thread executes from its next own action.
+/// A thread executes from a [`EventKind::SwitchIn`] to the next [`EventKind::SwitchOut`]. Before its first switch, it
+/// executes from its first own action. Later actions show nothing: the clock of the switches may differ by less than a
+/// microsecond, so an action just before a switch may seem to be behind it.
 pub(crate) fn histories(recording: &Recording) -> Vec<History> {
     let mut histories = vec![History::default(); recording.threads.len()];
     let mut running = vec![Running::default(); recording.threads.len()];
@@ -53,12 +56,17 @@ pub(crate) fn histories(recording: &Recording) -> Vec<History> {
             EventKind::SwitchIn { cpu } => {
                 running.stop(at_ns, history);
                 running.since = Some((at_ns, Some(cpu)));
+                running.has_switched = true;
             }
-            EventKind::SwitchOut(_) | EventKind::End => running.stop(at_ns, history),
+            EventKind::SwitchOut(_) | EventKind::End => {
+                running.stop(at_ns, history);
+                running.has_switched = true;
+            }
             EventKind::Wakeup { .. } | EventKind::Boost { .. } => {}
-            _ => {
+            _ if !running.has_switched => {
                 running.since.get_or_insert((at_ns, None));
             }
+            _ => {}
         }
         let cpu_ns = running.used_ns + running.since.map_or(0, |(since, _)| at_ns.saturating_sub(since));
         history.entries.push(Entry { at_ns, cpu_ns, kind });
@@ -114,13 +122,14 @@ mod tests {
                 event(30, EventKind::SwitchIn { cpu: 2 }),
                 event(35, EventKind::Resumed),
                 event(40, EventKind::SwitchOut(Stop::Suspended)),
+                event(41, EventKind::Resumed),
                 event(80, EventKind::SwitchIn { cpu: 1 }),
             ],
             ..Recording::default()
         };
         let history = &histories(&recording)[0];
         let cpu: Vec<u64> = history.entries.iter().map(|entry| entry.cpu_ns).collect();
-        assert_eq!(cpu, [0, 5, 5, 10, 15, 15]);
+        assert_eq!(cpu, [0, 5, 5, 10, 15, 15, 15]);
         assert_eq!(history.cpus, [(1, 20), (2, 10)]);
     }
 }

@@ -52,3 +52,8 @@ pub(crate) fn kind_name(kind: ObjectKind) -> &'static str {
         ObjectKind::Futex => "futex",
     }
 }
+
+/// "once", or "3 times".
+pub(crate) fn times(count: u64) -> String {
+    if count == 1 { "once".into() } else { format!("{count} times") }
+}

@@ -89,8 +89,8 @@ pub struct RecordedTask {
     pub period_ns: u64,
     /// The greatest distance of releases.
     pub most_ns: u64,
-    /// The execution times of its jobs, ascending.
-    pub cpu_ns: Vec<u64>,
+    /// Quantiles of the execution times of its jobs: 50 %, 90 %, 99 %, 99.9 % and 100 %.
+    pub cpu_quantiles_ns: Vec<u64>,
     /// The longest response.
     pub response_ns: u64,
 }
@@ -213,7 +213,7 @@ pub struct RecordedTrends {
 }
 
 /// The thousandths of the quantiles.
-pub const QUANTILES: [u64; 5] = [500, 900, 990, 999, 1000];
+const QUANTILES: [u64; 5] = [500, 900, 990, 999, 1000];
 
 impl RecordOutput {
     /// The value of `verb`.
@@ -291,7 +291,7 @@ impl RecordedTask {
             },
             period_ns: task.period_ns,
             most_ns: task.most_ns,
-            cpu_ns: task.cpu_ns.clone(),
+            cpu_quantiles_ns: QUANTILES.iter().filter_map(|&permille| task.cpu_quantile(permille)).collect(),
             response_ns: task.jobs.iter().map(lockwright_record::Job::response_ns).max().unwrap_or(0),
         }
     }

@@ -141,7 +141,7 @@ const ATTEMPTS: usize = 5;
 #[test]
 fn an_exported_system_is_recorded() {
     let Some(_machine) = require_realtime() else { return };
-    for (text, protocol, seconds) in [(NESTED, "pip", "1"), (PATHFINDER, "pip", "10.5")] {
+    for (text, protocol, seconds) in [(NESTED, "pip", "1"), (NESTED, "icpp", "1")] {
         let system = parse_system(text).expect("is valid");
         let mut last = None;
         for _ in 0..ATTEMPTS {

@@ -2,6 +2,7 @@
 
 use super::{Cycle, Findings, Inversion, LockWait, LongSection};
 use crate::recording::{Recording, ThreadIndex};
+use crate::texts::times;
 use lockwright_model::Duration;
 
 impl Findings {
@@ -24,10 +25,6 @@ impl Findings {
 
 fn named(recording: &Recording, thread: ThreadIndex) -> String {
     format!("`{}`", recording.thread_name(thread))
-}
-
-fn times(count: u64) -> String {
-    if count == 1 { "once".into() } else { format!("{count} times") }
 }
 
 /// A time with at most two decimals, so that sentences are short: "3.1 ms", "14.25 us".

@@ -122,7 +122,7 @@ impl Cut {
             .map(|pair| u128::from(entries[pair[1]].cpu_ns.saturating_sub(entries[pair[0]].cpu_ns)))
             .collect();
         let (sum, squares) = cpu.iter().fold((0, 0), |(sum, squares), &ns| (sum + ns, squares + ns * ns));
-        // A CPU time has fewer than 60 bits, so a square has fewer than 120: millions of them could pass 128 bits, and
+        // The sum is at most the length of the recording, so its square has 128 bits. The products may have more, and
         // then the jobs are not compared.
         let variation = (cpu.len() as u128)
             .checked_mul(squares)

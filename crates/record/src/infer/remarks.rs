@@ -4,7 +4,6 @@ use super::{Boundary, Choices, Inferred, InferredTask, LeftOut, Regularity};
 use crate::event::Policy;
 use crate::recording::Recording;
 use crate::texts::kind_name;
-use crate::trends::quantile;
 use lockwright_model::format::{Place, write_commented_system};
 use lockwright_model::{Duration, System};
 
@@ -89,7 +88,7 @@ impl Inferred {
 
     fn wcet_lines(&self, task: &InferredTask) -> Vec<String> {
         let text = |ns: u64| Duration::from_ns(ns).to_string();
-        let quantile = |permille| quantile(&task.cpu_ns, permille).map_or_else(String::new, text);
+        let quantile = |permille| task.cpu_quantile(permille).map_or_else(String::new, text);
         let most = quantile(1000);
         let margin = if self.choices.margin > 0 { format!(" plus {} %", self.choices.margin) } else { String::new() };
         let mut lines = vec![format!(

@@ -4,6 +4,7 @@ use super::{Choices, Inferred, InferredTask, LeftOut};
 use crate::event::{EventKind, Policy};
 use crate::history::{History, rank};
 use crate::recording::{MutexProtocol, ObjectId, ObjectKind, Recording};
+use crate::texts::times;
 use lockwright_model::{
     CpuId, Duration, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, ResourceId, Scheduler, Step,
     System, Task,
@@ -181,15 +182,16 @@ fn warnings(
         if let (waits @ 1.., longest) = task.suspensions {
             let longest = Duration::from_ns(longest);
             warnings.push(format!(
-                "the jobs of `{name}` waited {waits} times for something that is not a lock, up to {longest} in one \
-                 job: bounds do not cover such waits"
+                "the jobs of `{name}` waited for something that is not a lock, {}, up to {longest} in one job: bounds \
+                 do not cover such waits",
+                times(waits)
             ));
         }
         if task.across > 0 {
             warnings.push(format!(
-                "`{name}` held locks across the end of a job, {} times: these sections are not in its body, and \
-                 bounds do not cover them",
-                task.across
+                "`{name}` held locks across the end of a job, {}: these sections are not in its body, and bounds do \
+                 not cover them",
+                times(task.across)
             ));
         }
         if let (cpu, false) = task.cpu {

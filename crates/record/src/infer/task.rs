@@ -8,6 +8,7 @@ use crate::event::{EventKind, Policy, Wait};
 use crate::held::{Held, held};
 use crate::history::{Entry, History};
 use crate::recording::{Recording, ThreadIndex};
+use crate::trends::quantile;
 use lockwright_model::MAX_STEPS;
 
 /// One job of a recorded thread.
@@ -62,6 +63,14 @@ pub struct InferredTask {
     /// The number of sections that began in one job and ended in another, or not at all.
     pub across: u64,
     pub(super) body: Body,
+}
+
+impl InferredTask {
+    /// The least execution time that is not exceeded by this many thousandths of the jobs.
+    #[must_use]
+    pub fn cpu_quantile(&self, permille: u64) -> Option<u64> {
+        quantile(&self.cpu_ns, permille)
+    }
 }
 
 /// Infers the task of a thread, or tells why its jobs cannot be told.

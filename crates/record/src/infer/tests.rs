@@ -253,7 +253,7 @@ fn evidence_stands_beside_each_value() {
     let file = found.file(&recording).expect("there is a system");
     for text in [
         "# Execution times are lengthened by 10 %.",
-        "# Warning: the jobs of `alone` waited 1 times for something that is not a lock, up to 6 us in one job",
+        "# Warning: the jobs of `alone` waited for something that is not a lock, once, up to 6 us in one job",
         "# thread 7; a job begins behind the absolute sleep at tick (29 jobs, execution times deviate by",
         "# exact: the program asks for these instants\nperiod = \"10 ms\"",
         "# largest of 29 jobs, 3 ms plus 10 %; not a WCET; half of them up to 2 ms, 99.9 % up to 3 ms",
@@ -265,6 +265,30 @@ fn evidence_stands_beside_each_value() {
     ] {
         assert!(file.contains(text), "{text}: {file}");
     }
+}
+
+#[test]
+fn a_signal_is_the_release() {
+    let mut script = Script::new();
+    let site = script.site("wait_frame");
+    let frames = script.semaphore("frames");
+    for frame in 1..=20 {
+        // The later the frame, the later the dispatch behind its signal.
+        let dispatch = ms(10 * frame) + 100_000 * frame;
+        script.wait(Wait::Semaphore { object: frames }, site, script.until(dispatch));
+        script.run(ms(1));
+    }
+    let mut recording = script.recording();
+    let distances = |recording: &Recording| {
+        let task = inferred(recording).tasks.remove(0);
+        (task.period_ns, task.most_ns, task.regularity)
+    };
+    assert_eq!(distances(&recording), (10_100_000, 10_100_000, Regularity::Periodic));
+    recording.threads.push(recording.threads[0].clone());
+    let signal = |frame| Event { at_ns: ms(10 * frame), thread: 1, kind: EventKind::Signal { object: frames } };
+    recording.events.extend((1..=20).map(signal));
+    recording.events.sort_by_key(|event| event.at_ns);
+    assert_eq!(distances(&recording), (ms(10), ms(10), Regularity::Periodic));
 }
 
 #[test]
