@@ -29,6 +29,7 @@ pub mod layout;
 pub mod measure;
 pub mod perfetto;
 pub mod progress;
+mod record;
 pub mod report;
 mod responses;
 pub mod run;
@@ -129,6 +130,7 @@ fn execute(arguments: &[OsString]) -> Exit {
         Verb::Doctor(arguments) => doctor::doctor(arguments, &console),
         Verb::Import(arguments) => import::import(arguments, &console),
         Verb::Export(arguments) => exported::export(arguments, &console),
+        Verb::Record(arguments) => record::record(arguments, &console),
         Verb::Measure(arguments) => measure::measure(arguments, &console),
         Verb::Study(arguments) => study::study(arguments, &console),
         Verb::Completions(arguments) => completions::completions(arguments, &console),

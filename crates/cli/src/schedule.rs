@@ -5,7 +5,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::ResultFile;
 use crate::input::find_task;
-use crate::perfetto;
+use crate::perfetto::{self, Scene};
 use crate::tame::tame;
 use lockwright_model::{Protocol, Record, System, TaskId};
 use lockwright_report::svg::Form;
@@ -97,7 +97,7 @@ impl ScheduleFiles {
     /// message.
     pub fn write(self, system: &System, title: &str, records: &[Record], console: &Console) -> Result<(), Exit> {
         if let Some(file) = self.trace {
-            let path = file.write(|out| Ok(perfetto::write(system, title, records, out)?), console)?;
+            let path = file.write(|out| Ok(perfetto::write(&Scene::of(system, title), records, out)?), console)?;
             console.note(format!("the trace is in {}; https://ui.perfetto.dev shows it", path.display()));
         }
         if self.svg.is_none() && !self.gantt {

@@ -2,11 +2,13 @@
 
 mod help;
 mod measure;
+mod record;
 mod study;
 mod tasks;
 mod values;
 
 pub use measure::{Locks, Measure, MeasuredIcs, MeasuredObjects, MeasuredProtocols, Mutexes, Results};
+pub use record::Record;
 pub use study::{Bpl, Rtas2008, Share, Study, StudyRun, StudyVerb};
 pub use tasks::{
     BoundChoice, Check, Execution, OffsetsChoice, ProtocolChoice, Run, Schedules, Simulate, Subject, Verify,
@@ -73,6 +75,13 @@ pub enum Verb {
     /// Convert a task-set file to a program in C, or to a workload of another tool
     #[command(after_help = EXPORT_HELP)]
     Export(Export),
+    /// Execute a program, and infer a task set from its threads, locks and sleeps
+    ///
+    /// The program needs no change. The directory of the results gets the task set (system.toml), all results
+    /// (report.json) and a trace (trace.pftrace). Standard output has priority inversions, possible deadlocks, long
+    /// waits, and the bounds of the task set.
+    #[command(after_help = RECORD_HELP)]
+    Record(Record),
     /// Measure what locks cost on this machine
     #[command(subcommand, after_help = STATUSES_UNJUDGED)]
     Measure(Measure),
@@ -208,6 +217,19 @@ Exit status:
   0    success
   2    the arguments or the file are invalid, or the file has a part that the form cannot express
   3    the output cannot be written";
+
+const RECORD_HELP: &str = "Examples:
+  lockwright record -- ./control --rate 100
+  lockwright record --margin 20 --sections-longer 50us -o results -- ./control
+  lockwright record --read record-control --job-at wait_frame
+
+https://ui.perfetto.dev shows traces.
+
+Exit status:
+  0    a task set was inferred
+  1    the program was recorded, and no task set follows from it
+  2    the arguments are invalid, or the program cannot be recorded
+  3    the machine refuses, for example to write the results";
 
 const COMPLETIONS_HELP: &str = "Examples:
   lockwright completions bash > ~/.local/share/bash-completion/completions/lockwright
@@ -355,14 +377,19 @@ mod tests {
                 let accepts = |value: &str| {
                     let option = format!("--{name}={value}");
                     let mut needed = Vec::new();
-                    if command.get_positionals().next().is_some() {
+                    if command.get_positionals().any(|arg| !arg.is_last_set()) {
                         needed.push("file");
                     }
                     let is_output = |arg: &Arg| arg.get_long() == Some("output") && arg.is_required_set();
                     if command.get_arguments().any(is_output) {
                         needed.extend(["--output", "directory"]);
                     }
-                    let words = [&["lockwright"], path, &needed[..], &[option.as_str()]].concat();
+                    // A program follows behind all options.
+                    let program: &[&str] = match command.get_positionals().any(Arg::is_last_set) {
+                        true => &["--", "program"],
+                        false => &[],
+                    };
+                    let words = [&["lockwright"], path, &needed[..], &[option.as_str()], program].concat();
                     Cli::try_parse_from(words).is_ok()
                 };
                 assert!(accepts(&from) && accepts(&to), "{path:?} --{name} accepts {from} and {to}");

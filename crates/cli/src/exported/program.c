@@ -108,6 +108,9 @@ static void *thread(void *argument)
 {
     const struct task *task = argument;
     struct seen *mine = &seen[task - tasks];
+    char name[16];
+    snprintf(name, sizeof name, "%.15s", task->name);
+    pthread_setname_np(pthread_self(), name);
     for (int64_t release = task->offset; release < duration; release += task->period) {
         sleep_until(begin + release);
         job(task);

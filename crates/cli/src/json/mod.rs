@@ -4,6 +4,7 @@
 mod check;
 mod doctor;
 mod measure;
+mod record;
 mod run;
 mod study;
 mod tasks;
@@ -17,6 +18,10 @@ pub use measure::{
     IcsBin, IcsCost, IcsOperation, IcsOutput, IcsResponses, IcsStrategy, LockArrivals, LockContention, LockCost,
     LocksOutput, MEASURE, MachineCost, MutexHandOver, MutexOutput, ObjectAlone, ObjectContention, ObjectLine,
     ObjectsOutput, ProtocolTimes, ProtocolsOutput,
+};
+pub use record::{
+    RecordOutput, RecordedBoundary, RecordedCycle, RecordedInversion, RecordedLock, RecordedLongSection, RecordedTask,
+    RecordedThread, RecordedTrends, RecordedWait,
 };
 pub use run::{Executed, Taken, TakenBy, WorstJob};
 pub use study::{BplFreeLock, BplLock, BplOutput, BplResult};
@@ -48,6 +53,8 @@ pub enum AnyOutput {
     Objects(ObjectsOutput),
     /// `doctor`.
     Doctor(DoctorOutput),
+    /// `record`.
+    Record(RecordOutput),
     /// Any verb that failed, in place of its result; the exit status is 2 or 3.
     Error(ErrorOutput),
 }

@@ -1,7 +1,7 @@
 //! Schedules as Perfetto traces, which open in <https://ui.perfetto.dev>.
 //!
 //! ```text
-//! <system>
+//! <title>
 //!   CPU 0          slices: the task that executes there
 //!   ...
 //!   <task>         slices: running; instants: arrival, finish, deadline missed, priority changes, migrations
@@ -13,7 +13,7 @@
 
 pub mod proto;
 
-use lockwright_model::{Event, Instant, Record, ResourceId, System, TaskId};
+use lockwright_model::{Duration, Event, Instant, Record, ResourceId, System, TaskId};
 use prost::Message;
 use proto::{ChildOrdering, Data, DebugAnnotation, EventType, Trace, TracePacket, TrackDescriptor, TrackEvent};
 use std::collections::VecDeque;
@@ -44,11 +44,59 @@ impl Tracks {
     }
 }
 
-/// Writes the trace of `records`, which are of `system`, with this title.
+/// What a trace shows: CPUs, tasks and resources by their ids, with names.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Scene {
+    /// The title of the trace.
+    pub title: String,
+    /// The number of CPUs.
+    pub cpus: usize,
+    /// The tasks.
+    pub actors: Vec<Actor>,
+    /// The order in which tasks are shown.
+    pub order: Vec<TaskId>,
+    /// The names of the resources.
+    pub resources: Vec<String>,
+}
+
+/// A task of a trace.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Actor {
+    /// Its name.
+    pub name: String,
+    /// The CPU on which it executes at first.
+    pub cpu: usize,
+    /// Whether it locks resources.
+    pub locks: bool,
+    /// Its deadline after an arrival; `None` shows no misses.
+    pub deadline: Option<Duration>,
+}
+
+impl Scene {
+    /// The tasks of a system.
+    #[must_use]
+    pub fn of(system: &System, title: &str) -> Self {
+        let actor = |id: TaskId| Actor {
+            name: system.task(id).name.clone(),
+            cpu: system.task(id).cpu.index(),
+            locks: !system.requests(id).is_empty(),
+            deadline: Some(system.task(id).deadline),
+        };
+        Self {
+            title: title.to_owned(),
+            cpus: system.cpus(),
+            actors: system.task_ids().map(actor).collect(),
+            order: crate::report::table_order(system),
+            resources: system.resources().iter().map(|resource| resource.name.clone()).collect(),
+        }
+    }
+}
+
+/// Writes the trace of `records`, which are of `scene`.
 ///
 /// # Errors
 /// The errors of `out`.
-pub fn write(system: &System, title: &str, records: &[Record], out: impl Write) -> io::Result<()> {
+pub fn write(scene: &Scene, records: &[Record], out: impl Write) -> io::Result<()> {
     let mut sorted;
     let records = if records.is_sorted_by_key(|record| record.at) {
         records
@@ -57,10 +105,10 @@ pub fn write(system: &System, title: &str, records: &[Record], out: impl Write) 
         sorted.sort_by_key(|record| record.at);
         sorted.as_slice()
     };
-    let mut writer = Writer::new(system, out);
-    writer.describe_tracks(title)?;
-    let waits = contended(system, records);
-    let mut misses = missed_deadlines(system, records).into_iter().peekable();
+    let mut writer = Writer::new(scene, out);
+    writer.describe_tracks()?;
+    let waits = contended(scene, records);
+    let mut misses = missed_deadlines(scene, records).into_iter().peekable();
     let end = records.last().map_or(Instant::ZERO, |record| record.at);
     for (record, waits) in records.iter().zip(waits) {
         while let Some((at, task)) = misses.next_if(|miss| miss.0 < record.at) {
@@ -75,10 +123,10 @@ pub fn write(system: &System, title: &str, records: &[Record], out: impl Write) 
 }
 
 /// For each record, whether it is a request that was not granted at once.
-fn contended(system: &System, records: &[Record]) -> Vec<bool> {
+fn contended(scene: &Scene, records: &[Record]) -> Vec<bool> {
     let mut contended = vec![false; records.len()];
     // By task: its open request. A job waits for one resource at a time.
-    let mut open: Vec<Option<usize>> = vec![None; system.tasks().len()];
+    let mut open: Vec<Option<usize>> = vec![None; scene.actors.len()];
     for (index, record) in records.iter().enumerate() {
         let open = &mut open[record.task.index()];
         match record.event {
@@ -98,10 +146,10 @@ fn contended(system: &System, records: &[Record]) -> Vec<bool> {
 }
 
 /// The missed deadlines, by time.
-fn missed_deadlines(system: &System, records: &[Record]) -> Vec<(Instant, TaskId)> {
+fn missed_deadlines(scene: &Scene, records: &[Record]) -> Vec<(Instant, TaskId)> {
     let mut missed = Vec::new();
-    let mut arrivals: Vec<VecDeque<Instant>> = vec![VecDeque::new(); system.tasks().len()];
-    let deadline_of = |task: TaskId, arrival: Instant| arrival.checked_add(system.task(task).deadline);
+    let mut arrivals: Vec<VecDeque<Instant>> = vec![VecDeque::new(); scene.actors.len()];
+    let deadline_of = |task: TaskId, arrival: Instant| arrival.checked_add(scene.actors[task.index()].deadline?);
     for record in records {
         let arrivals = &mut arrivals[record.task.index()];
         match record.event {
@@ -114,8 +162,9 @@ fn missed_deadlines(system: &System, records: &[Record]) -> Vec<(Instant, TaskId
         }
     }
     let end = records.last().map_or(Instant::ZERO, |record| record.at);
-    for task in system.task_ids() {
-        let open = arrivals[task.index()].iter().filter_map(|&arrival| deadline_of(task, arrival));
+    for (task, arrivals) in arrivals.iter().enumerate() {
+        let task = TaskId::new(task);
+        let open = arrivals.iter().filter_map(|&arrival| deadline_of(task, arrival));
         missed.extend(open.filter(|&deadline| deadline < end).map(|at| (at, task)));
     }
     missed.sort();
@@ -135,7 +184,7 @@ struct Open {
 }
 
 struct Writer<'s, W> {
-    system: &'s System,
+    scene: &'s Scene,
     tracks: Tracks,
     tasks: Vec<Open>,
     /// By CPU, the task that executes. Threads may overlap during a context switch: the slice belongs to the last one.
@@ -145,12 +194,12 @@ struct Writer<'s, W> {
 }
 
 impl<'s, W: Write> Writer<'s, W> {
-    fn new(system: &'s System, out: W) -> Self {
+    fn new(scene: &'s Scene, out: W) -> Self {
         Self {
-            system,
-            tracks: Tracks { cpus: system.cpus() as u64 },
-            tasks: vec![Open::default(); system.tasks().len()],
-            cpus: vec![Vec::new(); system.cpus()],
+            scene,
+            tracks: Tracks { cpus: scene.cpus as u64 },
+            tasks: vec![Open::default(); scene.actors.len()],
+            cpus: vec![Vec::new(); scene.cpus],
             buffer: Vec::new(),
             out,
         }
@@ -169,23 +218,23 @@ impl<'s, W: Write> Writer<'s, W> {
         self.out.write_all(&self.buffer)
     }
 
-    fn describe_tracks(&mut self, title: &str) -> io::Result<()> {
-        let (system, tracks) = (self.system, self.tracks);
+    fn describe_tracks(&mut self) -> io::Result<()> {
+        let (scene, tracks) = (self.scene, self.tracks);
         let explicit = Some(ChildOrdering::Explicit as i32);
         let root = TrackDescriptor {
             uuid: Some(Tracks::ROOT),
-            name: Some(title.to_owned()),
+            name: Some(scene.title.clone()),
             child_ordering: explicit,
             ..TrackDescriptor::default()
         };
         self.packet(None, Some(proto::SEQ_INCREMENTAL_STATE_CLEARED), Data::Track(root))?;
-        for cpu in 0..system.cpus() {
+        for cpu in 0..scene.cpus {
             self.describe(tracks.cpu(cpu), Tracks::ROOT, format!("CPU {cpu}"), cpu)?;
         }
-        for (place, task) in crate::report::table_order(system).into_iter().enumerate() {
-            let name = system.task(task).name.clone();
-            self.describe(tracks.task(task), Tracks::ROOT, name, system.cpus() + place)?;
-            if !system.requests(task).is_empty() {
+        for (place, &task) in scene.order.iter().enumerate() {
+            let actor = &scene.actors[task.index()];
+            self.describe(tracks.task(task), Tracks::ROOT, actor.name.clone(), scene.cpus + place)?;
+            if actor.locks {
                 self.describe(tracks.locks(task), tracks.task(task), "locks".into(), 0)?;
             }
         }
@@ -244,7 +293,7 @@ impl<'s, W: Write> Writer<'s, W> {
             Event::Acquire(resource) => self.acquire(at, task, resource),
             Event::Release(resource) => self.release(at, task, resource),
             Event::Restart(resource) => {
-                self.instant(at, task, format!("`{}` again", self.system.resource(resource).name))
+                self.instant(at, task, format!("`{}` again", self.scene.resources[resource.index()]))
             }
             Event::Priority(priority) => self.instant(at, task, format!("priority {priority}")),
             Event::Migrate(cpu) => self.migrate(at, task, cpu.index()),
@@ -256,7 +305,7 @@ impl<'s, W: Write> Writer<'s, W> {
     }
 
     fn cpu_of(&self, task: TaskId) -> usize {
-        self.tasks[task.index()].away.unwrap_or_else(|| self.system.task(task).cpu.index())
+        self.tasks[task.index()].away.unwrap_or_else(|| self.scene.actors[task.index()].cpu)
     }
 
     /// Moves the slices of a task to another CPU's track; an open slice is split.
@@ -304,7 +353,7 @@ impl<'s, W: Write> Writer<'s, W> {
     /// Begins the slice of `task` on its CPU.
     fn occupy(&mut self, at: Instant, task: TaskId) -> io::Result<()> {
         let (track, job) = (self.tracks.cpu(self.cpu_of(task)), self.job(task));
-        self.begin(at, track, self.system.task(task).name.clone(), job)
+        self.begin(at, track, self.scene.actors[task.index()].name.clone(), job)
     }
 
     /// The number of the oldest unfinished job, from 1.
@@ -315,7 +364,7 @@ impl<'s, W: Write> Writer<'s, W> {
     fn wait(&mut self, at: Instant, task: TaskId, resource: ResourceId) -> io::Result<()> {
         self.end_wait(at, task)?;
         self.tasks[task.index()].waiting = true;
-        let name = format!("waiting for {}", self.system.resource(resource).name);
+        let name = format!("waiting for {}", self.scene.resources[resource.index()]);
         self.begin(at, self.tracks.locks(task), name, None)
     }
 
@@ -329,7 +378,7 @@ impl<'s, W: Write> Writer<'s, W> {
     fn acquire(&mut self, at: Instant, task: TaskId, resource: ResourceId) -> io::Result<()> {
         self.end_wait(at, task)?;
         self.tasks[task.index()].holding.push(resource);
-        let name = format!("holding {}", self.system.resource(resource).name);
+        let name = format!("holding {}", self.scene.resources[resource.index()]);
         self.begin(at, self.tracks.locks(task), name, None)
     }
 
@@ -346,7 +395,7 @@ impl<'s, W: Write> Writer<'s, W> {
     }
 
     fn close(mut self, at: Instant) -> io::Result<()> {
-        for task in self.system.task_ids() {
+        for task in (0..self.tasks.len()).map(TaskId::new) {
             self.stop(at, task)?;
             self.end_wait(at, task)?;
             while self.tasks[task.index()].holding.pop().is_some() {

@@ -117,7 +117,7 @@ fn view(bytes: &[u8]) -> Result<BTreeMap<String, Shown>, String> {
 
 fn written(records: &[Record]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    write(&system(), "two", records, &mut bytes).expect("memory takes all");
+    write(&Scene::of(&system(), "two"), records, &mut bytes).expect("memory takes all");
     bytes
 }
 

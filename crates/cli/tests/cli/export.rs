@@ -7,14 +7,14 @@ use std::process::Command;
 const PATHFINDER: &str = include_str!("../../../../examples/pathfinder.toml");
 const ROBOT: &str = include_str!("../../../../examples/robot.toml");
 
-fn export(form: &str, text: &str, protocol: &str) -> Ended {
+pub fn export(form: &str, text: &str, protocol: &str) -> Ended {
     let file = File::named("system.toml", text);
     end(lockwright().args(["export", form]).arg(&file.path).args(["--protocol", protocol]))
 }
 
 /// The compiler, with all warnings as errors. Returns `None` with a message if there is none; with
 /// LOCKWRIGHT_REQUIRE_CC=1, that is a failure.
-fn compiler() -> Option<Command> {
+pub fn compiler() -> Option<Command> {
     let mut cc = Command::new("cc");
     if let Err(error) = Command::new("cc").arg("--version").output() {
         assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_CC").is_none(), "no C compiler: {error}");

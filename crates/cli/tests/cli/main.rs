@@ -14,6 +14,7 @@ mod pictures;
 /// Turns on the real-time machine, shared with the runtime's own tests.
 #[path = "../../../sys/tests/support/machine.rs"]
 mod realtime;
+mod record;
 mod schema;
 mod simulate;
 mod streams;

@@ -18,5 +18,5 @@ mod xml;
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES, nearest};
 pub use rt_app::{Imported, import_rt_app};
 pub use task_set::{Placed, Placing, parse_overheads, parse_placed_bytes, parse_system, parse_system_bytes};
-pub use writer::{write_overheads, write_system};
+pub use writer::{Place, write_commented_system, write_overheads, write_system};
 pub use xml::{import_cheddar, import_schedcat};

@@ -1,31 +1,94 @@
 //! Writing a system as a task-set file, and overheads as an overheads file.
 
-use crate::{Cost, Duration, ObjectKind, Overhead, Overheads, Progress, Scheduler, Step, System, TaskId};
+use crate::{Cost, Duration, ObjectKind, Overhead, Overheads, Progress, ResourceId, Scheduler, Step, System, TaskId};
 use core::fmt::Write;
+
+/// A place in a written task set that a comment can stand above.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Place {
+    /// The begin of the file.
+    Head,
+    /// The protocol of the system.
+    Protocol,
+    /// The number of processors.
+    Cpus,
+    /// A resource.
+    Resource(ResourceId),
+    /// A task.
+    Task(TaskId),
+    /// The period of a task.
+    Period(TaskId),
+    /// The offset of a task, which is written if it is not zero.
+    Offset(TaskId),
+    /// The execution time of a task.
+    Wcet(TaskId),
+    /// The priority of a task.
+    Priority(TaskId),
+    /// The processor of a task.
+    Cpu(TaskId),
+    /// The body of a task, which is written if it has more than one step.
+    Body(TaskId),
+}
 
 /// Returns the system as a TOML task set, which [`parse_system`](super::parse_system) reads back to an equal system.
 /// Bodies are written step by step, and every task with its priority.
 #[must_use]
 pub fn write_system(system: &System) -> String {
-    let mut out = String::new();
-    // Writing to a `String` does not fail.
-    let _ = write_to(&mut out, system);
-    out.trim_start().into()
+    write_commented_system(system, |_| Vec::new())
 }
 
-fn write_to(out: &mut String, system: &System) -> core::fmt::Result {
+/// As [`write_system`], with comments: `lines` returns the lines of the comment above a place. Control characters are
+/// written as question marks.
+#[must_use]
+pub fn write_commented_system(system: &System, lines: impl Fn(Place) -> Vec<String>) -> String {
+    let mut writer = Writer { out: String::new(), lines };
+    // Writing to a `String` does not fail.
+    let _ = write_to(&mut writer, system);
+    writer.out.trim_start().into()
+}
+
+/// The text so far, and the comments.
+struct Writer<F> {
+    out: String,
+    lines: F,
+}
+
+impl<F: Fn(Place) -> Vec<String>> Writer<F> {
+    /// Writes the comment above a place.
+    fn comment(&mut self, place: Place) {
+        for line in (self.lines)(place) {
+            self.out.push_str("# ");
+            self.out.extend(line.chars().map(|c| if c.is_control() { '?' } else { c }));
+            self.out.push('\n');
+        }
+    }
+}
+
+impl<F> Write for Writer<F> {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        self.out.write_str(text)
+    }
+}
+
+fn write_to(out: &mut Writer<impl Fn(Place) -> Vec<String>>, system: &System) -> core::fmt::Result {
+    out.comment(Place::Head);
     if !system.name().is_empty() {
         writeln!(out, "name = {}", quoted(system.name()))?;
     }
     if let Some(protocol) = system.protocol() {
+        out.comment(Place::Protocol);
         writeln!(out, "protocol = \"{protocol}\"")?;
     }
-    writeln!(out, "\n[platform]\ncpus = {}\npriorities = \"explicit\"", system.cpus())?;
+    writeln!(out, "\n[platform]")?;
+    out.comment(Place::Cpus);
+    writeln!(out, "cpus = {}\npriorities = \"explicit\"", system.cpus())?;
     if system.scheduler() != Scheduler::default() {
         writeln!(out, "scheduler = \"{}\"", system.scheduler())?;
     }
-    for resource in system.resources() {
-        writeln!(out, "\n[[resource]]\nname = {}", quoted(&resource.name))?;
+    for (resource, id) in system.resources().iter().zip(system.resource_ids()) {
+        writeln!(out, "\n[[resource]]")?;
+        out.comment(Place::Resource(id));
+        writeln!(out, "name = {}", quoted(&resource.name))?;
         if let Some(protocol) = resource.protocol {
             writeln!(out, "protocol = \"{protocol}\"")?;
         }
@@ -41,21 +104,30 @@ fn write_to(out: &mut String, system: &System) -> core::fmt::Result {
     system.task_ids().try_for_each(|id| write_task(out, system, id))
 }
 
-fn write_task(out: &mut String, system: &System, id: TaskId) -> core::fmt::Result {
+fn write_task(out: &mut Writer<impl Fn(Place) -> Vec<String>>, system: &System, id: TaskId) -> core::fmt::Result {
     let task = system.task(id);
-    writeln!(out, "\n[[task]]\nname = {}", quoted(&task.name))?;
+    writeln!(out, "\n[[task]]")?;
+    out.comment(Place::Task(id));
+    writeln!(out, "name = {}", quoted(&task.name))?;
+    out.comment(Place::Period(id));
     writeln!(out, "period = \"{}\"", task.period)?;
     if task.deadline != task.period {
         writeln!(out, "deadline = \"{}\"", task.deadline)?;
     }
-    for (key, time) in [("jitter", task.jitter), ("offset", task.offset)] {
-        if time != Duration::ZERO {
-            writeln!(out, "{key} = \"{time}\"")?;
-        }
+    if task.jitter != Duration::ZERO {
+        writeln!(out, "jitter = \"{}\"", task.jitter)?;
     }
-    writeln!(out, "wcet = \"{}\"\npriority = {}", task.wcet, task.priority.level())?;
+    if task.offset != Duration::ZERO {
+        out.comment(Place::Offset(id));
+        writeln!(out, "offset = \"{}\"", task.offset)?;
+    }
+    out.comment(Place::Wcet(id));
+    writeln!(out, "wcet = \"{}\"", task.wcet)?;
+    out.comment(Place::Priority(id));
+    writeln!(out, "priority = {}", task.priority.level())?;
     // Under a global scheduler CPUs mean nothing, and a file that gives them is read with a note.
     if !system.scheduler().is_global() || task.cpu.0 > 0 {
+        out.comment(Place::Cpu(id));
         let cpus: Vec<String> = system.cpus_of(id).map(|cpu| cpu.0.to_string()).collect();
         match cpus.as_slice() {
             [cpu] => writeln!(out, "cpu = {cpu}")?,
@@ -68,6 +140,7 @@ fn write_task(out: &mut String, system: &System, id: TaskId) -> core::fmt::Resul
     if task.body == [Step::Run(task.wcet)] {
         return Ok(());
     }
+    out.comment(Place::Body(id));
     writeln!(out, "body = [")?;
     for step in &task.body {
         match step {
@@ -154,7 +227,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::format::{parse_overheads, parse_system};
-    use crate::{CpuId, Priority, Protocol, Resource, ResourceId, Task};
+    use crate::{CpuId, Priority, Protocol, Resource, Task};
 
     #[test]
     fn overheads_round_trip() {
@@ -227,6 +300,10 @@ mod tests {
                 let system = System::new(system_name.into(), 3, protocol, resources.clone(), vec![task.clone()]);
                 let system = system.expect("valid").with_working_sets(vec![protocol.map(|_| u32::MAX >> 2)]);
                 assert_eq!(parse_system(&write_system(&system)).as_ref(), Ok(&system), "{name:?}");
+                let written = write_commented_system(&system, |place| vec![format!("{place:?} {name}"), name.into()]);
+                assert_eq!(parse_system(&written).as_ref(), Ok(&system), "{written}");
+                let comments = written.lines().filter(|line| line.starts_with("# ")).count();
+                assert!(comments >= 2 * 11, "each place has a comment: {written}");
             }
         }
     }

@@ -1,0 +1,71 @@
+//! Bounds of an inferred task set: under the protocol of the program, beside the observed responses, and under the
+//! best protocol.
+
+use crate::json::ProtocolResult;
+use crate::report::{Rank, Report, Seen};
+use lockwright_analysis::analyse;
+use lockwright_model::{Duration, Observation, Protocol, Scheduler, System};
+use lockwright_record::InferredTask;
+
+/// The bounds.
+pub(super) struct Bounds<'s> {
+    pub(super) system: &'s System,
+    /// Under the protocol of the program, with the observed responses.
+    pub(super) seen: Report,
+    /// Under the best protocol, if that is another one.
+    pub(super) best: Option<Report>,
+}
+
+/// Analyses `system`. `None` under schedulers other than partitioned fixed priorities.
+pub(super) fn bounds<'s>(system: &'s System, tasks: &[InferredTask]) -> Option<Bounds<'s>> {
+    if system.scheduler() != Scheduler::PFp {
+        return None;
+    }
+    let observed: Vec<Seen> =
+        system.tasks().iter().zip(tasks).map(|(task, found)| seen(task.deadline, found)).collect();
+    let own = system.protocol_or_default();
+    let report = |system: &System, protocol| Report::of_bounds(system, &analyse(system, protocol));
+    // The best protocol rules all resources, also those that name one.
+    let free = without_protocols(system).unwrap_or_else(|| system.clone());
+    let ranked = Protocol::ALL.into_iter().map(|protocol| {
+        let report = report(&free, protocol);
+        (Rank::of(&free, &report), report)
+    });
+    let best = ranked.min_by_key(|(rank, _)| *rank);
+    let seen = report(system, own).with_seen(&observed);
+    let own_rank = Rank::of(system, &seen);
+    let best = best.filter(|(rank, _)| *rank < own_rank).map(|(_, report)| report);
+    Some(Bounds { system, seen, best })
+}
+
+fn without_protocols(system: &System) -> Option<System> {
+    let resources = system.resources().iter().map(|resource| lockwright_model::Resource {
+        name: resource.name.clone(),
+        ..lockwright_model::Resource::default()
+    });
+    let (name, tasks) = (system.name().into(), system.tasks().to_vec());
+    System::new(name, system.cpus(), None, resources.collect(), tasks).ok()
+}
+
+/// The observed responses of a task.
+fn seen(deadline: Duration, task: &InferredTask) -> Seen {
+    let responses = task.jobs.iter().map(lockwright_record::Job::response_ns);
+    let misses = responses.clone().filter(|&ns| ns > deadline.as_ns()).count();
+    Seen {
+        observation: Observation {
+            jobs: task.jobs.len() as u64,
+            misses: misses as u64,
+            response: responses.max().map(Duration::from_ns),
+            ..Observation::default()
+        },
+        p999: None,
+    }
+}
+
+impl Bounds<'_> {
+    /// For JSON.
+    pub(super) fn results(&self) -> Vec<ProtocolResult> {
+        let reports = std::iter::once(&self.seen).chain(&self.best);
+        reports.map(|report| ProtocolResult::new(self.system, report)).collect()
+    }
+}

@@ -1,0 +1,93 @@
+//! `lockwright record`: a task set and findings from a running program.
+
+mod bounds;
+mod text;
+mod trace;
+
+use crate::args::Record;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::export::{ResultFile, ResultFolder};
+use crate::json::{self, RecordOutput};
+use crate::perfetto;
+use crate::tame::tame;
+use lockwright_record::{Choices, Findings, Recording, Run, Trends, infer, start};
+use std::path::{Path, PathBuf};
+
+/// Executes `record`.
+///
+/// # Errors
+/// The console has the message.
+pub fn record(arguments: &Record, console: &Console) -> Result<Exit, Exit> {
+    let folder = folder(arguments);
+    let recording = match &arguments.read {
+        Some(read) => Recording::read(read).map_err(|error| {
+            console.error(tame(&error.to_string()), "give --read a directory that `lockwright record` wrote");
+            Exit::BadInput
+        })?,
+        None => run(arguments, &folder, console)?,
+    };
+    let folder = ResultFolder::create(&folder, "--output", console)?;
+    told(arguments, &recording, &folder, console)
+}
+
+/// The directory of the results.
+fn folder(arguments: &Record) -> PathBuf {
+    let of_program = || {
+        let path = arguments.program.first().map(PathBuf::from).unwrap_or_default();
+        let name = path.file_name().map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned());
+        PathBuf::from(format!("record-{name}"))
+    };
+    arguments.output.clone().or_else(|| arguments.read.clone()).unwrap_or_else(of_program)
+}
+
+/// Executes the program and reads what was recorded.
+fn run(arguments: &Record, folder: &Path, console: &Console) -> Result<Recording, Exit> {
+    let options = lockwright_record::Options::new(folder);
+    let Run { recording, status, .. } = start(&arguments.program, &options).map_err(|error| {
+        console.error(tame(&error.to_string()), "");
+        Exit::BadInput
+    })?;
+    if !status.success() {
+        console.note(format!("the program ended with {status}"));
+    }
+    Ok(recording)
+}
+
+/// Infers, writes the files and prints.
+fn told(arguments: &Record, recording: &Recording, folder: &ResultFolder, console: &Console) -> Result<Exit, Exit> {
+    let choices = Choices { margin: arguments.margin.unwrap_or(0), job_at: arguments.job_at.clone() };
+    let inferred = infer(recording, &choices);
+    let findings = Findings::of(recording, arguments.sections_longer.map(lockwright_model::Duration::as_ns));
+    let trends = Trends::of(recording);
+    let bounds = inferred.system.as_ref().ok().and_then(|system| bounds::bounds(system, &inferred.tasks));
+    let check = bounds.as_ref().map(bounds::Bounds::results).unwrap_or_default();
+    let output = RecordOutput { check, ..RecordOutput::new(recording, &inferred, &findings, &trends) };
+    let system_path = folder.path().join("system.toml");
+    match &output.system {
+        Some(file) => folder.write("system.toml", Ok::<_, std::io::Error>(file.clone()), console)?,
+        // A task set of an earlier recording would be taken for that of this one.
+        None => drop(std::fs::remove_file(&system_path)),
+    }
+    folder.write("report.json", Ok::<_, std::io::Error>(json::to_text(&output)), console)?;
+    let trace = ResultFile::open(&folder.path().join("trace.pftrace"), "--output", console)?;
+    let (scene, records) = trace::trace(recording, &inferred);
+    trace.write(|out| Ok(perfetto::write(&scene, &records, out)?), console)?;
+    for warning in &inferred.warnings {
+        console.warn(warning);
+    }
+    if arguments.json {
+        console.print(&json::to_text(&output))?;
+    } else {
+        console.print_text(&text::text(&output, bounds.as_ref(), console))?;
+    }
+    if let Err(why) = &inferred.system {
+        console.warn(format!("no task set: {why}"));
+        for out in &inferred.left_out {
+            console.note(format!("`{}`: {}", recording.thread_name(out.thread), out.reason));
+        }
+        return Ok(Exit::Misses);
+    }
+    console.note(format!("the task set is in {}", system_path.display()));
+    Ok(Exit::Holds)
+}

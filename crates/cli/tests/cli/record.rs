@@ -1,0 +1,208 @@
+//! `record`: exported programs are recorded, and their task sets compared with the systems that they execute.
+
+use crate::export::{compiler, export};
+use crate::realtime::require_realtime;
+use crate::support::{Ended, File, NO_FAULTS, end, json, lockwright};
+use lockwright_model::format::parse_system;
+use lockwright_model::{System, TaskId};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+const PATHFINDER: &str = include_str!("../../../../examples/pathfinder.toml");
+
+/// Short tasks with nested and repeated sections, on two CPUs.
+const NESTED: &str = r#"
+name = "nested"
+protocol = "pip"
+
+[platform]
+cpus = 2
+priorities = "explicit"
+
+[[resource]]
+name = "bus"
+
+[[resource]]
+name = "log"
+
+[[task]]
+name = "control"
+priority = 3
+period = "5 ms"
+wcet = "600 us"
+body = [
+    { run = "100 us" },
+    { lock = "bus" },
+    { run = "100 us" },
+    { lock = "log" },
+    { run = "50 us" },
+    { unlock = "log" },
+    { run = "50 us" },
+    { unlock = "bus" },
+    { run = "100 us" },
+    { lock = "log" },
+    { run = "100 us" },
+    { unlock = "log" },
+    { run = "100 us" },
+]
+
+[[task]]
+name = "camera"
+priority = 2
+period = "12 ms"
+wcet = "1 ms"
+requests = [{ resource = "bus", length = "200 us", count = 2 }]
+
+[[task]]
+name = "map"
+cpu = 1
+priority = 1
+period = "20 ms"
+wcet = "2 ms"
+requests = [{ resource = "log", length = "300 us" }]
+"#;
+
+/// A recorded program: what `record` printed, and the directory of its results.
+struct Recorded {
+    ended: Ended,
+    folder: PathBuf,
+    _files: File,
+}
+
+/// Exports the system as a program, compiles it, and records it for this many seconds.
+fn recorded(text: &str, protocol: &str, seconds: &str) -> Option<Recorded> {
+    let mut cc = compiler()?;
+    let source = File::named("program.c", &export("c", text, protocol).out);
+    let (program, folder) = (source.beside("program"), source.beside("recorded"));
+    let compiled = end(cc.arg("-o").arg(&program).arg(&source.path));
+    assert_eq!(compiled.status, 0, "{}", compiled.err);
+    let mut command = lockwright();
+    command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(&folder).arg("--");
+    let ended = end(command.arg(&program).arg(seconds));
+    Some(Recorded { ended, folder, _files: source })
+}
+
+/// The library that records; building the tests builds it.
+fn library() -> PathBuf {
+    let path = std::env::current_exe().expect("this program has a path").with_file_name("liblockwright_recorder.so");
+    assert!(path.exists(), "{} is there", path.display());
+    path
+}
+
+/// Why the recorded system is not the one that was executed, if it is not. Threads have the first 15 bytes of the
+/// names of their tasks.
+fn difference(system: &System, found: &System) -> Option<String> {
+    for id in system.task_ids() {
+        let task = system.task(id);
+        let name = &task.name[..task.name.len().min(15)];
+        let Some(other) = found.task_ids().find(|&other| found.task(other).name == name) else {
+            return Some(format!("`{name}` is missing"));
+        };
+        if let Some(why) = task_difference(system, id, found, other) {
+            return Some(format!("`{name}`: {why}"));
+        }
+    }
+    (system.tasks().len() != found.tasks().len()).then(|| "there are other tasks".into())
+}
+
+fn task_difference(system: &System, id: TaskId, found: &System, other: TaskId) -> Option<String> {
+    let (task, seen) = (system.task(id), found.task(other));
+    let (period, seen_period) = (task.period.as_ns(), seen.period.as_ns());
+    if period.abs_diff(seen_period) > period / 1_000_000 {
+        return Some(format!("period {} and not {}", seen.period, task.period));
+    }
+    if seen.cpu != task.cpu {
+        return Some(format!("CPU {} and not {}", seen.cpu.0, task.cpu.0));
+    }
+    let within =
+        |seen: u64, length: u64, percent: u64, ns: u64| (length..=length + length * percent / 100 + ns).contains(&seen);
+    if !within(seen.wcet.as_ns(), task.wcet.as_ns(), 1, 5_000) {
+        return Some(format!("C {} and not {}", seen.wcet, task.wcet));
+    }
+    let (sections, seen_sections) = (system.sections(id), found.sections(other));
+    if sections.iter().map(|section| section.parent).ne(seen_sections.iter().map(|section| section.parent)) {
+        return Some(format!("{} sections and not {}, or nested otherwise", seen_sections.len(), sections.len()));
+    }
+    let too_long = sections.iter().zip(seen_sections).find(|(section, seen)| {
+        let inner = sections.iter().filter(|inner| inner.parent.is_some()).count() as u64;
+        !within(seen.length.as_ns(), section.length.as_ns(), 2, 300 * (1 + 4 * inner))
+    });
+    too_long.map(|(section, seen)| format!("a section of {} and not {}", seen.length, section.length))
+}
+
+fn report(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("report.json")).expect("there is a report");
+    serde_json::from_str(&text).expect("the report is JSON")
+}
+
+/// Other work on the machine takes CPUs from the threads: some attempts may fail.
+const ATTEMPTS: usize = 5;
+
+#[test]
+fn an_exported_system_is_recorded() {
+    let Some(_machine) = require_realtime() else { return };
+    for (text, protocol, seconds) in [(NESTED, "pip", "1"), (NESTED, "icpp", "1")] {
+        let system = parse_system(text).expect("is valid");
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            let Some(recorded) = recorded(text, protocol, seconds) else { return };
+            assert_eq!(recorded.ended.status, 0, "{}{}", recorded.ended.out, recorded.ended.err);
+            let file = std::fs::read_to_string(recorded.folder.join("system.toml")).expect("there is a task set");
+            let found = parse_system(&file).unwrap_or_else(|faults| panic!("{faults:?}: {file}"));
+            assert_eq!(found.protocol().map(|protocol| protocol.to_string()).as_deref(), Some(protocol));
+            last = difference(&system, &found).map(|why| format!("{why}\n{file}"));
+            let report = report(&recorded.folder);
+            assert_eq!(report["lost"], 0);
+            if last.is_none() {
+                assert_eq!(report["inversions"].as_array().map(Vec::as_slice), Some(&[][..]), "{}", recorded.ended.out);
+                let trace = std::fs::read(recorded.folder.join("trace.pftrace")).expect("there is a trace");
+                assert!(trace.len() > 1_000);
+                break;
+            }
+        }
+        assert_eq!(last, None);
+    }
+}
+
+#[test]
+fn the_inversion_of_pathfinder_is_told() {
+    let Some(_machine) = require_realtime() else { return };
+    let Some(recorded) = recorded(PATHFINDER, "none", "4.5") else { return };
+    let report = report(&recorded.folder);
+    let inversions = report["inversions"].as_array().expect("a list");
+    let is_known = |found: &Value| {
+        let between = found["between"].as_array().expect("a list");
+        found["waiter"] == "distribution_do"
+            && (between.contains(&"tache_radio".into()) || between.contains(&"tache_camera".into()))
+    };
+    assert!(inversions.iter().any(is_known), "{}", recorded.ended.out);
+    assert!(recorded.ended.out.contains("inversion: "), "{}", recorded.ended.out);
+    // The same recording, read again.
+    let again = end(lockwright().args(["record", "--json", "--read"]).arg(&recorded.folder));
+    assert_eq!(json(&again)["inversions"], report["inversions"]);
+}
+
+#[test]
+fn a_program_without_jobs_gives_no_task_set() {
+    let files = File::named("unused", "");
+    let folder = files.beside("recorded");
+    let mut command = lockwright();
+    command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(&folder).args(["--", "true"]);
+    let ended = end(&mut command);
+    assert_eq!(ended.status, 1, "{}{}", ended.out, ended.err);
+    assert!(ended.err.contains("no task set: "), "{}", ended.err);
+    assert!(!folder.join("system.toml").exists());
+    assert!(report(&folder)["reason"].is_string());
+}
+
+#[test]
+fn a_directory_without_a_recording_is_refused() {
+    let file = File::named("empty", "");
+    let ended = end(lockwright().args(["record", "--read"]).arg(file.path.parent().expect("a folder")));
+    assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{}", ended.err);
+    let ended = end(lockwright().arg("record"));
+    assert_eq!(ended.status, 2);
+    let ended = end(lockwright().args(["record", "--json", "--", "/no/such/program"]));
+    assert_eq!(ended.status, 2);
+    assert_ne!(json(&ended)["error"]["message"], serde_json::json!(NO_FAULTS));
+}

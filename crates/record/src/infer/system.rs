@@ -1,0 +1,231 @@
+//! The task set of the inferred tasks.
+
+use super::{Choices, Inferred, InferredTask, LeftOut};
+use crate::event::{EventKind, Policy};
+use crate::history::{History, rank};
+use crate::recording::{MutexProtocol, ObjectId, ObjectKind, Recording};
+use crate::texts::times;
+use lockwright_model::{
+    CpuId, Duration, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, ResourceId, Scheduler, Step,
+    System, Task,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Makes a task set of the tasks, as far as that is possible.
+pub(super) fn assemble(
+    recording: &Recording,
+    histories: &[History],
+    tasks: Vec<InferredTask>,
+    left_out: Vec<LeftOut>,
+    choices: &Choices,
+) -> Inferred {
+    let used: BTreeSet<ObjectId> = tasks.iter().flat_map(|task| task.body.objects()).collect();
+    let objects: Vec<ObjectId> = used.into_iter().collect();
+    let system = system(recording, &tasks, &objects, choices);
+    let warnings = warnings(recording, histories, &tasks, &left_out, &objects);
+    let head = super::remarks::head(recording, &tasks, &left_out, choices);
+    Inferred { system, tasks, left_out, objects, warnings, head, choices: choices.clone() }
+}
+
+fn system(
+    recording: &Recording,
+    tasks: &[InferredTask],
+    objects: &[ObjectId],
+    choices: &Choices,
+) -> Result<System, String> {
+    if !recording.switches {
+        return Err("switches of threads were not recorded, so execution times are unknown".into());
+    }
+    if tasks.is_empty() {
+        return Err("the jobs of no thread can be told".into());
+    }
+    for (what, count, most) in [("tasks", tasks.len(), MAX_TASKS), ("resources", objects.len(), MAX_RESOURCES)] {
+        if count > most {
+            return Err(format!("the program has {count} {what}, and a task set has at most {most}"));
+        }
+    }
+    let cpus = tasks.iter().map(|task| task.cpu.0).max().unwrap_or(0) as usize + 1;
+    if cpus > MAX_CPUS {
+        return Err(format!("a task executes on CPU {}, and a task set has at most {MAX_CPUS} CPUs", cpus - 1));
+    }
+    let deadlines = tasks.iter().filter(|task| matches!(task.policy, Policy::Deadline { .. })).count();
+    let names = unique(tasks.iter().map(|task| recording.thread_name(task.thread)));
+    let first = tasks.iter().filter_map(|task| task.jobs.first()).map(|job| job.release_ns).min().unwrap_or(0);
+    let model_tasks: Result<Vec<Task>, String> = tasks
+        .iter()
+        .zip(names)
+        .map(|(task, name)| {
+            model_task(task, name, objects, first, choices)
+                .map_err(|why| format!("`{}` cannot be expressed: {why}", recording.thread_name(task.thread)))
+        })
+        .collect();
+    let model_tasks = model_tasks?;
+    let protocol = protocol_seen(recording, objects);
+    let names = unique(objects.iter().map(|&object| recording.object_name(object)));
+    let resources = objects.iter().zip(names).enumerate().map(|(index, (&object, name))| {
+        let own = protocol_of(recording, object);
+        let top = model_tasks.iter().filter(|task| uses(task, ResourceId::new(index))).map(|task| task.priority).max();
+        let ceiling = ceiling_of(recording, object).filter(|&ceiling| top.is_some_and(|top| top < ceiling));
+        Resource { name, protocol: own.filter(|_| own != protocol), home: None, ceiling, cutoff: None }
+    });
+    let resources: Vec<Resource> = resources.collect();
+    let name = recording.program.first().map_or("", |path| path.rsplit('/').next().unwrap_or(path));
+    let system = System::new(name.into(), cpus, protocol, resources, model_tasks).map_err(|why| why.to_string())?;
+    Ok(match deadlines {
+        // Threads under SCHED_DEADLINE are not bound to a CPU.
+        all if all == tasks.len() => system.under(if cpus == 1 { Scheduler::PEdf } else { Scheduler::GEdf }),
+        _ => system,
+    })
+}
+
+fn model_task(
+    task: &InferredTask,
+    name: String,
+    objects: &[ObjectId],
+    first_ns: i64,
+    choices: &Choices,
+) -> Result<Task, String> {
+    let resource = |object: ObjectId| ResourceId::new(objects.binary_search(&object).unwrap_or(0));
+    let body = task.body.steps(choices.margin, &resource);
+    let run = |step: &Step| match step {
+        Step::Run(time) => Some(*time),
+        Step::Lock(_) | Step::Unlock(_) => None,
+    };
+    let wcet = body.iter().filter_map(run).try_fold(Duration::ZERO, Duration::checked_add);
+    let period = match task.policy {
+        Policy::Deadline { period_ns, .. } if period_ns > 0 => period_ns,
+        _ => task.period_ns,
+    };
+    let deadline = match task.policy {
+        Policy::Deadline { deadline_ns, .. } if deadline_ns > 0 => deadline_ns.min(period),
+        _ => period,
+    };
+    let release = task.jobs.first().map_or(first_ns, |job| job.release_ns);
+    let offset = u64::try_from(release.saturating_sub(first_ns)).unwrap_or(0) % period;
+    Ok(Task {
+        name,
+        cpu: CpuId::new(task.cpu.0 as usize),
+        priority: Priority::base(u32::from(rank(task.policy))),
+        period: Duration::from_ns(period),
+        deadline: Duration::from_ns(deadline),
+        jitter: Duration::ZERO,
+        offset: if task.regularity == super::Regularity::Sporadic { Duration::ZERO } else { Duration::from_ns(offset) },
+        wcet: wcet.ok_or("its execution time is too long")?,
+        body,
+    })
+}
+
+fn uses(task: &Task, resource: ResourceId) -> bool {
+    task.body.contains(&Step::Lock(resource))
+}
+
+/// The protocol of most resources; the first of several.
+fn protocol_seen(recording: &Recording, objects: &[ObjectId]) -> Option<Protocol> {
+    let mut counts: BTreeMap<&str, (usize, Protocol)> = BTreeMap::new();
+    for protocol in objects.iter().filter_map(|&object| protocol_of(recording, object)) {
+        counts.entry(protocol.name()).or_insert((0, protocol)).0 += 1;
+    }
+    let most = counts.values().map(|(count, _)| *count).max()?;
+    counts.into_values().find(|(count, _)| *count == most).map(|(_, protocol)| protocol)
+}
+
+/// The protocol of a lock. Locks without a protocol of their own are plain.
+fn protocol_of(recording: &Recording, object: ObjectId) -> Option<Protocol> {
+    Some(match recording.objects.get(object as usize)?.kind {
+        ObjectKind::Mutex { protocol: MutexProtocol::Inherit, .. } => Protocol::Pip,
+        ObjectKind::Mutex { protocol: MutexProtocol::Protect(_), .. } => Protocol::Icpp,
+        _ => Protocol::None,
+    })
+}
+
+fn ceiling_of(recording: &Recording, object: ObjectId) -> Option<Priority> {
+    match recording.objects.get(object as usize)?.kind {
+        ObjectKind::Mutex { protocol: MutexProtocol::Protect(ceiling), .. } => Some(Priority::base(ceiling.into())),
+        _ => None,
+    }
+}
+
+/// The names, with numbers behind those that were there before or are empty.
+fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut known = BTreeSet::new();
+    let mut unique = Vec::new();
+    for name in names {
+        let mut own = if name.is_empty() { "unnamed".to_owned() } else { name.clone() };
+        let mut number = 2;
+        // BOUND: one more than the names before.
+        while !known.insert(own.clone()) {
+            own = format!("{name}-{number}");
+            number += 1;
+        }
+        unique.push(own);
+    }
+    unique
+}
+
+/// What the task set does not express.
+fn warnings(
+    recording: &Recording,
+    histories: &[History],
+    tasks: &[InferredTask],
+    left_out: &[LeftOut],
+    objects: &[ObjectId],
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if recording.lost > 0 {
+        warnings.push(format!("{} events were lost: jobs and sections may be longer than they appear", recording.lost));
+    }
+    if !recording.complete {
+        warnings.push("the recording breaks off before the end of the program".into());
+    }
+    for task in tasks {
+        let name = recording.thread_name(task.thread);
+        if let (waits @ 1.., longest) = task.suspensions {
+            let longest = Duration::from_ns(longest);
+            warnings.push(format!(
+                "the jobs of `{name}` waited for something that is not a lock, {}, up to {longest} in one job: bounds \
+                 do not cover such waits",
+                times(waits)
+            ));
+        }
+        if task.across > 0 {
+            warnings.push(format!(
+                "`{name}` held locks across the end of a job, {}: these sections are not in its body, and bounds do \
+                 not cover them",
+                times(task.across)
+            ));
+        }
+        if let (cpu, false) = task.cpu {
+            let others = histories.get(task.thread as usize).map_or(0, |history| history.cpus.len().saturating_sub(1));
+            if others > 0 {
+                warnings.push(format!(
+                    "`{name}` executed on {} CPUs and is not bound to one: it is assigned to CPU {cpu}",
+                    others + 1
+                ));
+            }
+        }
+        if matches!(task.policy, Policy::Fair { .. }) {
+            warnings.push(format!(
+                "`{name}` has an ordinary policy: its bound does not hold beside other ordinary threads"
+            ));
+        }
+    }
+    for out in left_out {
+        let locks = |entry: &crate::history::Entry| match entry.kind {
+            EventKind::Locked { object, .. } => objects.binary_search(&object).is_ok().then_some(object),
+            _ => None,
+        };
+        let history = histories.get(out.thread as usize);
+        let shared: BTreeSet<ObjectId> =
+            history.map(|history| history.entries.iter().filter_map(locks).collect()).unwrap_or_default();
+        if !shared.is_empty() {
+            let names: Vec<String> =
+                shared.iter().map(|&object| format!("`{}`", recording.object_name(object))).collect();
+            warnings.push(format!(
+                "`{}` is not a task and locks {}: bounds do not cover its sections",
+                recording.thread_name(out.thread),
+                names.join(", ")
+            ));
+        }
+    }
+    warnings
+}

@@ -1,0 +1,232 @@
+//! One thread as a task.
+
+use super::Choices;
+use super::body::{Body, Part};
+use super::jobs::{Boundary, Cut, JOBS_MIN, cuts, waited};
+use super::period::{Distances, Regularity};
+use crate::event::{EventKind, Policy, Wait};
+use crate::held::{Held, held};
+use crate::history::{Entry, History};
+use crate::recording::{Recording, ThreadIndex};
+use crate::trends::quantile;
+use lockwright_model::MAX_STEPS;
+
+/// One job of a recorded thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Its release, in nanoseconds since the start of the recording. It is negative where a program sleeps until an
+    /// instant that had passed before.
+    pub release_ns: i64,
+    /// The time at which it waits for the next release.
+    pub finish_ns: u64,
+    /// Its CPU time.
+    pub cpu_ns: u64,
+}
+
+impl Job {
+    /// The time from its release to its end.
+    #[must_use]
+    pub fn response_ns(&self) -> u64 {
+        let finish = i64::try_from(self.finish_ns).unwrap_or(i64::MAX);
+        u64::try_from(finish.saturating_sub(self.release_ns)).unwrap_or(0)
+    }
+}
+
+/// The evidence for one task.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct InferredTask {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// The wait that separates its jobs.
+    pub boundary: Boundary,
+    /// The wait that would separate them next best.
+    pub second: Option<Boundary>,
+    /// Its jobs from the first release on; a job that the end of the recording cuts off is not among them.
+    pub jobs: Vec<Job>,
+    /// The least distance of two releases, in nanoseconds.
+    pub period_ns: u64,
+    /// The median of the distances.
+    pub median_ns: u64,
+    /// The greatest distance.
+    pub most_ns: u64,
+    /// How regular the releases are.
+    pub regularity: Regularity,
+    /// The policy under which most jobs were released.
+    pub policy: Policy,
+    /// The CPU, and whether the thread may execute on this one only.
+    pub cpu: (u32, bool),
+    /// The execution times of the jobs in nanoseconds, ascending.
+    pub cpu_ns: Vec<u64>,
+    /// The number of waits inside jobs, for something else than a lock, and the longest sum of them in one job.
+    pub suspensions: (u64, u64),
+    /// The number of sections that began in one job and ended in another, or not at all.
+    pub across: u64,
+    pub(super) body: Body,
+}
+
+impl InferredTask {
+    /// The least execution time that is not exceeded by this many thousandths of the jobs.
+    #[must_use]
+    pub fn cpu_quantile(&self, permille: u64) -> Option<u64> {
+        quantile(&self.cpu_ns, permille)
+    }
+}
+
+/// Infers the task of a thread, or tells why its jobs cannot be told.
+pub(super) fn task_of(
+    recording: &Recording,
+    thread: ThreadIndex,
+    history: &History,
+    choices: &Choices,
+) -> Result<InferredTask, String> {
+    if !recording.switches {
+        return Err("its execution times are unknown".into());
+    }
+    let entries = &history.entries;
+    let is_deadline = entries.iter().any(|entry| matches!(entry.kind, EventKind::Scheduling(Policy::Deadline { .. })));
+    let cuts = cuts(recording, history, is_deadline, &choices.job_at);
+    let [cut, others @ ..] = cuts.as_slice() else { return Err(nothing_cuts(entries)) };
+    let releases: Vec<i64> = cut.waits.iter().map(|&wait| release(recording, thread, entries, wait)).collect();
+    let distances = Distances::of(releases.iter().copied(), cut.is_exact());
+    let distances = distances.ok_or("all its releases are at one instant")?;
+    let spans: Vec<(usize, usize)> = cut.waits.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    let jobs = spans.iter().zip(&releases).map(|(&(from, until), &release_ns)| Job {
+        release_ns,
+        finish_ns: entries[until].at_ns,
+        cpu_ns: entries[until].cpu_ns.saturating_sub(entries[from].cpu_ns),
+    });
+    let jobs: Vec<Job> = jobs.collect();
+    let mut cpu_ns: Vec<u64> = jobs.iter().map(|job| job.cpu_ns).collect();
+    cpu_ns.sort_unstable();
+    if cpu_ns.last().is_none_or(|&most| most == 0) {
+        return Err("its jobs execute nothing".into());
+    }
+    let sections = held(history);
+    let begun = |&(from, until): &(usize, usize)| {
+        let begin = sections.partition_point(|section| section.first < from);
+        sections.partition_point(|section| section.first < until) - begin
+    };
+    // Each section needs three steps.
+    if let Some(many) = spans.iter().map(begun).max().filter(|&many| many > MAX_STEPS / 3) {
+        return Err(format!("one of its jobs has {many} critical sections, and a task at most {}", MAX_STEPS / 3));
+    }
+    let parts = spans.iter().map(|&(from, until)| Part::of_job(entries, &sections, from, until));
+    let body = Body::of(parts).ok_or("it has no complete job")?;
+    Ok(InferredTask {
+        thread,
+        boundary: cut.boundary(recording),
+        second: others.first().map(|cut| cut.boundary(recording)),
+        jobs,
+        period_ns: distances.least,
+        median_ns: distances.median,
+        most_ns: distances.most,
+        regularity: distances.regularity,
+        policy: policy(entries, cut),
+        cpu: cpu(history).ok_or("the CPU on which it executes is unknown")?,
+        cpu_ns,
+        suspensions: suspensions(entries, &spans),
+        across: across(&sections, &spans),
+        body,
+    })
+}
+
+/// Why no wait separates jobs.
+fn nothing_cuts(entries: &[Entry]) -> String {
+    let waits = entries.iter().filter(|entry| matches!(entry.kind, EventKind::Wait { .. })).count();
+    match waits {
+        0 => "it never waits for an activation".into(),
+        _ => format!("no wait of it separates at least {JOBS_MIN} jobs that execute most of its CPU time"),
+    }
+}
+
+/// The release of the job behind a wait. An absolute sleep and a sleep name it. Otherwise it is the last signal to the
+/// awaited object during the wait, else the wake-up, else the dispatch, else the end of the wait.
+fn release(recording: &Recording, thread: ThreadIndex, entries: &[Entry], wait: usize) -> i64 {
+    let begin = entries[wait];
+    let EventKind::Wait { wait: kind, .. } = begin.kind else { return signed(begin.at_ns) };
+    match kind {
+        Wait::SleepUntil { at_ns, .. } => return at_ns,
+        Wait::SleepFor { ns } => return signed(begin.at_ns.saturating_add(ns)),
+        _ => {}
+    }
+    let behind = &entries[wait + 1..];
+    let until = behind.iter().position(|entry| entry.kind == EventKind::Resumed).unwrap_or(behind.len());
+    let during = &behind[..until];
+    let end_ns = behind.get(until).map_or(begin.at_ns, |end| end.at_ns);
+    let awaited = match kind {
+        Wait::Condition { object } | Wait::Semaphore { object } | Wait::Barrier { object } => Some(object),
+        _ => None,
+    };
+    let suspended = during.iter().any(|entry| matches!(entry.kind, EventKind::SwitchOut(_)));
+    let signal = awaited.filter(|_| suspended).and_then(|awaited| {
+        let from = recording.events.partition_point(|event| event.at_ns < begin.at_ns);
+        let events = recording.events[from..].iter().take_while(|event| event.at_ns <= end_ns);
+        let is_signal = |kind| kind == EventKind::Signal { object: awaited };
+        events.filter(|event| event.thread != thread && is_signal(event.kind)).last().map(|event| event.at_ns)
+    });
+    let find = |is_meant: fn(&EventKind) -> bool| {
+        during.iter().rev().find(|entry| is_meant(&entry.kind)).map(|entry| entry.at_ns)
+    };
+    let woken = || find(|kind| matches!(kind, EventKind::Wakeup { .. }));
+    let dispatched = || find(|kind| matches!(kind, EventKind::SwitchIn { .. }));
+    signed(signal.or_else(woken).or_else(dispatched).unwrap_or(end_ns))
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
+/// The policy at most releases.
+fn policy(entries: &[Entry], cut: &Cut) -> Policy {
+    let mut policies: Vec<(Policy, usize)> = Vec::new();
+    let mut now = Policy::Fair { nice: 0 };
+    let mut waits = cut.waits.iter().peekable();
+    for (index, entry) in entries.iter().enumerate() {
+        if let EventKind::Scheduling(policy) = entry.kind {
+            now = policy;
+        }
+        if waits.next_if_eq(&&index).is_some() {
+            match policies.iter_mut().find(|(policy, _)| *policy == now) {
+                Some((_, releases)) => *releases += 1,
+                None => policies.push((now, 1)),
+            }
+        }
+    }
+    policies.into_iter().max_by_key(|&(_, releases)| releases).map_or(now, |(policy, _)| policy)
+}
+
+/// The CPU to which the thread is bound, or else the one on which it executed longest.
+fn cpu(history: &History) -> Option<(u32, bool)> {
+    let of = |entry: &Entry| match entry.kind {
+        EventKind::Affinity(cpus) => Some(cpus),
+        _ => None,
+    };
+    let bound = history.entries.iter().rev().find_map(of).filter(|cpus| cpus.count_ones() == 1);
+    let most = || history.cpus.iter().max_by_key(|(_, ns)| *ns).map(|&(cpu, _)| (cpu, false));
+    bound.map(|cpus| (cpus.trailing_zeros(), true)).or_else(most)
+}
+
+/// The number of waits inside jobs, and the longest sum of them in one job.
+fn suspensions(entries: &[Entry], spans: &[(usize, usize)]) -> (u64, u64) {
+    let mut found = (0, 0);
+    for &(from, until) in spans {
+        let is_wait =
+            |&index: &usize| matches!(entries[index].kind, EventKind::Wait { wait, .. } if wait != Wait::Yield);
+        let waits: Vec<u64> = (from + 1..until).filter(is_wait).map(|index| waited(entries, index)).collect();
+        found.0 += waits.len() as u64;
+        found.1 = found.1.max(waits.iter().sum());
+    }
+    found
+}
+
+/// The number of sections that begin in a job and do not end in it.
+fn across(sections: &[Held], spans: &[(usize, usize)]) -> u64 {
+    let crosses = |section: &&Held| {
+        let job = spans.partition_point(|&(_, until)| until <= section.first);
+        spans
+            .get(job)
+            .is_some_and(|&(from, until)| from < section.first && section.last.is_none_or(|last| last > until))
+    };
+    sections.iter().filter(crosses).count() as u64
+}

@@ -1,0 +1,298 @@
+//! Simulated systems are recorded, inferred, and compared with themselves.
+
+use super::testing::{Script, ms};
+use super::{Choices, Inferred, Regularity, infer};
+use crate::event::{Clock, Event, EventKind, Policy, Stop, Wait};
+use crate::findings::Findings;
+use crate::recording::Recording;
+use crate::schedule::of_schedule;
+use lockwright_model::format::parse_system;
+use lockwright_model::{Duration, Instant, Protocol, ResourceId, System, TaskId};
+use lockwright_sim::{Config, Execution, Offsets, Simulation};
+use lockwright_study::{Shape, generate};
+use std::collections::BTreeMap;
+
+const SYSTEMS: u64 = 400;
+
+fn system(seed: u64) -> System {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let cpus = random.usize(1..=3);
+    let shape = Shape { jitter: 0, shuffled: 0, own_ceiling: 0, nested: 30, ..Shape::usual(cpus, 3 * cpus, 3) };
+    generate(&mut random, &shape)
+}
+
+fn recorded(system: &System, seed: u64, protocol: Protocol, execution: Execution) -> Recording {
+    let config = Config { protocol: Some(protocol), offsets: Offsets::Random, execution, seed, ..Config::default() };
+    let longest = system.tasks().iter().map(|task| task.period).max().expect("has tasks");
+    let mut simulation = Simulation::new(system, &config, Vec::new());
+    simulation.run_until(Instant::from_ns(8 * longest.as_ns()));
+    of_schedule(system, protocol, &simulation.into_tracer())
+}
+
+/// The properties of a task that a recording shows: everything except the deadline and the offset. Sections are named
+/// by their resources.
+#[derive(PartialEq, Eq, Debug)]
+struct Shown {
+    period: Duration,
+    wcet: Duration,
+    cpu: u16,
+    priority: u32,
+    sections: Vec<(String, Duration, Option<usize>)>,
+}
+
+fn shown(system: &System) -> BTreeMap<String, Shown> {
+    let name = |id: ResourceId| system.resource(id).name.clone();
+    let of = |id: TaskId| {
+        let task = system.task(id);
+        let sections = system.sections(id).iter();
+        let shown = Shown {
+            period: task.period,
+            wcet: task.wcet,
+            cpu: task.cpu.0,
+            priority: task.priority.level(),
+            sections: sections.map(|section| (name(section.resource), section.length, section.parent)).collect(),
+        };
+        (task.name.clone(), shown)
+    };
+    system.task_ids().map(of).collect()
+}
+
+/// The users of each resource that is used.
+fn users(system: &System) -> BTreeMap<String, Vec<String>> {
+    let used = system.resource_ids().filter(|&id| !system.users(id).is_empty());
+    let of = |id: ResourceId| {
+        let mut names: Vec<String> = system.users(id).iter().map(|&user| system.task(user).name.clone()).collect();
+        names.sort();
+        (system.resource(id).name.clone(), names)
+    };
+    used.map(of).collect()
+}
+
+fn inferred(recording: &Recording) -> Inferred {
+    infer(recording, &Choices::default())
+}
+
+#[test]
+fn a_simulated_system_is_inferred() {
+    let protocols = [Protocol::None, Protocol::Pip, Protocol::Icpp, Protocol::Mpcp];
+    let (mut compared, mut nested) = (0, 0);
+    for seed in 0..SYSTEMS {
+        let protocol = protocols[seed as usize % protocols.len()];
+        let system = system(seed);
+        if system.refused_nesting(protocol).is_some() {
+            continue;
+        }
+        let recording = recorded(&system, seed, protocol, Execution::Worst);
+        let found = inferred(&recording);
+        // Under overload, a task may finish too few jobs.
+        if found.tasks.len() < system.tasks().len() {
+            assert!(found.left_out.iter().all(|out| out.reason.contains("at least 3 jobs")), "{:?}", found.left_out);
+            continue;
+        }
+        let own = found.system.as_ref().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        assert_eq!(shown(own), shown(&system), "seed {seed}");
+        assert_eq!(users(own), users(&system), "seed {seed}");
+        assert!(found.tasks.iter().all(|task| task.regularity == Regularity::Exact), "seed {seed}");
+        let file = found.file(&recording).expect("there is a system");
+        assert_eq!(parse_system(&file).as_ref(), Ok(own), "seed {seed}: {file}");
+        compared += 1;
+        nested += usize::from(own.task_ids().any(|id| own.sections(id).iter().any(|section| section.parent.is_some())));
+    }
+    assert!(compared > SYSTEMS / 2 && nested > 20, "{compared} systems were compared, {nested} with nesting");
+}
+
+#[test]
+fn random_execution_is_inferred_from_below() {
+    for seed in 0..SYSTEMS / 4 {
+        let system = system(seed);
+        let recording = recorded(&system, seed, Protocol::Pip, Execution::Random);
+        let found = inferred(&recording);
+        let Ok(own) = &found.system else { continue };
+        let truth = shown(&system);
+        for (name, task) in shown(own) {
+            let wanted = &truth[&name];
+            assert!(task.wcet <= wanted.wcet && task.period == wanted.period, "seed {seed}: {task:?}");
+            for ((_, length, _), (_, most, _)) in task.sections.iter().zip(&wanted.sections) {
+                assert!(length <= most, "seed {seed}: {task:?}");
+            }
+        }
+    }
+}
+
+/// Changes one event of a recording.
+type Mutation = fn(&mut Recording) -> bool;
+
+#[test]
+fn every_change_of_a_recording_is_noticed() {
+    let mutations: [(&str, Mutation); 6] = [
+        ("a release is a nanosecond later", |recording| {
+            change(recording, |kind| match kind {
+                EventKind::Wait { wait: Wait::SleepUntil { at_ns, clock }, site } => {
+                    Some(EventKind::Wait { wait: Wait::SleepUntil { at_ns: at_ns + 1, clock }, site })
+                }
+                _ => None,
+            })
+        }),
+        ("the locks of one resource are not recorded", |recording| {
+            for event in &mut recording.events {
+                if matches!(event.kind, EventKind::Locked { object: 0, .. }) {
+                    event.kind = EventKind::Resumed;
+                }
+            }
+            true
+        }),
+        ("an unlock is not recorded", |recording| {
+            change(recording, |kind| matches!(kind, EventKind::Unlock { .. }).then_some(EventKind::Resumed))
+        }),
+        ("preemptions are not recorded", |recording| {
+            for event in &mut recording.events {
+                if event.kind == EventKind::SwitchOut(Stop::Preempted) {
+                    event.kind = EventKind::Boost { priority: 0 };
+                }
+            }
+            true
+        }),
+        ("all priorities are higher", |recording| {
+            let mut changed = false;
+            for event in &mut recording.events {
+                if let EventKind::Scheduling(Policy::Fifo(priority)) = &mut event.kind {
+                    *priority += 1;
+                    changed = true;
+                }
+            }
+            changed
+        }),
+        ("all threads are bound elsewhere", |recording| {
+            let mut changed = false;
+            for event in &mut recording.events {
+                if let EventKind::Affinity(cpus) = &mut event.kind {
+                    *cpus <<= 1;
+                    changed = true;
+                }
+            }
+            changed
+        }),
+    ];
+    for (what, mutate) in mutations {
+        let noticed = (0..20).filter(|&seed| {
+            let system = system(seed);
+            let mut recording = recorded(&system, seed, Protocol::Pip, Execution::Worst);
+            let is_whole = inferred(&recording).system.is_ok_and(|own| shown(&own) == shown(&system));
+            is_whole
+                && mutate(&mut recording)
+                && inferred(&recording).system.map_or(true, |own| shown(&own) != shown(&system))
+        });
+        assert!(noticed.count() > 0, "{what}: no comparison fails");
+    }
+}
+
+/// Replaces an event in the middle of the recording for which `to` returns another one.
+fn change(recording: &mut Recording, to: impl Fn(EventKind) -> Option<EventKind>) -> bool {
+    let middle = recording.events.len() / 2;
+    let found = recording.events[middle..].iter_mut().find_map(|event| Some((to(event.kind)?, event)));
+    found.map(|(kind, event): (_, &mut Event)| event.kind = kind).is_some()
+}
+
+#[test]
+fn no_inversion_is_told_under_inheritance_and_ceilings() {
+    let mut plain = 0;
+    for seed in 0..SYSTEMS / 2 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let times = Shape { utilization: (80, 90), section: u64::MAX, sections: (1, 3), ..Shape::usual(1, 5, 2) };
+        let shape = Shape { jitter: 0, shuffled: 0, own_ceiling: 0, ..times };
+        let system = generate(&mut random, &shape);
+        for protocol in [Protocol::Pip, Protocol::Icpp] {
+            let recording = recorded(&system, seed, protocol, Execution::Random);
+            assert_eq!(Findings::of(&recording, None).inversions, [], "seed {seed} under {protocol}");
+        }
+        let recording = recorded(&system, seed, Protocol::None, Execution::Random);
+        plain += Findings::of(&recording, None).inversions.len();
+    }
+    assert!(plain > 20, "without a protocol, only {plain} inversions are told");
+}
+
+#[test]
+fn a_program_without_jobs_has_no_system() {
+    let mut script = Script::new();
+    let site = script.site("main");
+    script.run(ms(5));
+    script.wait(Wait::Input { descriptor: 0 }, site, ms(100));
+    script.run(ms(5));
+    let found = inferred(&script.recording());
+    assert_eq!(found.system.err().as_deref(), Some("the jobs of no thread can be told"));
+    assert!(found.left_out[0].reason.starts_with("no wait of it separates at least 3 jobs"));
+}
+
+/// A thread with a job every 10 ms that executes 1, 2 or 3 ms, of which 100 us hold a lock; it sleeps once inside.
+fn uneven() -> Recording {
+    let mut script = Script::new();
+    let (tick, inner) = (script.site("tick"), script.site("inner"));
+    let bus = script.mutex("bus");
+    for job in 0..30 {
+        let at_ns = i64::try_from(ms(10 * job)).expect("is small");
+        script.wait(Wait::SleepUntil { at_ns, clock: Clock::Monotonic }, tick, script.until(ms(10 * job)));
+        script.run(ms(1 + job % 3) - 100_000);
+        script.lock(bus);
+        script.run(100_000);
+        script.unlock(bus);
+        if job == 20 {
+            script.wait(Wait::SleepFor { ns: 5_000 }, inner, 6_000);
+        }
+    }
+    script.recording()
+}
+
+#[test]
+fn evidence_stands_beside_each_value() {
+    let recording = uneven();
+    let found = infer(&recording, &Choices { margin: 10, job_at: Vec::new() });
+    let system = found.system.as_ref().expect("one task");
+    let task = &system.tasks()[0];
+    assert_eq!((task.period, task.wcet), (Duration::from_ms(10), Duration::from_us(3_300)));
+    assert_eq!(system.sections(TaskId(0))[0].length, Duration::from_us(110));
+    let file = found.file(&recording).expect("there is a system");
+    for text in [
+        "# Execution times are lengthened by 10 %.",
+        "# Warning: the jobs of `alone` waited for something that is not a lock, once, up to 6 us in one job",
+        "# thread 7; a job begins behind the absolute sleep at tick (29 jobs, execution times deviate by",
+        "# exact: the program asks for these instants\nperiod = \"10 ms\"",
+        "# largest of 29 jobs, 3 ms plus 10 %; not a WCET; half of them up to 2 ms, 99.9 % up to 3 ms",
+        "#   up to 3 ms: 9",
+        "# SCHED_FIFO\npriority = 10",
+        "# bound to it\ncpu = 0",
+        "# 29 jobs: bus",
+        "# inheriting mutex at 0x0\nname = \"bus\"",
+    ] {
+        assert!(file.contains(text), "{text}: {file}");
+    }
+}
+
+#[test]
+fn a_signal_is_the_release() {
+    let mut script = Script::new();
+    let site = script.site("wait_frame");
+    let frames = script.semaphore("frames");
+    for frame in 1..=20 {
+        // The later the frame, the later the dispatch behind its signal.
+        let dispatch = ms(10 * frame) + 100_000 * frame;
+        script.wait(Wait::Semaphore { object: frames }, site, script.until(dispatch));
+        script.run(ms(1));
+    }
+    let mut recording = script.recording();
+    let distances = |recording: &Recording| {
+        let task = inferred(recording).tasks.remove(0);
+        (task.period_ns, task.most_ns, task.regularity)
+    };
+    assert_eq!(distances(&recording), (10_100_000, 10_100_000, Regularity::Periodic));
+    recording.threads.push(recording.threads[0].clone());
+    let signal = |frame| Event { at_ns: ms(10 * frame), thread: 1, kind: EventKind::Signal { object: frames } };
+    recording.events.extend((1..=20).map(signal));
+    recording.events.sort_by_key(|event| event.at_ns);
+    assert_eq!(distances(&recording), (ms(10), ms(10), Regularity::Periodic));
+}
+
+#[test]
+fn without_switches_there_is_no_system() {
+    let recording = Recording { switches: false, ..uneven() };
+    assert!(inferred(&recording).system.is_err_and(|why| why.starts_with("switches of threads were not recorded")));
+}
