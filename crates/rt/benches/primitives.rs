@@ -134,10 +134,11 @@ fn onces(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("once");
     // SAFETY: zero is a `pthread_once_t` that nobody has used.
     let native = unsafe { Native::<i32>::zeroed() };
-    // SAFETY: as above; the function has the right type.
-    group.bench_function("glibc", |bencher| {
-        bencher.iter(|| unsafe { pthread_once(black_box(native.at()), nothing) });
-    });
+    let call = || {
+        // SAFETY: as above; the function has the right type.
+        unsafe { pthread_once(black_box(native.at()), nothing) }
+    };
+    group.bench_function("glibc", |bencher| bencher.iter(call));
     let standard = std::sync::Once::new();
     group.bench_function("std", |bencher| bencher.iter(|| black_box(&standard).call_once(|| ())));
     let parking = parking_lot::Once::new();
