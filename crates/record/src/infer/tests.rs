@@ -285,7 +285,7 @@ fn a_signal_is_the_release() {
     };
     assert_eq!(distances(&recording), (10_100_000, 10_100_000, Regularity::Periodic));
     recording.threads.push(recording.threads[0].clone());
-    let signal = |frame| Event { at_ns: ms(10 * frame), thread: 1, kind: EventKind::Signal { object: frames } };
+    let signal = |frame: u64| Event { at_ns: ms(10 * frame), thread: 1, kind: EventKind::Signal { object: frames } };
     recording.events.extend((1..=20).map(signal));
     recording.events.sort_by_key(|event| event.at_ns);
     assert_eq!(distances(&recording), (ms(10), ms(10), Regularity::Periodic));
