@@ -80,7 +80,9 @@ fn survives_kills(buffer: impl Buffer<u64, 10> + Sync + 'static, heap: impl Prio
         while let Some(value) = heap.extract_max(&mine) {
             assert!((1..=number as u64).contains(&value));
         }
-        assert_eq!((heap.insert(&mine, 1), heap.extract_max(&mine)), (Ok(()), Some(1)));
+        // An extraction or insertion that a child has announced may be performed now.
+        let arrives = (0..2 * SLOTS).any(|_| heap.insert(&mine, 1).is_ok() && heap.extract_max(&mine) == Some(1));
+        assert!(arrives);
     }
 }
 

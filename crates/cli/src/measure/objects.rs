@@ -67,8 +67,11 @@ pub fn objects(arguments: &MeasuredObjects, console: &Console) -> Result<Exit, E
     })
 }
 
-/// The values of the overheads files: the mean, or the greatest, of readings without the top 1 %.
-const KINDS: [(&str, fn((u64, u64)) -> u64); 2] = [("average", |usual| usual.0), ("worst", |usual| usual.1)];
+/// One of two values: the mean, or the greatest, of readings without the top 1 %.
+type Pick = fn((u64, u64)) -> u64;
+
+/// The values of the overheads files.
+const KINDS: [(&str, Pick); 2] = [("average", |usual| usual.0), ("worst", |usual| usual.1)];
 
 fn in_ns(readings: &Readings, per_ns: f64) -> (f64, f64, f64) {
     let (mean, worst) = readings.usual();
@@ -105,7 +108,7 @@ fn contention(object: &ContendedObject, per_ns: f64) -> ObjectContention {
 }
 
 /// The costs of the objects as an overheads file has them.
-fn overheads(costs: &ObjectCosts, pick: fn((u64, u64)) -> u64) -> Overheads {
+fn overheads(costs: &ObjectCosts, pick: Pick) -> Overheads {
     let mut overheads = Overheads::default();
     for kind in ObjectKind::ALL {
         for (progress, sharing) in [(Progress::LockFree, Sharing::LockFree), (Progress::WaitFree, Sharing::WaitFree)] {

@@ -264,10 +264,11 @@ fn objects_are_compared_with_locks_alone() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let arguments = ["measure", "objects", "--alone", "--operations", "500", "--json"];
     let mut command = lockwright();
+    command.args(arguments);
     for option in ["--csv", "--svg", "--overheads"] {
         command.arg(option).arg(folder.path());
     }
-    let ended = end(command.args(arguments));
+    let ended = end(&mut command);
     assert_eq!(ended.status, 0, "{}", ended.err);
     let value = json(&ended);
     assert_eq!((&value["subject"], rows(&value["contention"]).len()), (&"objects".into(), 0));

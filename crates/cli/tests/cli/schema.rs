@@ -92,8 +92,9 @@ fn outputs_are_valid_under_the_schema() {
         without["costs"][0].as_object_mut().expect("an object").remove(key);
         assert!(valid(&without).is_err(), "the object without {key} must be refused");
     }
+    // Release 0.1.0 has no objects.
     let value = json(&end(lockwright().args(["measure", "objects", "--alone", "--operations", "100", "--json"])));
-    if let Err(error) = valid(&value) {
+    if let Err(error) = validator.validate(&value) {
         panic!("{error}: {value}");
     }
     let mut measured = vec!["measure", "ics", "--readings", "1", "--json"];
