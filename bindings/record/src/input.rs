@@ -66,7 +66,9 @@ fn input<T>(descriptor: c_int, may_wait: bool, site: usize, call: impl FnOnce() 
 
 /// Defines functions that wait: their arguments, the descriptor, and whether they may wait.
 macro_rules! inputs {
-    ($($name:ident = $next:ident($($argument:ident: $type:ty),*) -> $answer:ty, $descriptor:expr, $may_wait:expr;)*) => {$(
+    ($(
+        $name:ident = $next:ident($($argument:ident: $type:ty),*) -> $answer:ty, $descriptor:expr, $may_wait:expr;
+    )*) => {$(
         unsafe extern "C-unwind" fn $name($($argument: $type,)* site: usize) -> $answer {
             // SAFETY: the same is required of the caller.
             input($descriptor, $may_wait, site, || unsafe { next::$next($($argument),*) })

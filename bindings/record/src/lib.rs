@@ -9,17 +9,20 @@
 //! | `entry` | how a function here learns from where it was called |
 //! | `next` | the next functions of the names that this library defines |
 //! | `ring` | the ring of a thread, which holds its events until they are written |
-//! | `thread` | the ring of the calling thread; where threads begin and end |
+//! | `thread` | the ring of the calling thread; its first and last event |
+//! | `create` | threads that the program creates and joins |
 //! | `mutex`, `rwlock`, `spin` | locks |
 //! | `wait` | condition variables, semaphores, barriers |
 //! | `sleep`, `input` | sleeps; waits for timers and data |
 //! | `scheduling` | changes of policies, priorities and CPUs; `sched_yield` |
+//! | `kernel` | what the kernel tells about the scheduling of a thread |
 //! | `syscall` | futex waits that do not use the C library's locks |
 //! | `threads_h` | the names of C11 |
 //! | `clock` | stamps |
 //! | `switches` | the kernel's records of context switches |
 //! | `file` | the file that is written |
 //! | `spill` | the thread that writes rings and switches to the file |
+//! | `stage` | whether threads are recorded now |
 //! | `load` | what happens when the program begins, forks and ends |
 //!
 //! The path of a recorded call does not allocate, lock or wait: an event that does not fit into the ring is lost and
@@ -32,9 +35,11 @@
 #![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 
 mod clock;
+mod create;
 mod entry;
 mod file;
 mod input;
+mod kernel;
 mod load;
 mod mutex;
 mod next;
@@ -44,6 +49,7 @@ mod scheduling;
 mod sleep;
 mod spill;
 mod spin;
+mod stage;
 mod switches;
 mod syscall;
 mod thread;

@@ -1,49 +1,24 @@
 //! What happens when the program begins, forks and ends.
 
 use crate::file::{self, Output};
+use crate::stage::{self, RING_USUAL, Stage};
 use crate::switches::Switches;
 use crate::{clock, next, spill, thread};
 use libc::{c_char, c_int};
 use lockwright_record::file::format::chunk;
 use std::ffi::CStr;
 use std::path::Path;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The folder of the recording. Without it, nothing is recorded.
 const FOLDER: &CStr = c"LOCKWRIGHT_RECORD";
-/// The bytes of a thread's ring: a power of two, at least 64 KiB.
+/// The bytes of a thread's ring: a power of two, from 64 KiB to 4 GiB.
 const RING: &CStr = c"LOCKWRIGHT_RECORD_RING";
 const RING_MIN: usize = 1 << 16;
-const RING_USUAL: usize = 4 << 20;
+const RING_MAX: usize = 1 << 32;
 
-/// Where the recording is.
-#[derive(Clone, Copy)]
-pub(crate) enum Stage {
-    /// The library is not loaded yet.
-    Before,
-    /// Threads are recorded.
-    Records { ring_bytes: usize },
-    /// Nothing is recorded in this process, or no more.
-    Ended,
-}
-
-const BEFORE: u32 = 0;
-const RECORDS: u32 = 1;
-const ENDED: u32 = 2;
-
-static STAGE: AtomicU32 = AtomicU32::new(BEFORE);
-static RING_BYTES: AtomicUsize = AtomicUsize::new(RING_USUAL);
 /// The process that is recorded. A child that shares its memory has another number.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
-
-pub(crate) fn stage() -> Stage {
-    // ORDERING: Acquire pairs with the Release in `load`.
-    match STAGE.load(Ordering::Acquire) {
-        BEFORE => Stage::Before,
-        RECORDS => Stage::Records { ring_bytes: RING_BYTES.load(Ordering::Relaxed) },
-        _ => Stage::Ended,
-    }
-}
 
 unsafe extern "C" {
     /// As `getenv`, but returns null in a program that has more rights than its caller.
@@ -57,6 +32,11 @@ fn variable(name: &CStr) -> Option<&'static str> {
     if value.is_null() { None } else { unsafe { CStr::from_ptr(value) }.to_str().ok() }
 }
 
+fn ring_bytes() -> usize {
+    let requested = variable(RING).and_then(|value| value.parse::<usize>().ok());
+    requested.map_or(RING_USUAL, |bytes| bytes.clamp(RING_MIN, RING_MAX).next_power_of_two())
+}
+
 /// Called by the loader, before the program's own constructors.
 extern "C" fn load() {
     next::warm_up();
@@ -67,8 +47,7 @@ extern "C" fn load() {
             false
         }
     });
-    // ORDERING: Release pairs with the Acquire in `stage`.
-    STAGE.store(if begun { RECORDS } else { ENDED }, Ordering::Release);
+    stage::set(if begun { Stage::Records { ring_bytes: ring_bytes() } } else { Stage::Ended });
     thread::current();
 }
 
@@ -78,8 +57,6 @@ fn begin(folder: &Path) -> std::io::Result<bool> {
     let (is_cycles, start) = clock::start();
     let mut output = Output::begin(file, is_cycles, start);
     output.chunk(chunk::PROGRAM, 0, &std::fs::read("/proc/self/cmdline").unwrap_or_default());
-    let ring = variable(RING).and_then(|value| value.parse::<usize>().ok());
-    RING_BYTES.store(ring.map_or(RING_USUAL, |bytes| bytes.max(RING_MIN).next_power_of_two()), Ordering::Relaxed);
     // SAFETY: takes nothing and cannot fail.
     PROCESS.store(unsafe { libc::getpid() }, Ordering::Relaxed);
     let switches = Switches::open();
@@ -92,7 +69,7 @@ fn begin(folder: &Path) -> std::io::Result<bool> {
 
 /// A child is not recorded: it has none of the other threads, and the file is the parent's.
 extern "C" fn in_child() {
-    STAGE.store(ENDED, Ordering::Relaxed);
+    stage::set(Stage::Ended);
     thread::ignore();
 }
 
@@ -100,7 +77,7 @@ extern "C" fn in_child() {
 fn end() {
     // SAFETY: takes nothing and cannot fail.
     let is_it = PROCESS.load(Ordering::Relaxed) == unsafe { libc::getpid() };
-    if is_it && STAGE.load(Ordering::Acquire) == RECORDS {
+    if is_it && matches!(stage::get(), Stage::Records { .. }) {
         // The wait below is not the program's.
         thread::ignore();
         spill::finish();

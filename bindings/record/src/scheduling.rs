@@ -3,57 +3,12 @@
 //! After a change that succeeded, the kernel is asked what holds now.
 
 use crate::entry::entries;
+use crate::kernel;
 use crate::next;
-use crate::ring::Ring;
 use crate::thread::current;
 use crate::wait::waits;
 use libc::{c_int, c_uint, c_void, cpu_set_t, pid_t, pthread_t, sched_param, size_t};
 use lockwright_record::file::format::event;
-
-/// What the kernel tells about a thread, `struct sched_attr` in its first version.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime: u64,
-    deadline: u64,
-    period: u64,
-}
-
-/// Records the policy of a thread.
-pub(crate) fn put_policy(ring: &Ring, id: u32) {
-    let mut known = Attributes::default();
-    let (size, flags) = (size_of::<Attributes>(), 0);
-    // SAFETY: the kernel writes at most `size` bytes.
-    if unsafe { libc::syscall(libc::SYS_sched_getattr, id, &raw mut known, size, flags) } != 0 {
-        return;
-    }
-    let id = u64::from(id);
-    if known.policy == libc::SCHED_DEADLINE as u32 {
-        ring.put(event::DEADLINE, [id, known.runtime, known.deadline, known.period]);
-        return;
-    }
-    let is_fixed = known.policy == libc::SCHED_FIFO as u32 || known.policy == libc::SCHED_RR as u32;
-    // Nice values have 8 bits as well.
-    let value = if is_fixed { known.priority as u8 } else { known.nice as u8 };
-    ring.put(event::SCHEDULING, [id | u64::from(known.policy as u8) << 32 | u64::from(value) << 40]);
-}
-
-/// Records the CPUs of a thread, the first 64 of them.
-pub(crate) fn put_cpus(ring: &Ring, id: u32) {
-    // SAFETY: all bits zero are an empty set.
-    let mut cpus: cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes at most this many bytes.
-    if unsafe { libc::sched_getaffinity(id as pid_t, size_of::<cpu_set_t>(), &raw mut cpus) } == 0 {
-        // SAFETY: the set has been written, and 64 CPUs are within it.
-        let mask = (0..64).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &cpus) }).fold(0, |mask, cpu| mask | 1 << cpu);
-        ring.put(event::AFFINITY, [u64::from(id), mask]);
-    }
-}
 
 /// The number of a thread in the kernel, from the number of its clock, which contains it.
 fn id_of(thread: pthread_t) -> Option<u32> {
@@ -79,8 +34,8 @@ fn changed(answer: c_int, what: Changed, id: impl FnOnce() -> Option<u32>) -> c_
         // The kernel takes 0 for the calling thread.
         let id = if id == 0 { crate::thread::id() } else { id };
         match what {
-            Changed::Policy => put_policy(ring, id),
-            Changed::Cpus => put_cpus(ring, id),
+            Changed::Policy => kernel::put_policy(ring, id),
+            Changed::Cpus => kernel::put_cpus(ring, id),
         }
     }
     answer

@@ -1,10 +1,9 @@
 //! The ring of the calling thread, and where threads begin and end.
 
-use crate::entry::entries;
-use crate::next::{self, Body};
+use crate::kernel;
 use crate::ring::{self, Ring, state};
-use crate::{load, scheduling};
-use libc::{c_int, c_void, pthread_attr_t, pthread_t, timespec};
+use crate::stage::{self, Stage};
+use libc::c_void;
 use lockwright_record::file::format::event;
 use std::arch::{asm, global_asm};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -79,10 +78,10 @@ pub(crate) fn id() -> u32 {
 /// The first event of a thread. Keeps the error number.
 #[cold]
 fn begin() -> Option<&'static Ring> {
-    let bytes = match load::stage() {
-        load::Stage::Before => return None,
-        load::Stage::Records { ring_bytes } => ring_bytes,
-        load::Stage::Ended => {
+    let bytes = match stage::get() {
+        Stage::Before => return None,
+        Stage::Records { ring_bytes } => ring_bytes,
+        Stage::Ended => {
             ignore();
             return None;
         }
@@ -103,8 +102,8 @@ fn begin() -> Option<&'static Ring> {
             // ORDERING: Relaxed: the first event releases it.
             ring.id.store(id, Ordering::Relaxed);
             ring.put(event::START, [u64::from(id)]);
-            scheduling::put_policy(ring, id);
-            scheduling::put_cpus(ring, id);
+            kernel::put_policy(ring, id);
+            kernel::put_cpus(ring, id);
             let key = KEY.load(Ordering::Relaxed);
             // SAFETY: the key exists, and the value is no pointer that anyone follows.
             unsafe { libc::pthread_setspecific(key, std::ptr::without_provenance(FIRST_ROUND)) };
@@ -156,101 +155,4 @@ extern "C" fn end(round: *mut c_void) {
     ring.put(event::END, []);
     // ORDERING: Release pairs with the Acquire of the spill thread, which then removes the last events.
     ring.state.store(state::ENDED, Ordering::Release);
-}
-
-/// What a new thread executes.
-struct Start<F> {
-    body: F,
-    argument: *mut c_void,
-}
-
-impl<F: Copy> Start<F> {
-    fn boxed(body: F, argument: *mut c_void) -> *mut c_void {
-        Box::into_raw(Box::new(Self { body, argument })).cast()
-    }
-
-    /// Begins the thread. Returns its function and argument.
-    unsafe fn begin(start: *mut c_void) -> (F, *mut c_void) {
-        // SAFETY: `boxed` made it, and this is its only use.
-        let start = unsafe { Box::from_raw(start.cast::<Self>()) };
-        current();
-        (start.body, start.argument)
-    }
-}
-
-extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
-    // SAFETY: `pthread_create` below passes it.
-    let (body, argument) = unsafe { Start::<Body>::begin(start) };
-    body(argument)
-}
-
-extern "C-unwind" fn run11(start: *mut c_void) -> c_int {
-    // SAFETY: `thrd_create` below passes it.
-    let (body, argument) = unsafe { Start::<next::Body11>::begin(start) };
-    body(argument)
-}
-
-/// As in the C library.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_create(
-    thread: *mut pthread_t,
-    attributes: *const pthread_attr_t,
-    body: Body,
-    argument: *mut c_void,
-) -> c_int {
-    if current().is_none() {
-        // SAFETY: the same is required of the caller.
-        return unsafe { next::pthread_create(thread, attributes, body, argument) };
-    }
-    let start = Start::boxed(body, argument);
-    // SAFETY: the same is required of the caller.
-    let answer = unsafe { next::pthread_create(thread, attributes, run, start) };
-    if answer != 0 {
-        // SAFETY: there is no thread that uses it.
-        drop(unsafe { Box::from_raw(start.cast::<Start<Body>>()) });
-    }
-    answer
-}
-
-/// As in the C library.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn thrd_create(thread: *mut pthread_t, body: next::Body11, argument: *mut c_void) -> c_int {
-    if current().is_none() {
-        // SAFETY: the same is required of the caller.
-        return unsafe { next::thrd_create(thread, body, argument) };
-    }
-    let start = Start::boxed(body, argument);
-    // SAFETY: the same is required of the caller.
-    let answer = unsafe { next::thrd_create(thread, run11, start) };
-    if answer != 0 {
-        // SAFETY: there is no thread that uses it.
-        drop(unsafe { Box::from_raw(start.cast::<Start<next::Body11>>()) });
-    }
-    answer
-}
-
-unsafe extern "C-unwind" fn join(thread: pthread_t, result: *mut *mut c_void, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
-    crate::wait::waits(event::JOIN, 0, site as u64, || unsafe { next::pthread_join(thread, result) })
-}
-
-unsafe extern "C-unwind" fn timedjoin(
-    thread: pthread_t,
-    result: *mut *mut c_void,
-    time: *const timespec,
-    site: usize,
-) -> c_int {
-    // SAFETY: the same is required of the caller.
-    crate::wait::waits(event::JOIN, 0, site as u64, || unsafe { next::pthread_timedjoin_np(thread, result, time) })
-}
-
-unsafe extern "C-unwind" fn join11(thread: pthread_t, result: *mut c_int, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
-    crate::wait::waits(event::JOIN, 0, site as u64, || unsafe { next::thrd_join(thread, result) })
-}
-
-entries! {
-    "rdx" pthread_join = join;
-    "rcx" pthread_timedjoin_np = timedjoin;
-    "rdx" thrd_join = join11;
 }

@@ -1,4 +1,9 @@
-use crate::recording::{ObjectId, SiteId, ThreadIndex};
+/// An index into [`Recording::threads`](crate::Recording::threads).
+pub type ThreadIndex = u32;
+/// An index into [`Recording::objects`](crate::Recording::objects).
+pub type ObjectId = u32;
+/// An index into [`Recording::sites`](crate::Recording::sites).
+pub type SiteId = u32;
 
 /// One thing that a thread of the recorded program did, or that the kernel did to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

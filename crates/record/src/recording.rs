@@ -1,11 +1,5 @@
 use crate::event::Event;
-
-/// An index into [`Recording::threads`].
-pub type ThreadIndex = u32;
-/// An index into [`Recording::objects`].
-pub type ObjectId = u32;
-/// An index into [`Recording::sites`].
-pub type SiteId = u32;
+pub use crate::event::{ObjectId, SiteId, ThreadIndex};
 
 /// All that was recorded of one run of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,4 @@
-/* Shared by the programs. Exit status: 0 if all checks hold, 1 if one does not, 77 without permission for real-time
-   priorities. */
+/* Shared by the programs. Exit status: 0 if all checks hold, 1 if one does not. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -7,6 +6,7 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -92,24 +92,6 @@ static inline void *join(pthread_t thread)
     return result;
 }
 
-/* Puts the calling thread under SCHED_FIFO. */
-static inline void become_fifo(int level)
-{
-    struct sched_param param = { .sched_priority = level };
-    int error = pthread_setschedparam(pthread_self(), SCHED_FIFO, &param);
-    if (error == EPERM)
-        _exit(77);
-    GIVES(0, error);
-}
-
-/* Returns the calling thread's level in the kernel. */
-static inline int level_now(void)
-{
-    struct sched_param param;
-    CHECK(syscall(SYS_sched_getparam, 0, &param) == 0);
-    return param.sched_priority;
-}
-
 /* Binds all threads of the program to one CPU, so that priorities alone decide. */
 static inline void on_one_cpu(void)
 {
@@ -125,11 +107,27 @@ static inline void on_one_cpu(void)
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
 }
 
-static inline void *shared_memory(size_t bytes)
+/* A pause that is not recorded. */
+static inline void pause_ms(long ms)
 {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(memory != MAP_FAILED);
-    return memory;
+    struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+    syscall(SYS_nanosleep, &time, NULL);
+}
+
+/* Returns when a thread has stored its id and sleeps in the kernel: it waits. Nothing of this is recorded. */
+static inline void until_waits(atomic_int *id)
+{
+    for (int seen = 0; seen < 3; pause_ms(2)) {
+        char path[64], text[256] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(id));
+        int file = open(path, O_RDONLY);
+        if (file < 0)
+            continue;
+        syscall(SYS_read, file, text, sizeof text - 1);
+        close(file);
+        const char *name = strrchr(text, ')');
+        seen = name != NULL && name[2] == 'S' ? seen + 1 : 0;
+    }
 }
 
 #endif

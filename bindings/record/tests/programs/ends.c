@@ -2,6 +2,7 @@
 #include "check.h"
 
 pthread_mutex_t before = PTHREAD_MUTEX_INITIALIZER, last = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int worked;
 
 static void use(pthread_mutex_t *mutex)
 {
@@ -11,8 +12,10 @@ static void use(pthread_mutex_t *mutex)
 
 static void *works(void *unused)
 {
-    for (;;)
+    for (;;) {
         use(&last);
+        atomic_fetch_add(&worked, 1);
+    }
     return unused;
 }
 
@@ -28,7 +31,8 @@ int main(int count, char **arguments)
     if (strcmp(way, "exit") == 0) {
         /* Another thread locks until the end. */
         start(works, NULL);
-        sleep_ms(20);
+        while (atomic_load(&worked) < 2000)
+            pause_ms(1);
         exit(0);
     }
     if (strcmp(way, "kill") == 0) {

@@ -17,6 +17,8 @@ sem_t posted;
 pthread_barrier_t meeting;
 mtx_t eleven;
 static bool go;
+/* The ids of threads that are about to wait. */
+static atomic_int waits_for_go, contends;
 
 static void name(const char *text)
 {
@@ -28,6 +30,7 @@ static void *waiter(void *unused)
 {
     name("waiter");
     GIVES(0, pthread_mutex_lock(&plain));
+    atomic_store(&waits_for_go, gettid());
     while (!go)
         GIVES(0, pthread_cond_wait(&ready, &plain));
     GIVES(0, pthread_mutex_unlock(&plain));
@@ -40,6 +43,7 @@ static void *waiter(void *unused)
 static void *contender(void *unused)
 {
     name("contender");
+    atomic_store(&contends, gettid());
     GIVES(0, pthread_mutex_lock(&plain));
     GIVES(0, pthread_mutex_unlock(&plain));
     GIVES(0, pthread_rwlock_rdlock(&table));
@@ -101,8 +105,10 @@ static void contention(void)
     GIVES(0, pthread_rwlock_wrlock(&table));
     pthread_t other = start(contender, NULL);
     sleep_ms(20);
+    until_waits(&contends);
     GIVES(0, pthread_mutex_unlock(&plain));
     sleep_ms(20);
+    until_waits(&contends);
     GIVES(0, pthread_rwlock_unlock(&table));
     join(other);
     GIVES(0, pthread_mutex_lock(&plain));
@@ -116,6 +122,7 @@ static void waits(void)
     GIVES(0, pthread_barrier_init(&meeting, NULL, 2));
     pthread_t other = start(waiter, NULL);
     sleep_ms(20);
+    until_waits(&waits_for_go);
     GIVES(0, pthread_mutex_lock(&plain));
     go = true;
     GIVES(0, pthread_cond_signal(&ready));

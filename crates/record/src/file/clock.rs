@@ -58,3 +58,42 @@ impl Clock {
 /// The numbers of the clocks in the kernel.
 pub(super) const REALTIME: i32 = 0;
 pub(super) const MONOTONIC: i32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock() -> Clock {
+        let moment = |stamp, monotonic_ns, realtime_ns| Moment { stamp, monotonic_ns, realtime_ns };
+        // The counter has 3 cycles in a nanosecond, then 2; the real-time clock is set in between.
+        let moments = vec![moment(3_000, 5_000, 90_000), moment(6_000, 6_000, 91_000), moment(8_000, 7_000, 150_000)];
+        let header = Header { stamp: 3_000, monotonic_ns: 5_000, ..Header::default() };
+        Clock::new(&Contents { header, moments, ..Contents::default() }).expect("two moments")
+    }
+
+    #[test]
+    fn time_is_interpolated_between_moments() {
+        let clock = clock();
+        let times = [0, 300, 3_000, 3_002, 5_000].map(|since| clock.at_ns(since));
+        assert_eq!(times, [0, 100, 1_000, 1_001, 2_000]);
+        // Beyond the last moment, at its rate.
+        assert_eq!(clock.at_ns(7_000), 3_000);
+        assert_eq!(clock.since_start(5_100), 100);
+    }
+
+    #[test]
+    fn instants_of_each_clock_count_from_the_start() {
+        let clock = clock();
+        assert_eq!(clock.instant(MONOTONIC, 5_500, 0), 500);
+        assert_eq!(clock.instant(MONOTONIC, 4_000, 0), -1_000);
+        assert_eq!(clock.instant(REALTIME, 90_500, 100), 500);
+        assert_eq!(clock.instant(REALTIME, 150_500, 2_100), 2_500);
+        assert_eq!(clock.instant(7, 150_500, 0), 150_500);
+    }
+
+    #[test]
+    fn a_single_moment_is_no_clock() {
+        let moments = vec![Moment { stamp: 1, monotonic_ns: 1, realtime_ns: 1 }];
+        assert!(Clock::new(&Contents { moments, ..Contents::default() }).is_err());
+    }
+}

@@ -192,9 +192,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Whether an object at the address is no word of futex calls.
+    /// Whether the word at the address belongs to an object of another class.
     fn is_other(&self, address: u64) -> bool {
-        self.objects.get(&address).is_some_and(|&(_, known)| known != class::FUTEX)
+        /// The size of the largest object, a reader-writer lock.
+        const BYTES_MAX: u64 = 56;
+        let mut starts = (0..BYTES_MAX).step_by(size_of::<u32>()).filter_map(|offset| address.checked_sub(offset));
+        starts.any(|start| self.objects.get(&start).is_some_and(|&(_, known)| known != class::FUTEX))
     }
 
     /// Returns `None` for what is no event of a recording.
@@ -221,7 +224,7 @@ impl<'a> Builder<'a> {
             }
             event::REFUSED => EventKind::Refused { object: self.known_object(word(1)) },
             event::UNLOCK => EventKind::Unlock { object: self.known_object(word(1)) },
-            // Another library's mutex, which wakes its waiters.
+            // Another library's lock, which wakes its waiters.
             event::SIGNAL if is_futex(word(2)) && self.is_other(word(1)) => return None,
             event::SIGNAL => EventKind::Signal { object: self.object(word(1), word(2)) },
             event::INIT => {

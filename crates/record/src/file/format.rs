@@ -39,8 +39,8 @@ pub mod chunk {
     pub const END: u32 = 7;
 }
 
-/// The kinds of events: the lowest byte of the first word of an event. The other bytes of that word are the stamp, since
-/// the stamp of the header. [`words`] gives the number of words of an event.
+/// The kinds of events: the lowest byte of the first word of an event. The other bytes of that word are the stamp,
+/// since the stamp of the header. [`words`] gives the number of words of an event.
 ///
 /// A *place* is the return address of the call, with a detail in its highest 16 bits: for objects, the
 /// [class](super::class) in the lower byte and the kind of a mutex in the higher byte, as glibc has it.

@@ -23,7 +23,7 @@ pub(super) fn settle(events: &mut [Event]) {
                 if let Some((holder, _)) = holder
                     && let Some(unlock) = unlock_after(events, next, holder, object)
                 {
-                    postpone(&mut events[next..=unlock], event.thread);
+                    postpone(&mut events[next..=unlock], object);
                     continue;
                 }
                 if mode == crate::Mode::Write {
@@ -51,11 +51,56 @@ fn unlock_after(events: &[Event], from: usize, holder: ThreadIndex, object: Obje
     soon.enumerate().filter(|(_, event)| is_it(event)).map(|(index, _)| from + index).next()
 }
 
-/// Moves the events of a thread behind the last one of the slice.
-fn postpone(events: &mut [Event], thread: ThreadIndex) {
-    let Some(at_ns) = events.last().map(|event| event.at_ns) else { return };
-    for event in events.iter_mut().filter(|event| event.thread == thread) {
-        event.at_ns = event.at_ns.max(at_ns);
+/// Moves those that locked the object too early behind the unlock, which is the last event of the slice.
+fn postpone(events: &mut [Event], object: ObjectId) {
+    let Some(unlock) = events.last().copied() else { return };
+    let locks = |event: &&Event| matches!(event.kind, EventKind::Locked { object: its, .. } if its == object);
+    let mut early: Vec<ThreadIndex> = events.iter().filter(locks).map(|event| event.thread).collect();
+    early.retain(|&thread| thread != unlock.thread);
+    for event in events.iter_mut().filter(|event| early.contains(&event.thread)) {
+        event.at_ns = event.at_ns.max(unlock.at_ns);
     }
-    events.sort_by_key(|event| event.thread == thread);
+    events.sort_by_key(|event| early.contains(&event.thread));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Mode;
+
+    fn event(at_ns: u64, thread: ThreadIndex, kind: EventKind) -> Event {
+        Event { at_ns, thread, kind }
+    }
+
+    fn locked(at_ns: u64, thread: ThreadIndex) -> Event {
+        event(at_ns, thread, EventKind::Locked { object: 7, mode: Mode::Write, site: 0 })
+    }
+
+    fn unlock(at_ns: u64, thread: ThreadIndex) -> Event {
+        event(at_ns, thread, EventKind::Unlock { object: 7 })
+    }
+
+    #[test]
+    fn a_lock_comes_after_the_unlock_before_it() {
+        // Thread 1 locks and unlocks, by its stamps, just before thread 0 unlocks.
+        let mut events = [locked(100, 0), locked(900, 1), unlock(930, 1), unlock(950, 0), locked(960, 0)];
+        settle(&mut events);
+        assert_eq!(events, [locked(100, 0), unlock(950, 0), locked(950, 1), unlock(950, 1), locked(960, 0)]);
+    }
+
+    #[test]
+    fn a_chain_of_early_locks_is_put_in_order() {
+        let mut events = [locked(100, 0), locked(900, 1), locked(910, 2), unlock(950, 0), unlock(990, 1)];
+        settle(&mut events);
+        assert_eq!(events, [locked(100, 0), unlock(950, 0), locked(950, 1), unlock(990, 1), locked(990, 2)]);
+    }
+
+    #[test]
+    fn what_is_far_apart_or_recursive_stays() {
+        let far = [locked(100, 0), locked(900, 1), unlock(900 + EARLY_NS + 1, 0)];
+        let recursive = [locked(100, 0), locked(110, 0), unlock(120, 0), unlock(130, 0), locked(140, 1)];
+        let mut events = [&far[..], &recursive].map(<[Event]>::to_vec);
+        events.iter_mut().for_each(|events| settle(events));
+        assert_eq!(events, [&far[..], &recursive]);
+    }
 }

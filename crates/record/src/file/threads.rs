@@ -71,3 +71,20 @@ impl Lives {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_the_kernel_gives_again_means_the_thread_of_that_time() {
+        let life = |id, first_ns, end_ns| Life { id, first_ns, end_ns, ..Life::default() };
+        let all = vec![life(5, 1_000, Some(2_000)), life(6, 0, None), life(5, 9_000, None)];
+        let mut lives = Lives { all, ..Lives::default() };
+        lives.index();
+        // The kernel names a thread a little before its first event and after its last one.
+        let seen = [900, 1_500, 2_010, 8_990, 9_500].map(|at_ns| lives.of_id(5, at_ns));
+        assert_eq!(seen, [0, 0, 0, 2, 2]);
+        assert_eq!((lives.of_id(6, 5), lives.of_id(8, 5), lives.of_id(8, 6)), (1, 3, 3));
+    }
+}

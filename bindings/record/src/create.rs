@@ -1,0 +1,105 @@
+//! Threads that the program creates and joins. Each is recorded from before its function.
+
+use crate::entry::entries;
+use crate::next::{self, Body, Body11};
+use crate::thread::current;
+use crate::wait::waits;
+use libc::{c_int, c_void, pthread_attr_t, pthread_t, timespec};
+use lockwright_record::file::format::event;
+
+/// What a new thread executes.
+struct Start<F> {
+    body: F,
+    argument: *mut c_void,
+}
+
+impl<F: Copy> Start<F> {
+    fn boxed(body: F, argument: *mut c_void) -> *mut c_void {
+        Box::into_raw(Box::new(Self { body, argument })).cast()
+    }
+
+    /// Begins the thread. Returns its function and argument.
+    unsafe fn begin(start: *mut c_void) -> (F, *mut c_void) {
+        // SAFETY: `boxed` made it, and this is its only use.
+        let start = unsafe { Box::from_raw(start.cast::<Self>()) };
+        current();
+        (start.body, start.argument)
+    }
+}
+
+extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
+    // SAFETY: `pthread_create` below passes it.
+    let (body, argument) = unsafe { Start::<Body>::begin(start) };
+    body(argument)
+}
+
+extern "C-unwind" fn run11(start: *mut c_void) -> c_int {
+    // SAFETY: `thrd_create` below passes it.
+    let (body, argument) = unsafe { Start::<Body11>::begin(start) };
+    body(argument)
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    body: Body,
+    argument: *mut c_void,
+) -> c_int {
+    if current().is_none() {
+        // SAFETY: the same is required of the caller.
+        return unsafe { next::pthread_create(thread, attributes, body, argument) };
+    }
+    let start = Start::boxed(body, argument);
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::pthread_create(thread, attributes, run, start) };
+    if answer != 0 {
+        // SAFETY: there is no thread that uses it.
+        drop(unsafe { Box::from_raw(start.cast::<Start<Body>>()) });
+    }
+    answer
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn thrd_create(thread: *mut pthread_t, body: Body11, argument: *mut c_void) -> c_int {
+    if current().is_none() {
+        // SAFETY: the same is required of the caller.
+        return unsafe { next::thrd_create(thread, body, argument) };
+    }
+    let start = Start::boxed(body, argument);
+    // SAFETY: the same is required of the caller.
+    let answer = unsafe { next::thrd_create(thread, run11, start) };
+    if answer != 0 {
+        // SAFETY: there is no thread that uses it.
+        drop(unsafe { Box::from_raw(start.cast::<Start<Body11>>()) });
+    }
+    answer
+}
+
+unsafe extern "C-unwind" fn join(thread: pthread_t, result: *mut *mut c_void, site: usize) -> c_int {
+    // SAFETY: the same is required of the caller.
+    waits(event::JOIN, 0, site as u64, || unsafe { next::pthread_join(thread, result) })
+}
+
+unsafe extern "C-unwind" fn timedjoin(
+    thread: pthread_t,
+    result: *mut *mut c_void,
+    time: *const timespec,
+    site: usize,
+) -> c_int {
+    // SAFETY: the same is required of the caller.
+    waits(event::JOIN, 0, site as u64, || unsafe { next::pthread_timedjoin_np(thread, result, time) })
+}
+
+unsafe extern "C-unwind" fn join11(thread: pthread_t, result: *mut c_int, site: usize) -> c_int {
+    // SAFETY: the same is required of the caller.
+    waits(event::JOIN, 0, site as u64, || unsafe { next::thrd_join(thread, result) })
+}
+
+entries! {
+    "rdx" pthread_join = join;
+    "rcx" pthread_timedjoin_np = timedjoin;
+    "rdx" thrd_join = join11;
+}
