@@ -179,7 +179,16 @@ fn the_inversion_of_pathfinder_is_told() {
     assert!(recorded.ended.out.contains("inversion: "), "{}", recorded.ended.out);
     // The same recording, read again.
     let again = end(lockwright().args(["record", "--json", "--read"]).arg(&recorded.folder));
-    assert_eq!(json(&again)["inversions"], report["inversions"]);
+    let again = json(&again);
+    assert_eq!(again["inversions"], report["inversions"]);
+    let schema = serde_json::to_value(lockwright_cli::json::schema()).expect("is JSON");
+    let validator = jsonschema::validator_for(&schema).expect("is a schema");
+    assert!(validator.is_valid(&again), "{again}");
+    for key in again.as_object().expect("an object").keys() {
+        let mut without = again.clone();
+        without.as_object_mut().expect("an object").remove(key);
+        assert!(!validator.is_valid(&without), "the object without {key} must be refused");
+    }
 }
 
 #[test]
