@@ -36,6 +36,7 @@ use serde::Serialize;
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(title = "Output of lockwright --json")]
+#[expect(clippy::large_enum_variant, reason = "a command makes one object")]
 pub enum AnyOutput {
     /// `check`, `simulate`, `run` and `verify`.
     Tasks(Output),
