@@ -43,7 +43,7 @@ pub mod chunk {
 /// since the stamp of the header. [`words`] gives the number of words of an event.
 ///
 /// A *place* is the return address of the call, with a detail in its highest 16 bits: for objects, the
-/// [class](super::class) in the lower byte and the kind of a mutex in the higher byte, as glibc has it.
+/// [class](mod@class) in the lower byte and the kind of a mutex in the higher byte, as glibc has it.
 pub mod event {
     /// The thread begins. Its number in the kernel.
     pub const START: u8 = 1;
