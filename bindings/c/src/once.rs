@@ -47,6 +47,9 @@ enum Begun<'a> {
 
 fn begin(once: Mut<'_, lw_once_t>) -> Begun<'_> {
     let Some(once) = once.object() else { return Begun::Answers(libc::EINVAL) };
+    if once.state.is_done() {
+        return Begun::Answers(0);
+    }
     match once.state.begin() {
         Ok(Some(run)) => Begun::Runs(&once.state, run),
         Ok(None) => Begun::Answers(0),

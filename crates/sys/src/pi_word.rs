@@ -136,15 +136,18 @@ impl PiWord {
         Err(PiError::OwnerDied)
     }
 
-    /// Locks the word if its owner has ended without unlocking, and nobody waits. Returns whether it did.
+    /// Locks the word if its owner is no thread of this process: it ended without unlocking, or is one of the parent
+    /// process. (The kernel would wait for a thread of the parent.) Returns whether it did.
+    ///
+    /// The kernel has no queue for such a word in this process: when an owner ends, its first waiter becomes the owner.
     #[cold]
     pub fn take_over(&self, me: Tid) -> bool {
         // ORDERING: Relaxed: the value is only compared.
         let seen = self.0.load(Ordering::Relaxed);
-        let is_alone = seen != 0 && seen == seen & libc::FUTEX_TID_MASK;
+        let owner = seen & libc::FUTEX_TID_MASK;
         // ORDERING: Acquire: as in `wait_or_inherit`.
-        is_alone
-            && !sched::is_ours(Tid(seen))
+        owner != 0
+            && !sched::is_ours(Tid(owner))
             && self.0.compare_exchange(seen, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 

@@ -132,7 +132,6 @@ impl Once {
     pub fn begin(&self) -> Result<Option<Run>, OnceError> {
         let _errno = KeepErrno::now();
         let me = gettid();
-        runs::prepare();
         let mut cycles = 0;
         // BOUND: each round ends with the end of an initialiser, or with that of another Once to which the slot has
         // passed; CYCLES_MAX naps in a deadlock.

@@ -4,10 +4,12 @@
 //! A slot may pass to another initialiser while a thread still wants to wait for the last one. So a thread that gets a
 //! slot reads the state of its own [`Once`](super::Once) again. If that names this slot, the initialiser is executing
 //! nowhere: the thread that executed it would still have the slot.
+//!
+//! A child process finds the slots of its parent. No handler of `fork` frees them: the child's memory may show that a
+//! slot belongs to a thread, but not that this thread registered a handler before.
 
 use super::{Once, OnceError};
 use lockwright_sys::SysError;
-use lockwright_sys::fork;
 use lockwright_sys::pi_word::{PiError, PiWord};
 use lockwright_sys::sched::Tid;
 use std::cell::Cell;
@@ -23,15 +25,6 @@ thread_local! {
     /// How many initialisers the thread executes. Its id in a slot means nothing without them: the id may be that of a
     /// thread that ended.
     static RUNNING: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Sees to it that a child process finds all slots free.
-pub(super) fn prepare() {
-    fork::in_child(forget);
-}
-
-extern "C" fn forget() {
-    WORDS.iter().for_each(PiWord::reset);
 }
 
 /// The place of an initialiser that executes.
@@ -64,6 +57,9 @@ impl Slot {
     ///
     /// BOUND: until its initialiser ends, executed with at least the caller's priority.
     pub(super) fn wait(self, me: Tid) -> Result<(), OnceError> {
+        if self.word().take_over(me) {
+            return Ok(());
+        }
         self.word().lock_or_inherit(me).map(drop).map_err(|error| match error {
             PiError::Deadlock => OnceError::Deadlock,
             PiError::OwnerDied => OnceError::Sys(SysError { call: "futex lock", errno: libc::ESRCH }),
@@ -96,7 +92,7 @@ impl Slot {
 
     /// Passes the slot to the most urgent thread that waits for it.
     pub(super) fn leave(self, me: Tid) {
-        // In a child process the slot may be free, or belong to another thread: the kernel refuses.
+        // In a child process the slot may belong to another thread, or to the parent: the kernel refuses.
         let _ = self.word().unlock(me);
     }
 }

@@ -53,6 +53,8 @@ impl State {
     /// The word in a child process, where nobody waits. The units that were granted and not taken are free.
     pub(super) const fn without_waiters(self, taken: u32) -> Self {
         let free = if self.balance() > 0 { self.balance() } else { 0 };
-        Self::of(free.saturating_add_unsigned(self.grants().wrapping_sub(taken)), taken)
+        // Negative if a fork copied the two words, in two pages, at different moments.
+        let granted = self.grants().wrapping_sub(taken) as i32;
+        Self::of(free.saturating_add(if granted > 0 { granted } else { 0 }), taken)
     }
 }

@@ -208,6 +208,7 @@ fn the_thread_that_gets_the_last_unit_may_free_the_memory() {
     // The mutant looks once more after the release.
     assert!(!survives_freeing(|semaphore| {
         semaphore.release()?;
+        std::thread::sleep(Duration::from_micros(100));
         semaphore.is_waited_for();
         Ok(())
     }));
