@@ -4,7 +4,6 @@
 //! are looked up when the library is loaded, because a lookup may wait for another thread.
 
 use crate::attributes::RwLockAttributes;
-use crate::once::Routine;
 use libc::{ENOSYS, c_char, c_int, c_uint, c_void, pthread_t, sched_param, timespec};
 use lockwright::mutex::{RawCondvar, RawMutex};
 use lockwright::once::Once;
@@ -12,6 +11,9 @@ use lockwright::rwlock::RawRwLock;
 use lockwright::semaphore::Semaphore;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A function of the program that initialises something.
+pub(crate) type Routine = unsafe extern "C-unwind" fn();
 
 /// A function of the libraries loaded after this one.
 pub(crate) struct Next {

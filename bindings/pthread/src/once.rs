@@ -8,16 +8,13 @@
 //! here, and nothing in them needs to be dropped.
 
 use crate::mutex::STAY_NAP_NS;
-use crate::next;
+use crate::next::{self, Routine};
 use crate::policy::Policy;
 use libc::{c_int, c_void};
 use lockwright::mutex::{Limit, kind, nap};
 use lockwright::once::{Once, Run};
 
 const _: () = assert!(size_of::<Once>() == size_of::<c_int>() && align_of::<Once>() == align_of::<c_int>());
-
-/// A function of the program that initialises something.
-pub(crate) type Routine = unsafe extern "C-unwind" fn();
 
 /// An initialiser that executes.
 struct Trial<'a>(&'a Once, Run);

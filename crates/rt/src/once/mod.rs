@@ -37,13 +37,16 @@
 //! # Ok::<(), OnceError>(())
 //! ```
 
+mod error;
 mod runs;
 #[cfg(test)]
 mod walk;
 
+pub use error::OnceError;
+
 use crate::mutex::{Limit, nap};
+use lockwright_sys::KeepErrno;
 use lockwright_sys::sched::{Tid, gettid};
-use lockwright_sys::{KeepErrno, SysError};
 use runs::Slot;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -147,7 +150,7 @@ impl Once {
                 _ => Slot::of(state / SLOT).ok_or(OnceError::TooMany)?,
             };
             if slot.is_used_by(me) {
-                if slot.is_for(self) {
+                if slot.is_for(self.address()) {
                     return Err(OnceError::Deadlock);
                 }
                 // The caller uses the slot for another initialiser, so this one executes nowhere: its thread is one of
@@ -161,7 +164,7 @@ impl Once {
                 // The slot says that this initialiser executes, and belongs to the caller: the thread that executed it
                 // has ended, or was a thread of the parent process.
                 Ok(()) if self.state.load(Ordering::Acquire) == state => {
-                    return Ok(Some(Run { slot: slot.begin(self) }));
+                    return Ok(Some(Run { slot: slot.begin(self.address()) }));
                 }
                 Ok(()) => slot.leave(me),
                 Err(OnceError::Deadlock) if cycles < CYCLES_MAX => {
@@ -179,10 +182,15 @@ impl Once {
         let runs = RUNS + slot.number() * SLOT;
         // ORDERING: Acquire: as the load in `begin`.
         if self.state.compare_exchange(state, runs, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            return Ok(Some(Run { slot: slot.begin(self) }));
+            return Ok(Some(Run { slot: slot.begin(self.address()) }));
         }
         slot.leave(me);
         Ok(None)
+    }
+
+    /// What a slot keeps of the once that it is for.
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Last part of a call: the initialiser has returned.
@@ -216,27 +224,3 @@ impl fmt::Debug for Once {
         f.debug_struct("Once").field("is_done", &self.is_done()).finish()
     }
 }
-
-/// Why nothing was initialised.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum OnceError {
-    /// The caller would wait for itself.
-    Deadlock,
-    /// 64 other initialisers are executing.
-    TooMany,
-    /// The kernel refused an operation.
-    Sys(SysError),
-}
-
-impl fmt::Display for OnceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Deadlock => f.write_str("a deadlock: the caller would wait for its own initialiser"),
-            Self::TooMany => f.write_str("too many initialisers are executing"),
-            Self::Sys(error) => write!(f, "nothing was initialised: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for OnceError {}

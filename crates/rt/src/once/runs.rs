@@ -8,7 +8,7 @@
 //! A child process finds the slots of its parent. No handler of `fork` frees them: the child's memory may show that a
 //! slot belongs to a thread, but not that this thread registered a handler before.
 
-use super::{Once, OnceError};
+use super::error::OnceError;
 use lockwright_sys::SysError;
 use lockwright_sys::pi_word::{PiError, PiWord};
 use lockwright_sys::sched::Tid;
@@ -72,15 +72,15 @@ impl Slot {
         RUNNING.get() > 0 && self.word().is_owned_by(me)
     }
 
-    /// Whether the slot, which belongs to the caller, is for this once.
-    pub(super) fn is_for(self, once: &Once) -> bool {
-        ONCES[usize::from(self.0)].load(Ordering::Relaxed) == std::ptr::from_ref(once).addr()
+    /// Whether the slot, which belongs to the caller, is for the once at this address.
+    pub(super) fn is_for(self, once: usize) -> bool {
+        ONCES[usize::from(self.0)].load(Ordering::Relaxed) == once
     }
 
-    /// Notes that the caller executes the initialiser of `once` with this slot.
-    pub(super) fn begin(self, once: &Once) -> Self {
+    /// Notes that the caller executes the initialiser of the once at this address with this slot.
+    pub(super) fn begin(self, once: usize) -> Self {
         // ORDERING: Relaxed, here and above: the same thread reads it.
-        ONCES[usize::from(self.0)].store(std::ptr::from_ref(once).addr(), Ordering::Relaxed);
+        ONCES[usize::from(self.0)].store(once, Ordering::Relaxed);
         RUNNING.set(RUNNING.get() + 1);
         self
     }
