@@ -3,12 +3,9 @@
 //! The operations are those of a published table: a buffer of ten words is written and read by turns at random; a
 //! queue and a heap grow, as 60 % of the operations append. All objects get the same operations.
 
-mod alone;
-mod contended;
+pub(crate) mod alone;
+pub(crate) mod contended;
 mod subjects;
-
-pub use alone::{AloneObject, ObjectCosts, object_costs};
-pub use contended::{ContendedObject, Steps, contended_objects};
 
 use lockwright_model::ObjectKind;
 use lockwright_sys::cycles;
