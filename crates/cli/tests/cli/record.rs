@@ -27,6 +27,7 @@ name = "log"
 
 [[task]]
 name = "control"
+cpu = 0
 priority = 3
 period = "5 ms"
 wcet = "600 us"
@@ -48,6 +49,7 @@ body = [
 
 [[task]]
 name = "camera"
+cpu = 0
 priority = 2
 period = "12 ms"
 wcet = "1 ms"
