@@ -90,7 +90,8 @@ pub(super) fn task_of(
     let releases: Vec<i64> = cut.waits.iter().map(|&wait| release(recording, thread, entries, wait)).collect();
     let distances = Distances::of(releases.iter().copied(), cut.is_exact());
     let distances = distances.ok_or("all its releases are at one instant")?;
-    let spans: Vec<(usize, usize)> = cut.waits.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    let spans: Vec<(usize, usize)> =
+        cut.waits.windows(2).map(|pair| (begin(entries, pair[0]).min(pair[1]), pair[1])).collect();
     let jobs = spans.iter().zip(&releases).map(|(&(from, until), &release_ns)| Job {
         release_ns,
         finish_ns: entries[until].at_ns,
@@ -129,6 +130,13 @@ pub(super) fn task_of(
         across: across(&sections, &spans),
         body,
     })
+}
+
+/// The end of the wait at this index: the job behind it begins there, so that the cost of the sleep in the kernel is not
+/// part of the job.
+fn begin(entries: &[Entry], wait: usize) -> usize {
+    let behind = entries[wait + 1..].iter().position(|entry| entry.kind == EventKind::Resumed);
+    behind.map_or(wait, |place| wait + 1 + place)
 }
 
 /// Why no wait separates jobs.
