@@ -65,7 +65,7 @@ fn explore(check: impl Fn() + Send + Sync + 'static) {
 
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 fn explore(check: impl Fn() + Send + Sync + 'static) {
-    for _ in 0..if cfg!(miri) { 5 } else { 500 } {
+    for _ in 0..if cfg!(miri) { 1 } else { 500 } {
         check();
     }
 }
