@@ -5,6 +5,8 @@
 //! them, and `remarks` the comments that tell the evidence for each value.
 
 mod body;
+mod choices;
+mod inferred;
 mod jobs;
 mod period;
 mod remarks;
@@ -15,51 +17,14 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use choices::Choices;
+pub use inferred::{Inferred, LeftOut};
 pub use jobs::Boundary;
 pub use period::Regularity;
 pub use task::{InferredTask, Job};
 
 use crate::history::histories;
-use crate::recording::{ObjectId, Recording, ThreadIndex};
-use lockwright_model::System;
-
-/// How to infer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choices {
-    /// Execution times are lengthened by this many percent.
-    pub margin: u32,
-    /// Places of waits that separate jobs: parts of the names of call sites, addresses, or names of objects.
-    pub job_at: Vec<String>,
-}
-
-/// What follows from a recording.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Inferred {
-    /// The task set, or the reason why there is none.
-    pub system: Result<System, String>,
-    /// The evidence for each task, by task id.
-    pub tasks: Vec<InferredTask>,
-    /// The threads that are no tasks.
-    pub left_out: Vec<LeftOut>,
-    /// The object behind each resource, by resource id.
-    pub objects: Vec<ObjectId>,
-    /// What the task set does not express, and its bounds therefore do not cover.
-    pub warnings: Vec<String>,
-    /// How the system was recorded, for the head of the file.
-    head: Vec<String>,
-    choices: Choices,
-}
-
-/// A thread that is not a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LeftOut {
-    /// The thread.
-    pub thread: ThreadIndex,
-    /// Why its jobs cannot be told.
-    pub reason: String,
-}
+use crate::recording::Recording;
 
 /// Infers a task set from a recording.
 ///

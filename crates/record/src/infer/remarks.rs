@@ -1,6 +1,11 @@
 //! The comments of an inferred task set: the evidence for each value.
 
-use super::{Boundary, Choices, Inferred, InferredTask, LeftOut, Regularity};
+use super::body::Pattern;
+use super::choices::Choices;
+use super::inferred::{Inferred, LeftOut};
+use super::jobs::Boundary;
+use super::period::Regularity;
+use super::task::InferredTask;
 use crate::event::Policy;
 use crate::recording::Recording;
 use crate::texts::kind_name;
@@ -74,7 +79,7 @@ impl Inferred {
                     Err(_) => recording.object_name(object),
                 };
                 let patterns = &task.body.patterns;
-                let line = |pattern: &super::body::Pattern| format!("{}: {}", jobs(pattern.jobs), pattern.text(&name));
+                let line = |pattern: &Pattern| format!("{}: {}", jobs(pattern.jobs), pattern.text(&name));
                 let mut lines =
                     vec!["the sections of the jobs, the most frequent first; lengths are the longest seen".into()];
                 lines.extend(patterns.iter().take(PATTERNS_MAX).map(line));

@@ -1,6 +1,10 @@
 //! The task set of the inferred tasks.
 
-use super::{Choices, Inferred, InferredTask, LeftOut};
+use super::choices::Choices;
+use super::inferred::{Inferred, LeftOut};
+use super::period::Regularity;
+use super::remarks;
+use super::task::InferredTask;
 use crate::event::{EventKind, Policy};
 use crate::history::{History, rank};
 use crate::recording::{MutexProtocol, ObjectId, ObjectKind, Recording};
@@ -23,7 +27,7 @@ pub(super) fn assemble(
     let objects: Vec<ObjectId> = used.into_iter().collect();
     let system = system(recording, &tasks, &objects, choices);
     let warnings = warnings(recording, histories, &tasks, &left_out, &objects);
-    let head = super::remarks::head(recording, &tasks, &left_out, choices);
+    let head = remarks::head(recording, &tasks, &left_out, choices);
     Inferred { system, tasks, left_out, objects, warnings, head, choices: choices.clone() }
 }
 
@@ -109,7 +113,7 @@ fn model_task(
         period: Duration::from_ns(period),
         deadline: Duration::from_ns(deadline),
         jitter: Duration::ZERO,
-        offset: if task.regularity == super::Regularity::Sporadic { Duration::ZERO } else { Duration::from_ns(offset) },
+        offset: if task.regularity == Regularity::Sporadic { Duration::ZERO } else { Duration::from_ns(offset) },
         wcet: wcet.ok_or("its execution time is too long")?,
         body,
     })

@@ -1,7 +1,7 @@
 //! One thread as a task.
 
-use super::Choices;
 use super::body::{Body, Part};
+use super::choices::Choices;
 use super::jobs::{Boundary, Cut, JOBS_MIN, cuts, waited};
 use super::period::{Distances, Regularity};
 use crate::event::{EventKind, Policy, Wait};
