@@ -2,7 +2,8 @@
 
 use crate::rows::fixed_point::Budget;
 use crate::rows::mutant::Mutant;
-use lockwright_model::{NestedCeilings, Priority, Protocol, ResourceId, System, TaskId};
+use core::cell::OnceCell;
+use lockwright_model::{CpuId, NestedCeilings, Priority, Protocol, ResourceId, System, TaskId};
 
 pub(crate) struct Tables<'s> {
     pub(crate) system: &'s System,
@@ -20,6 +21,8 @@ pub(crate) struct Tables<'s> {
     pub(crate) cpus: Vec<Vec<TaskId>>,
     /// By task: the number of requests of one job for resources under `mpcp`.
     pub(crate) suspensions: Vec<u64>,
+    /// The home of the resources for which the system names none, once it is known.
+    least_used: OnceCell<CpuId>,
     /// The number of steps left to this analysis.
     pub(crate) budget: Budget,
     /// The term that a mutant omits.
@@ -72,6 +75,7 @@ impl<'s> Tables<'s> {
             lock_ceilings,
             cpus,
             suspensions,
+            least_used: OnceCell::new(),
             budget: Budget::new(),
             mutant,
         }
@@ -87,6 +91,7 @@ impl<'s> Tables<'s> {
             lock_ceilings: self.lock_ceilings.clone(),
             cpus: self.cpus.clone(),
             suspensions: self.suspensions.clone(),
+            least_used: OnceCell::new(),
             budget: Budget::new(),
             mutant: self.mutant,
         }
@@ -120,9 +125,15 @@ impl<'s> Tables<'s> {
         self.mutant == Some(mutant)
     }
 
+    /// Returns the home processor of a resource.
+    pub(crate) fn home(&self, resource: ResourceId) -> CpuId {
+        let least_used = || *self.least_used.get_or_init(|| self.system.home(resource));
+        self.system.resource(resource).home.unwrap_or_else(least_used)
+    }
+
     /// Returns the home processor of each resource.
     pub(crate) fn homes(&self) -> Vec<u16> {
-        self.system.resource_ids().map(|resource| self.system.home(resource).0).collect()
+        self.system.resource_ids().map(|resource| self.home(resource).0).collect()
     }
 
     /// Returns whether jobs of the task may suspend for a resource under `mpcp`.

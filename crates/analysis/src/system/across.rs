@@ -274,7 +274,7 @@ pub(crate) fn away(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> u64 {
     if accounting(ruling) != Some(Accounting::Away) {
         return 0;
     }
-    let is_away = |resource| tables.protocol(resource) == ruling && system.home(resource) != task.cpu;
+    let is_away = |resource| tables.protocol(resource) == ruling && tables.home(resource) != task.cpu;
     let sections = system.sections(id).iter().filter(|section| is_away(section.resource));
     sections.fold(0, |sum: u64, section| sum.saturating_add(section.length.as_ns())).min(task.wcet.as_ns())
 }

@@ -297,7 +297,7 @@ pub(crate) fn verdict(
             let (tasks, m) = (sporadic(&sharing), processors(system));
             EDF_TESTS.iter().any(|(_, test)| go_on() && test(&tasks, m).is_ok())
                 || go_on() && global::rta(&tasks, m).is_ok()
-                || m == 1 && edf::schedulable_within(&tasks, &[], effort).is_ok()
+                || m == 1 && edf::schedulable_within(&tasks, &[], u64::MAX, effort).is_ok()
         }
         Scheduler::GFp => global_fp(system, &sporadic(&sharing)).is_ok_and(|result| result.schedulable),
         _ => {
@@ -307,7 +307,7 @@ pub(crate) fn verdict(
                 if let Some(interval) = edf::refuted_early(&tasks, &blocking) {
                     return Ok(Err(Some(Refutation { cpu, interval })));
                 }
-                match edf::schedulable_within(&tasks, &blocking, effort) {
+                match edf::schedulable_within(&tasks, &blocking, u64::MAX, effort) {
                     Ok(()) => {}
                     Err(Failure::Interrupted) => return Err(Interrupted),
                     Err(Failure::Demand { interval, .. }) => return Ok(Err(Some(Refutation { cpu, interval }))),

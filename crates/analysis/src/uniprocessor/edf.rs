@@ -60,14 +60,19 @@ pub struct Step {
 /// Returns [`Failure::Unsupported`] for a task without a period or for steps out of order, and [`Failure::Diverged`] or
 /// [`Failure::Overflow`] if there is no verdict.
 pub fn schedulable(tasks: &[Sporadic], blocking: &[Step]) -> Result<(), Failure> {
-    schedulable_within(tasks, blocking, Effort::FULL)
+    schedulable_within(tasks, blocking, u64::MAX, Effort::FULL)
 }
 
-/// Like [`schedulable`], with limited effort.
+/// Like [`schedulable`], for intervals shorter than `below`, and with limited effort.
 ///
 /// # Errors
 /// Returns the errors of [`schedulable`], and [`Failure::Interrupted`].
-pub(crate) fn schedulable_within(tasks: &[Sporadic], blocking: &[Step], effort: Effort<'_>) -> Result<(), Failure> {
+pub(crate) fn schedulable_within(
+    tasks: &[Sporadic],
+    blocking: &[Step],
+    below: u64,
+    effort: Effort<'_>,
+) -> Result<(), Failure> {
     let test = Demand::new(tasks)?;
     if blocking.windows(2).any(|pair| pair[0].from >= pair[1].from) {
         return Err(Failure::Unsupported { task: 0, what: "the steps of its blocking are not in order" });
@@ -77,7 +82,7 @@ pub(crate) fn schedulable_within(tasks: &[Sporadic], blocking: &[Step], effort: 
         Some(end) => end,
         None => return Ok(()),
     };
-    let mut high = end;
+    let mut high = end.min(below);
     let mut result = Ok(());
     for step in blocking.iter().rev() {
         if step.from < high {
@@ -92,6 +97,7 @@ pub(crate) fn schedulable_within(tasks: &[Sporadic], blocking: &[Step], effort: 
     #[cfg(debug_assertions)]
     if let Ok(Some(far)) = test.far_end(blocking, &mut Terms::new())
         && far < 10_000
+        && below == u64::MAX
         && !matches!(result, Err(Failure::Interrupted))
     {
         let slow = test.slow(far, blocking);

@@ -7,6 +7,8 @@
 //! ```
 //! The time left in an interval of the unchanged system, divided by the number of the task's jobs in it, limits the
 //! amount. The search tries the greatest amount that no known interval refutes. It holds, or yields one more interval.
+//! Intervals are tested from the longest down, so those beyond that one have room for the amount, and for any smaller
+//! one. The next test leaves them out.
 
 use super::growth::{FACTOR_MAX, Growth};
 use super::scale::{Part, factor_within, halve, scaled_body};
@@ -82,7 +84,7 @@ impl Processor {
     fn room(&self, place: usize, go_on: &dyn Fn() -> bool) -> Option<u64> {
         let fits = |extra| self.longer(place, extra).is_some_and(|tasks| Demand::new(&tasks).is_ok());
         // BOUND: each round except the last adds one interval to the finite number of those with demand.
-        let mut breaking = u64::MAX;
+        let (mut breaking, mut below) = (u64::MAX, u64::MAX);
         loop {
             go_on().then_some(())?;
             let mut most = self.unrefuted(place).min(breaking - 1);
@@ -92,13 +94,15 @@ impl Processor {
             if most == 0 {
                 return Some(0);
             }
-            match self.verdict(place, most, go_on) {
+            match self.verdict(place, most, below, go_on) {
                 Ok(()) => return Some(most),
                 Err(Failure::Interrupted) => return None,
-                Err(Failure::Demand { interval, .. }) if self.see(interval) => breaking = most,
+                Err(Failure::Demand { interval, .. }) if self.see(interval) => {
+                    (breaking, below) = (most, interval.saturating_add(1));
+                }
                 // This verdict needs too much effort. Smaller amounts need less.
                 Err(_) => {
-                    return halve((0, most), |extra| match self.verdict(place, extra, go_on) {
+                    return halve((0, most), |extra| match self.verdict(place, extra, below, go_on) {
                         Err(Failure::Interrupted) => None,
                         verdict => Some(verdict.is_ok()),
                     });
@@ -114,9 +118,10 @@ impl Processor {
         left.is_some()
     }
 
-    fn verdict(&self, place: usize, extra: u64, go_on: &dyn Fn() -> bool) -> Result<(), Failure> {
+    /// Tests the intervals shorter than `below`.
+    fn verdict(&self, place: usize, extra: u64, below: u64, go_on: &dyn Fn() -> bool) -> Result<(), Failure> {
         let tasks = self.longer(place, extra).ok_or(Failure::Overflow)?;
-        edf::schedulable_within(&tasks, &self.blocking, Effort { terms: FORM_TERMS_MAX, go_on })
+        edf::schedulable_within(&tasks, &self.blocking, below, Effort { terms: FORM_TERMS_MAX, go_on })
     }
 }
 
@@ -162,7 +167,9 @@ impl<'a> Processors<'a> {
     fn with_sections(&self, task: TaskId, most: u64, go_on: &dyn Fn() -> bool) -> Option<u64> {
         let (processor, _, shared) = self.places[task.index()];
         let processor = &self.processors[processor];
-        let holds = |permille| {
+        // Longer intervals were tested with a greater factor.
+        let mut below = u64::MAX;
+        let mut holds = |permille| {
             let Some((body, wcet)) = scaled_body(self.system.task(task), task, Part::Task(task), permille) else {
                 return Some(false);
             };
@@ -179,9 +186,10 @@ impl<'a> Processors<'a> {
             if edf::is_refuted_at(&tasks, &blocking, processor.seen.borrow().iter().rev().map(|&(at, _)| at)) {
                 return Some(false);
             }
-            match edf::schedulable_within(&tasks, &blocking, Effort { terms: FORM_TERMS_MAX, go_on }) {
+            match edf::schedulable_within(&tasks, &blocking, below, Effort { terms: FORM_TERMS_MAX, go_on }) {
                 Err(Failure::Interrupted) => None,
                 Err(Failure::Demand { interval, .. }) => {
+                    below = interval.saturating_add(1);
                     processor.see(interval);
                     Some(false)
                 }
