@@ -163,7 +163,17 @@ fn replaced(template: &str, values: &[(&str, &str)]) -> String {
 
 /// Builds the libraries and the binary as they are installed, and returns their directory.
 fn build() -> Result<PathBuf, String> {
-    tool::cargo(&["build", "--profile", "dist", "--package", "lockwright-cli", "--bin", "lockwright"])?;
+    tool::cargo(&[
+        "build",
+        "--profile",
+        "dist",
+        "--package",
+        "lockwright-cli",
+        "--bin",
+        "lockwright",
+        "--features",
+        "names",
+    ])?;
     let libraries =
         [("lockwright-c", "staticlib,cdylib"), ("lockwright-pthread", "cdylib"), ("lockwright-recorder", "cdylib")];
     for (package, types) in libraries {

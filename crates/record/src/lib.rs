@@ -7,7 +7,9 @@
 //! # Features
 //!
 //! - `infer`: task sets, findings and trends.
-//! - `programs`: starts programs, and finds the names of addresses in their files.
+//! - `names`: finds the functions, lines and variables behind addresses, in the files of the program. Without it they
+//!   remain addresses.
+//! - `programs`: starts programs.
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +23,7 @@ mod held;
 mod history;
 #[cfg(feature = "infer")]
 mod infer;
-#[cfg(feature = "programs")]
+#[cfg(feature = "names")]
 mod names;
 mod recording;
 #[cfg(feature = "infer")]

@@ -49,7 +49,7 @@ impl std::fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 impl Recording {
-    /// Reads the recording in a folder. With the feature `programs`, addresses get names from the recorded program's
+    /// Reads the recording in a folder. With the feature `names`, addresses get names from the recorded program's
     /// files, if these are still there.
     ///
     /// # Errors
@@ -61,10 +61,10 @@ impl Recording {
         let bytes = std::fs::read(&path)
             .map_err(|error| fail(None, format!("{error}; `lockwright record -- PROGRAM` writes recordings")))?;
         let contents = read::contents(&bytes).map_err(|problem| fail(Some(problem.at as u64), problem.reason))?;
-        #[cfg_attr(not(feature = "programs"), allow(unused_mut))]
+        #[cfg_attr(not(feature = "names"), allow(unused_mut))]
         let mut recording =
             decode::recording(&contents).map_err(|problem| fail(Some(problem.at as u64), problem.reason))?;
-        #[cfg(feature = "programs")]
+        #[cfg(feature = "names")]
         crate::names::resolve(&mut recording, &contents.maps);
         Ok(recording)
     }
