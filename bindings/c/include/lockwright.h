@@ -1072,7 +1072,7 @@ int lw_queue_pop(struct lw_queue_t *queue, uint32_t slot, uint64_t *value);
 // Initialises `*queue` as an empty queue, whatever the memory contained before.
 //
 // `kind` is `LW_OBJECT_LOCK_FREE`, where an operation is repeated if another one overlaps it, or
-// `LW_OBJECT_WAIT_FREE`, which takes about twice as long alone.
+// `LW_OBJECT_WAIT_FREE`, which takes a little longer alone.
 //
 // Returns:
 // - 0: success.

@@ -487,6 +487,7 @@ void call_once(once_flag &flag, Function &&function, Arguments &&...arguments) {
 template <class T>
 class buffer {
     static_assert(std::is_trivially_copyable<T>::value, "a value is copied byte by byte");
+    static_assert(std::is_default_constructible<T>::value, "a value is read into a new object");
     static_assert(sizeof(T) <= LW_BUFFER_BYTES, "a value has at most LW_BUFFER_BYTES bytes");
 
 public:

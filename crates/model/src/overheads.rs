@@ -157,6 +157,15 @@ impl Cost {
 }
 
 impl Overheads {
+    /// Returns whether nothing is charged to tasks: the costs of objects are not.
+    #[must_use]
+    pub fn charges_nothing(&self) -> bool {
+        let Self { tick_period, dedicated_interrupts, cache_delay, costs, by_protocol, objects: _ } = self;
+        let none = Self::default();
+        (*tick_period, *dedicated_interrupts) == (none.tick_period, none.dedicated_interrupts)
+            && (cache_delay, costs, by_protocol) == (&none.cache_delay, &none.costs, &none.by_protocol)
+    }
+
     /// Returns the cost of an overhead.
     #[must_use]
     pub fn cost(&self, of: Overhead) -> &Cost {
@@ -253,6 +262,25 @@ mod tests {
             let cost = overheads.object(kind, progress).map(|cost| cost.with(4));
             assert_eq!(cost, Some(Duration::from_ns(number as u64)), "{kind} {progress}");
         }
+    }
+
+    #[test]
+    fn costs_of_objects_are_not_charged() {
+        let ns = |ns| Cost::constant(Duration::from_ns(ns));
+        let mut overheads = Overheads::default();
+        assert!(overheads.charges_nothing());
+        overheads.set_object(ObjectKind::ALL[0], Progress::ALL[0], ns(1));
+        assert!(overheads.charges_nothing() && overheads != Overheads::default());
+        let with = |change: &dyn Fn(&mut Overheads)| {
+            let mut changed = Overheads::default();
+            change(&mut changed);
+            changed
+        };
+        assert!(!with(&|changed| changed.tick_period = Duration::from_ms(1)).charges_nothing());
+        assert!(!with(&|changed| changed.dedicated_interrupts = true).charges_nothing());
+        assert!(!with(&|changed| changed.cache_delay = ns(1)).charges_nothing());
+        assert!(!with(&|changed| changed.set(Overhead::Lock, ns(1))).charges_nothing());
+        assert!(!with(&|changed| changed.set_under(Overhead::Lock, Protocol::Srp, ns(1))).charges_nothing());
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub(crate) struct TaskState {
 }
 
 impl TaskState {
-    /// Returns whether the job has executed.
+    /// Returns whether the job has ended a step, or was preempted in its first one.
     pub(crate) fn has_begun(&self) -> bool {
         self.stage > self.first_stage || matches!(self.next, Stage::Rest(_))
     }

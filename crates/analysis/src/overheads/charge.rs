@@ -124,7 +124,7 @@ fn charge_as(
     mutant: Option<ChargeMutant>,
 ) -> Result<System, Invalid> {
     // There is nothing to charge. `sensitivity` calls this for each of its steps.
-    if *overheads == Overheads::default() {
+    if overheads.charges_nothing() {
         return Ok(system.clone());
     }
     let system = &with_homes(system)?;

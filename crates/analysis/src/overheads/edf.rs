@@ -15,7 +15,7 @@ use lockwright_model::{Duration, Overhead, Overheads, Protocol, System, TaskId};
 /// EDF; it also holds for fixed priorities, as a job keeps its priority there as well.
 pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
     let longer;
-    let system = match *model == Overheads::default() {
+    let system = match model.charges_nothing() {
         true => system,
         false => {
             longer = with_operations(system, model)?;
@@ -38,7 +38,7 @@ pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Fai
         return Err(Failure::Unsupported { task: task.index(), what });
     }
     let mut tasks: Vec<Task> = system.task_ids().map(plain).collect();
-    if *model != Overheads::default() {
+    if !model.charges_nothing() {
         let mut costs = costs(model, tasks.len())?;
         if model.dedicated_interrupts {
             let queued = machine.queued_releases().ok_or(Failure::Overflow)?;

@@ -455,7 +455,7 @@ pub struct ObjectLine {
     pub object: String,
     /// How it is shared, as in `alone`.
     pub sharing: String,
-    /// The mean for no task.
+    /// The intercept of the line through the means.
     pub mean_ns: f64,
     /// The mean per task; 0 where the slope is not significant (95 %).
     pub mean_ns_per_task: f64,

@@ -47,7 +47,7 @@ pub fn objects(arguments: &MeasuredObjects, console: &Console) -> Result<Exit, E
     if let Some(folder) = folder.filter(|_| !costs.objects.is_empty()) {
         for (kind, pick) in KINDS {
             let text = format!(
-                "# Measured by `lockwright measure objects`: {kind}.\n{}",
+                "# Measured by `lockwright measure objects`: {kind}, one task alone, without the longest 1 %.\n{}",
                 write_overheads(&overheads(&costs, pick))
             );
             folder.write(&format!("{kind}-objects.toml"), Ok::<_, std::convert::Infallible>(text), console)?;
@@ -151,7 +151,7 @@ fn lines(costs: &ObjectCosts) -> Vec<ObjectLine> {
 /// Returns the straight line of least squares through points: its value at 0, and its slope. The line is constant
 /// unless the slope is significant, which six points decide with a confidence of 95 %.
 fn straight(points: &[(f64, f64)]) -> (f64, f64) {
-    /// The greatest share of Student's distribution with four degrees of freedom that chance explains.
+    /// The quantile of 97.5 % of Student's distribution with four degrees of freedom.
     const STUDENT: f64 = 2.776;
     const POINTS: usize = 6;
     let count = points.len() as f64;

@@ -264,6 +264,18 @@ fn long_files_take_seconds_at_most() {
         "\"".repeat(1_000_000),
         format!("<taskset>{}</taskset>", "<task period='9' wcet='1'/>".repeat(50_000)),
         "<taskset>".repeat(100_000),
+        format!("<taskset><task><resources>{}", "<requirement max_writes='4096'/>".repeat(50_000))
+            + "</resources></task></taskset>",
+        format!("<taskset {}/>", (0..200_000).map(|key| format!("a{key}='' ")).collect::<String>()),
+        format!(
+            "<a {}>{}</a>",
+            (0..20_000).map(|n| format!("xmlns:n{n}='{n}' ")).collect::<String>(),
+            "<b xmlns:z='z'/>".repeat(20_000)
+        ),
+        format!(
+            "<cheddar><core_units/><processors>{}</processors></cheddar>",
+            "<p><name>a</name><c ref='z'/></p>".repeat(100_000)
+        ),
         format!("{}{}", "<taskset>".repeat(20_000), "</taskset>".repeat(20_000)),
         format!("<cheddar><processors>{}</processors></cheddar>", "<p><name>a</name><c ref='x'/></p>".repeat(20_000)),
         format!("<taskset>{}", "<task a='1' b='2'/>".repeat(50_000)),

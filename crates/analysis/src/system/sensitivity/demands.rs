@@ -128,7 +128,7 @@ impl Processor {
 impl<'a> Processors<'a> {
     /// Returns the processors of a system that meets all deadlines, or `None` if this search does not cover it.
     pub(super) fn new(system: &'a System, overheads: &Overheads) -> Option<Self> {
-        if system.scheduler() != Scheduler::PEdf || *overheads != Overheads::default() {
+        if system.scheduler() != Scheduler::PEdf || !overheads.charges_nothing() {
             return None;
         }
         let all = charged(system, overheads).ok()?;

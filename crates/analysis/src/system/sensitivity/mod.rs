@@ -97,7 +97,7 @@ fn has_hazard(system: &System, protocol: Protocol) -> bool {
 /// Returns the tables of a system that [`forms`] or [`wide`] covers, or `None` for any other system.
 fn joint_tables<'s>(system: &'s System, overheads: &Overheads, protocol: Protocol) -> Option<Tables<'s>> {
     let is_partitioned = matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) && !system.has_clusters();
-    if !is_partitioned || *overheads != Overheads::default() {
+    if !is_partitioned || !overheads.charges_nothing() {
         return None;
     }
     let tables = Tables::new(system, protocol, None);

@@ -70,7 +70,9 @@ struct Architecture<'a> {
 /// The text of the first element of this name below another.
 fn text<'a>(element: Node<'a, '_>, name: &str) -> Option<(&'a str, Range<usize>)> {
     let found = elements(element).find(|child| child.has_tag_name(name))?;
-    Some((found.text().unwrap_or_default().trim(), place(found)))
+    // A comment in a value would divide it: such a value is empty here, and refused.
+    let is_whole = found.children().count() <= 1;
+    Some((found.text().filter(|_| is_whole).unwrap_or_default().trim(), place(found)))
 }
 
 impl<'a> Architecture<'a> {
@@ -95,7 +97,17 @@ impl<'a> Architecture<'a> {
                 import.fault(at, message, "set it to NO_SCHEDULING_PROTOCOL");
             }
         }
-        section("processors").for_each(|processor| self.processor(import, processor, root));
+        if self.policy.is_none() && import.faults.is_empty() {
+            import.fault(place(root), "the architecture has no cores", "add `<core_units>` with a scheduler");
+        }
+        let id = |core: Node<'a, '_>| Some((core.attribute("id")?, text(core, "name").map_or("", |(name, _)| name)));
+        let cores: HashMap<&str, &str> = section("core_units").filter_map(id).collect();
+        for processor in section("processors") {
+            if import.faults.is_full() {
+                return None;
+            }
+            self.processor(import, processor, &cores);
+        }
         for task in section("tasks") {
             if import.faults.is_full() {
                 return None;
@@ -115,8 +127,9 @@ impl<'a> Architecture<'a> {
 
     /// Reads the scheduler of a core. All cores have the same one.
     fn core(&mut self, import: &mut Import, core: Node) {
+        // Some programs write 0 for "not given".
         if let Some((speed, at)) = text(core, "speed")
-            && !matches!(speed, "1" | "1.0" | "1.00000")
+            && !speed.parse().is_ok_and(|speed: f64| speed == 0.0 || speed == 1.0)
         {
             import.fault(at, format!("a speed of {} cannot be imported", shown(speed)), "set it to 1");
         }
@@ -149,7 +162,7 @@ impl<'a> Architecture<'a> {
     }
 
     /// Reads a processor: each of its cores is a CPU.
-    fn processor(&mut self, import: &mut Import, processor: Node<'a, '_>, root: Node<'a, '_>) {
+    fn processor(&mut self, import: &mut Import, processor: Node<'a, '_>, cores: &HashMap<&str, &'a str>) {
         let Some((name, at)) = text(processor, "name") else {
             import.fault(place(processor), "the processor has no name", "add `<name>`");
             return;
@@ -160,10 +173,12 @@ impl<'a> Architecture<'a> {
             import.fault(at, format!("{} cannot be imported", shown(kind)), "set it to NO_MIGRATION_TYPE");
         }
         for reference in processor.descendants().filter_map(|node| node.attribute("ref")) {
-            let core = root.descendants().find(|node| node.attribute("id") == Some(reference));
-            let core = core.and_then(|core| text(core, "name")).map_or("", |(name, _)| name);
+            let Some(&core) = cores.get(reference) else {
+                import.fault(at, format!("there is no core {}", shown(reference)), "name one of `<core_units>`");
+                return;
+            };
             if self.cpus.len() == MAX_CPUS {
-                import.fault(at.clone(), "too many cores", format!("at most {MAX_CPUS} are supported"));
+                import.fault(at, "too many cores", format!("at most {MAX_CPUS} are supported"));
                 return;
             }
             self.cpus.push(Cpu { processor: name, core });
@@ -195,7 +210,9 @@ impl<'a> Architecture<'a> {
             (Some(Policy::Posix), None) => return missing(import, "priority"),
             _ => Some(1),
         };
-        if let Some((policy, at)) = text(element, "policy").filter(|(policy, _)| *policy != "SCHED_FIFO") {
+        if let Some((policy, at)) = text(element, "policy").filter(|(policy, _)| *policy != "SCHED_FIFO")
+            && self.policy == Some(Policy::Posix)
+        {
             import.fault(at, format!("the policy {} cannot be imported", shown(policy)), "set it to SCHED_FIFO");
         }
         for key in ["blocking_time", "context_switch_overhead"] {
@@ -271,8 +288,14 @@ impl<'a> Architecture<'a> {
                 }
             },
         };
+        if self.policy == Some(Policy::Edf) {
+            import.note(place(element), "under EDF the resource is analysed under `srp`, whatever its protocol is");
+        }
         let is_manual = text(element, "priority_assignment").is_some_and(|(kind, _)| kind == "MANUAL_ASSIGNMENT");
         let has_ceiling = matches!(protocol, Protocol::Pcp | Protocol::Icpp) && self.policy == Some(Policy::Posix);
+        if is_manual && !has_ceiling {
+            import.note(place(element), "the manual ceiling is ignored: the priorities are not those of the file");
+        }
         let ceiling = text(element, "priority").filter(|_| is_manual && has_ceiling);
         let ceiling = ceiling.and_then(|(value, at)| import.whole("the ceiling", value, at, 1, 65_535));
         let resource = ResourceId::new(self.resources.len());

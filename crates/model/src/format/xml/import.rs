@@ -29,6 +29,9 @@ pub(super) fn import(
 ) -> Result<Imported, Vec<Diagnostic>> {
     check_length(source.len())?;
     let mut import = Import { faults: Faults::default(), notes: Faults::default(), unit };
+    if let Some(fault) = beyond_limits(source) {
+        return Err(vec![fault]);
+    }
     let system = match Document::parse(source) {
         Ok(document) => read(&mut import, document.root_element()),
         Err(error) => {
@@ -40,6 +43,26 @@ pub(super) fn import(
         Some(system) if import.faults.is_empty() => Ok(Imported { system, notes: import.notes.into_sorted(source) }),
         _ => Err(import.faults.into_sorted(source)),
     }
+}
+
+/// Returns the fault of a text on which the parser would take far more time or memory than its length: it compares all
+/// attributes of an element with each other, and copies namespaces to all elements inside.
+fn beyond_limits(source: &str) -> Option<Diagnostic> {
+    const QUOTES_MAX: usize = 256;
+    if let Some(at) = source.find("xmlns") {
+        let fault = Diagnostic::new("namespaces are not part of these formats").at(at..at + 5);
+        return Some(fault.help("remove the `xmlns` attributes"));
+    }
+    let mut start = 0;
+    for tag in source.split_inclusive('<') {
+        let end = tag.find('>').unwrap_or(tag.len());
+        if tag.as_bytes()[..end].iter().filter(|&&byte| matches!(byte, b'"' | b'\'')).count() > QUOTES_MAX {
+            let fault = Diagnostic::new("an element has too many attributes").at(start..start);
+            return Some(fault.help(format!("at most {} are supported", QUOTES_MAX / 2)));
+        }
+        start += tag.len();
+    }
+    None
 }
 
 /// Returns the fault of a text that is not XML. The parser's message ends with the place, which the diagnostic has.

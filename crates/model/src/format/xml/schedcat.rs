@@ -64,6 +64,9 @@ struct Section {
 
 impl TaskSet {
     fn read(mut self, import: &mut Import, root: Node) -> Option<System> {
+        let message = "the file has neither priorities nor an order of execution: priorities are deadline-monotonic, and \
+                       execution outside of sections is divided evenly before, between and after them";
+        import.note(place(root), message);
         for element in elements(root) {
             match element.tag_name().name() {
                 "task" if self.tasks.len() == MAX_TASKS => {
@@ -89,12 +92,6 @@ impl TaskSet {
             return None;
         }
         assign_deadline_monotonic(&mut self.tasks);
-        import.note(place(root), "the tasks get deadline-monotonic priorities: the file has none");
-        if !self.resources.is_empty() {
-            let message = "the order of execution is not in the file: \
-                           other execution is divided evenly before, between and after the sections";
-            import.note(place(root), message);
-        }
         let cpus = self.tasks.iter().map(|task| task.cpu.index() + 1).max().unwrap_or(1);
         match System::new("schedcat".into(), cpus, None, self.resources, self.tasks) {
             Ok(system) => Some(system),
@@ -135,10 +132,13 @@ impl TaskSet {
         let mut sections = Vec::new();
         for child in elements(element) {
             match child.tag_name().name() {
+                "resources" | "critical_sections" if !sections.is_empty() => {
+                    let message = "the task has both `resources` and `critical_sections`";
+                    import.fault(place(child), message, "they are two forms of the same requests: keep one");
+                }
                 "resources" => self.requirements(import, child, &mut sections),
                 "critical_sections" => {
-                    let read: Vec<_> = elements(child).filter_map(|one| self.section(import, one, 1)).collect();
-                    sections.extend(read);
+                    sections = elements(child).filter_map(|one| self.section(import, one, 1)).collect();
                 }
                 "affinity" => {
                     let help = "remove it, and give the task a `partition`";
@@ -169,6 +169,9 @@ impl TaskSet {
     /// Reads the requirements of a task: for each resource the number of its requests and their length.
     fn requirements(&mut self, import: &mut Import, element: Node, sections: &mut Vec<Section>) {
         for requirement in elements(element) {
+            if !named(import, requirement, "requirement") {
+                continue;
+            }
             let mut writes = Some(1);
             let mut length = import.unit.checked_mul(1);
             let mut id = "0";
@@ -194,6 +197,11 @@ impl TaskSet {
                 }
             }
             let (Some(writes @ 1..), Some(own)) = (writes, length) else { continue };
+            if sections.len() as u64 + writes > MAX_STEPS as u64 / 2 {
+                let help = format!("a body has at most {MAX_STEPS} steps, two for each section");
+                import.fault(place(requirement), "too many requests", help);
+                return;
+            }
             let Some(resource) = self.resource(import, id, requirement) else { return };
             sections.extend((0..writes).map(|_| Section { resource, own, inside: Vec::new() }));
         }
@@ -201,6 +209,9 @@ impl TaskSet {
 
     /// Reads a critical section and those inside it.
     fn section(&mut self, import: &mut Import, element: Node, depth: usize) -> Option<Section> {
+        if !named(import, element, "critical_section") {
+            return None;
+        }
         if depth > MAX_NESTING {
             import.fault(place(element), "too deeply nested", format!("at most {MAX_NESTING} levels are supported"));
             return None;
@@ -226,6 +237,16 @@ impl TaskSet {
             self.resources.len() - 1
         })))
     }
+}
+
+/// Returns whether an element has this name, and reports it otherwise.
+fn named(import: &mut Import, element: Node, name: &str) -> bool {
+    let is_named = element.has_tag_name(name);
+    if !is_named {
+        let message = format!("unknown element {}", shown(element.tag_name().name()));
+        import.fault(place(element), message, format!("write `<{name}>`"));
+    }
+    is_named
 }
 
 /// Returns the body of a task: its sections, and other execution divided evenly before, between and after them.
