@@ -409,7 +409,10 @@ public:
     constexpr explicit barrier(unsigned expected) noexcept : barrier_ LW_BARRIER_INITIALIZER(expected) {}
 
     /* Waits for the other threads to leave arrive_and_wait. */
-    ~barrier() { (void)lw_barrier_destroy(&barrier_); }
+    ~barrier() {
+        while (lw_barrier_destroy(&barrier_) == EBUSY) {
+        }
+    }
 
     barrier(const barrier &) = delete;
     barrier &operator=(const barrier &) = delete;

@@ -4,7 +4,9 @@ use crate::recording::Recording;
 use addr2line::Loader;
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 /// Names sites and objects. `maps` are texts of `/proc/self/maps` from different times of the run; what was mapped
@@ -38,12 +40,17 @@ struct Module {
 
 fn modules(maps: &[String]) -> Vec<Module> {
     let mut modules: Vec<Module> = Vec::new();
+    let mut others = BTreeSet::new();
     // The last text first, so that it wins.
     for line in maps.iter().rev().flat_map(|text| text.lines()) {
         let Some((start, offset, path)) = mapping(line) else { continue };
         let is_known = modules.iter().any(|module| module.path == path && (module.begin..module.end).contains(&start));
-        if !is_known && let Some(module) = module(path, start, offset) {
-            modules.push(module);
+        if is_known || others.contains(path) {
+            continue;
+        }
+        match program_file(path).and_then(|bytes| module(&bytes, path, start, offset)) {
+            Some(module) => modules.push(module),
+            None => _ = others.insert(path),
         }
     }
     modules
@@ -58,11 +65,26 @@ fn mapping(line: &str) -> Option<(u64, u64, &str)> {
     Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(offset, 16).ok()?, path))
 }
 
-fn module(path: &str, start: u64, offset: u64) -> Option<Module> {
+/// Reads a file if it is a program or a library. Programs map other things as well: reading a device can block or have
+/// an effect, and databases are large.
+fn program_file(path: &str) -> Option<Vec<u8>> {
+    if !std::fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut file = File::open(path).ok()?;
+    let mut bytes = vec![0; object::elf::ELFMAG.len()];
+    file.read_exact(&mut bytes).ok()?;
+    if bytes != object::elf::ELFMAG {
+        return None;
+    }
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn module(bytes: &[u8], path: &str, start: u64, offset: u64) -> Option<Module> {
     /// Mappings begin at whole pages, and segments need not.
     const PAGE: u64 = 4096;
-    let bytes = std::fs::read(path).ok()?;
-    let file = object::File::parse(&*bytes).ok()?;
+    let file = object::File::parse(bytes).ok()?;
     let at = file.segments().find_map(|segment| {
         let (begin, length) = segment.file_range();
         let page = begin - begin % PAGE;
@@ -106,7 +128,7 @@ struct Variable {
 }
 
 fn variables_of(path: &str) -> Vec<Variable> {
-    let Ok(bytes) = std::fs::read(path) else { return Vec::new() };
+    let Some(bytes) = program_file(path) else { return Vec::new() };
     let Ok(file) = object::File::parse(&*bytes) else { return Vec::new() };
     let symbols = file.symbols().chain(file.dynamic_symbols());
     let data = symbols.filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 0);

@@ -19,7 +19,7 @@
 
 use crate::clock;
 use crate::error::SysError;
-use crate::futex::{self, Scope};
+use crate::futex::{self, Deadline, Scope};
 use crate::sched::{self, Tid};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -73,7 +73,7 @@ impl PiWord {
         // ORDERING: Acquire pairs with the Release of the CAS in `unlock`; the kernel's own path is a full barrier.
         match self.0.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Ok(false),
-            Err(_) => self.lock_slow().map(|()| true),
+            Err(_) => self.lock_slow(None).map(|()| true),
         }
     }
 
@@ -94,17 +94,26 @@ impl PiWord {
         // ORDERING: as in `lock`.
         match self.0.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Ok(Locked::Free),
-            Err(_) => self.wait_or_inherit(me),
+            Err(_) => self.wait_or_inherit(me, None),
+        }
+    }
+
+    /// As [`PiWord::lock_or_inherit`], but waits at most until `until`; then the error is `ETIMEDOUT`.
+    pub fn lock_or_inherit_until(&self, me: Tid, until: Deadline) -> Result<Locked, PiError> {
+        // ORDERING: as in `lock`.
+        match self.0.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Ok(Locked::Free),
+            Err(_) => self.wait_or_inherit(me, Some(until)),
         }
     }
 
     #[cold]
-    fn wait_or_inherit(&self, me: Tid) -> Result<Locked, PiError> {
+    fn wait_or_inherit(&self, me: Tid, until: Option<Deadline>) -> Result<Locked, PiError> {
         // BOUND: INHERIT_ATTEMPTS_MAX rounds.
         for _ in 0..INHERIT_ATTEMPTS_MAX {
             // ORDERING: Relaxed: the value is only compared.
             let seen = self.0.load(Ordering::Relaxed);
-            match self.lock_slow() {
+            match self.lock_slow(until) {
                 Ok(()) => {
                     // ORDERING: Relaxed: the caller owns the word.
                     let has_died = self.0.load(Ordering::Relaxed) & libc::FUTEX_OWNER_DIED != 0;
@@ -139,16 +148,26 @@ impl PiWord {
     /// Locks the word if its owner is no thread of this process: it ended without unlocking, or is one of the parent
     /// process. (The kernel would wait for a thread of the parent.) Returns whether it did.
     ///
-    /// The kernel has no queue for such a word in this process: when an owner ends, its first waiter becomes the owner.
+    /// If a dead owner had waiters, the kernel has chosen one of them, which may not have executed since. It has the
+    /// word then, and the result is `false`.
     #[cold]
     pub fn take_over(&self, me: Tid) -> bool {
         // ORDERING: Relaxed: the value is only compared.
-        let seen = self.0.load(Ordering::Relaxed);
-        let owner = seen & libc::FUTEX_TID_MASK;
-        // ORDERING: Acquire: as in `wait_or_inherit`.
-        owner != 0
-            && !sched::is_ours(Tid(owner))
-            && self.0.compare_exchange(seen, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let owner = self.0.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK;
+        if owner == 0 || sched::is_ours(Tid(owner)) {
+            return false;
+        }
+        match futex::trylock_pi(Scope::Private, &self.0) {
+            Ok(()) => true,
+            Err(error) if error.errno == libc::EINVAL => false,
+            Err(_) => {
+                // The call may have set the bit of waiters, although there are none.
+                let seen = self.0.load(Ordering::Relaxed);
+                // ORDERING: Acquire: as in `wait_or_inherit`.
+                seen & libc::FUTEX_TID_MASK == owner
+                    && self.0.compare_exchange(seen, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            }
+        }
     }
 
     /// Makes the word free in a child process, which has no other threads.
@@ -181,11 +200,11 @@ impl PiWord {
     }
 
     #[cold]
-    fn lock_slow(&self) -> Result<(), PiError> {
+    fn lock_slow(&self, until: Option<Deadline>) -> Result<(), PiError> {
         let mut last = None;
         // BOUND: ATTEMPTS_MAX rounds.
         for _ in 0..ATTEMPTS_MAX {
-            let Err(error) = futex::lock_pi(Scope::Private, &self.0, None) else { return Ok(()) };
+            let Err(error) = futex::lock_pi(Scope::Private, &self.0, until) else { return Ok(()) };
             match error.errno {
                 libc::EAGAIN | libc::EINTR | libc::ENOMEM => last = Some(error),
                 libc::EDEADLK => return Err(PiError::Deadlock),

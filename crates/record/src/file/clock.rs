@@ -27,8 +27,8 @@ impl Clock {
         let (low, high) = (self.moments[after - 1], self.moments[after]);
         let span = i128::from(high.stamp) - i128::from(low.stamp);
         let length = i128::from(high.monotonic_ns) - i128::from(low.monotonic_ns);
-        let offset = (i128::from(stamp) - i128::from(low.stamp)) * length / span;
-        let at = i128::from(low.monotonic_ns) + offset - i128::from(self.start.monotonic_ns);
+        let offset = (i128::from(stamp) - i128::from(low.stamp)).saturating_mul(length) / span;
+        let at = offset.saturating_add(i128::from(low.monotonic_ns) - i128::from(self.start.monotonic_ns));
         u64::try_from(at.max(0)).unwrap_or(u64::MAX)
     }
 
@@ -89,6 +89,15 @@ mod tests {
         assert_eq!(clock.instant(REALTIME, 90_500, 100), 500);
         assert_eq!(clock.instant(REALTIME, 150_500, 2_100), 2_500);
         assert_eq!(clock.instant(7, 150_500, 0), 150_500);
+    }
+
+    #[test]
+    fn moments_that_no_machine_has_do_not_overflow() {
+        let moment = |stamp, monotonic_ns| Moment { stamp, monotonic_ns, realtime_ns: 0 };
+        let header = Header { stamp: u64::MAX, monotonic_ns: u64::MAX, ..Header::default() };
+        let moments = vec![moment(0, 0), moment(1, u64::MAX)];
+        let clock = Clock::new(&Contents { header, moments, ..Contents::default() }).expect("two moments");
+        assert_eq!(clock.at_ns(u64::MAX), u64::MAX);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::body::{Body, Part};
 use super::choices::Choices;
 use super::jobs::{Boundary, Cut, JOBS_MIN, cuts, waited};
 use super::period::{Distances, Regularity};
-use crate::event::{EventKind, Policy, Wait};
+use crate::event::{Clock, EventKind, Policy, Wait};
 use crate::held::{Held, held};
 use crate::history::{Entry, History};
 use crate::recording::{Recording, ThreadIndex};
@@ -154,7 +154,8 @@ fn release(recording: &Recording, thread: ThreadIndex, entries: &[Entry], wait: 
     let begin = entries[wait];
     let EventKind::Wait { wait: kind, .. } = begin.kind else { return signed(begin.at_ns) };
     match kind {
-        Wait::SleepUntil { at_ns, .. } => return at_ns,
+        // The instants of other clocks are not on the time line of the recording.
+        Wait::SleepUntil { clock: Clock::Monotonic | Clock::Realtime, at_ns } => return at_ns,
         Wait::SleepFor { ns } => return signed(begin.at_ns.saturating_add(ns)),
         _ => {}
     }

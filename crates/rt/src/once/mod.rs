@@ -163,10 +163,11 @@ impl Once {
             match slot.wait(me) {
                 // The slot says that this initialiser executes, and belongs to the caller: the thread that executed it
                 // has ended, or was a thread of the parent process.
-                Ok(()) if self.state.load(Ordering::Acquire) == state => {
+                Ok(true) if self.state.load(Ordering::Acquire) == state => {
                     return Ok(Some(Run { slot: slot.begin(self.address()) }));
                 }
-                Ok(()) => slot.leave(me),
+                Ok(true) => slot.leave(me),
+                Ok(false) => {}
                 Err(OnceError::Deadlock) if cycles < CYCLES_MAX => {
                     cycles += 1;
                     nap(CYCLE_NAP_NS, Limit::Never);
@@ -195,19 +196,24 @@ impl Once {
 
     /// Last part of a call: the initialiser has returned.
     pub fn end(&self, run: Run) {
-        self.leave(run, DONE);
+        let _errno = KeepErrno::now();
+        // ORDERING: Release pairs with the Acquire of callers. The state comes before the slot, so that a waiter which
+        // gets the slot sees it.
+        self.state.store(DONE, Ordering::Release);
+        Self::leave(run);
     }
 
     /// Last part of a call: the initialiser did not return. The next caller executes it.
     pub fn abandon(&self, run: Run) {
-        self.leave(run, NEW);
+        let _errno = KeepErrno::now();
+        // In a child process, another thread may have taken the initialiser over: its state stays. ORDERING: as in
+        // `end`.
+        let runs = RUNS + run.slot.number() * SLOT;
+        let _ = self.state.compare_exchange(runs, NEW, Ordering::Release, Ordering::Relaxed);
+        Self::leave(run);
     }
 
-    fn leave(&self, run: Run, state: u32) {
-        let _errno = KeepErrno::now();
-        // ORDERING: Release pairs with the Acquire of callers. The state comes before the slot, so that a waiter which
-        // gets the slot sees it.
-        self.state.store(state, Ordering::Release);
+    fn leave(run: Run) {
         run.slot.end();
         run.slot.leave(gettid());
     }

@@ -10,21 +10,26 @@
 
 use super::error::OnceError;
 use lockwright_sys::SysError;
+use lockwright_sys::futex::Deadline;
 use lockwright_sys::pi_word::{PiError, PiWord};
 use lockwright_sys::sched::Tid;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 const SLOTS: usize = 64;
+
+/// How long a thread waits for a slot before it looks whether its initialiser still has it.
+const LOOK: Duration = Duration::from_millis(10);
 
 static WORDS: [PiWord; SLOTS] = [const { PiWord::new() }; SLOTS];
 /// The address of the once that each slot is for. Only the owner of a slot reads it.
 static ONCES: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 
 thread_local! {
-    /// How many initialisers the thread executes. Its id in a slot means nothing without them: the id may be that of a
-    /// thread that ended.
-    static RUNNING: Cell<u32> = const { Cell::new(0) };
+    /// A bit for each slot with which the thread executes an initialiser. Its id in a slot means nothing without that:
+    /// the id may be that of a thread that ended.
+    static RUNNING: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The place of an initialiser that executes.
@@ -41,6 +46,10 @@ impl Slot {
         self.0.into()
     }
 
+    fn bit(self) -> u64 {
+        1 << self.0
+    }
+
     fn word(self) -> &'static PiWord {
         &WORDS[usize::from(self.0)]
     }
@@ -53,23 +62,26 @@ impl Slot {
         slots.clone().find(|slot| slot.word().try_lock(me)).or_else(|| slots.find(|slot| slot.word().take_over(me)))
     }
 
-    /// Waits until the slot belongs to the caller.
+    /// Waits until the slot belongs to the caller, and returns whether it does. Otherwise the caller looks at its once
+    /// again: the slot may have passed to another initialiser, for which it must not wait.
     ///
-    /// BOUND: until its initialiser ends, executed with at least the caller's priority.
-    pub(super) fn wait(self, me: Tid) -> Result<(), OnceError> {
+    /// BOUND: until its initialiser ends, executed with at least the caller's priority; LOOK.
+    pub(super) fn wait(self, me: Tid) -> Result<bool, OnceError> {
         if self.word().take_over(me) {
-            return Ok(());
+            return Ok(true);
         }
-        self.word().lock_or_inherit(me).map(drop).map_err(|error| match error {
-            PiError::Deadlock => OnceError::Deadlock,
-            PiError::OwnerDied => OnceError::Sys(SysError { call: "futex lock", errno: libc::ESRCH }),
-            PiError::Sys(error) => OnceError::Sys(error),
-        })
+        match self.word().lock_or_inherit_until(me, Deadline::after(LOOK)) {
+            Ok(_) => Ok(true),
+            Err(PiError::Sys(SysError { errno: libc::ETIMEDOUT, .. })) => Ok(false),
+            Err(PiError::Deadlock) => Err(OnceError::Deadlock),
+            Err(PiError::OwnerDied) => Err(OnceError::Sys(SysError { call: "futex lock", errno: libc::ESRCH })),
+            Err(PiError::Sys(error)) => Err(OnceError::Sys(error)),
+        }
     }
 
     /// Whether the caller executes an initialiser with this slot.
     pub(super) fn is_used_by(self, me: Tid) -> bool {
-        RUNNING.get() > 0 && self.word().is_owned_by(me)
+        RUNNING.get() & self.bit() != 0 && self.word().is_owned_by(me)
     }
 
     /// Whether the slot, which belongs to the caller, is for the once at this address.
@@ -81,13 +93,13 @@ impl Slot {
     pub(super) fn begin(self, once: usize) -> Self {
         // ORDERING: Relaxed, here and above: the same thread reads it.
         ONCES[usize::from(self.0)].store(once, Ordering::Relaxed);
-        RUNNING.set(RUNNING.get() + 1);
+        RUNNING.set(RUNNING.get() | self.bit());
         self
     }
 
     /// Notes that the caller's initialiser has ended.
     pub(super) fn end(self) {
-        RUNNING.set(RUNNING.get().saturating_sub(1));
+        RUNNING.set(RUNNING.get() & !self.bit());
     }
 
     /// Passes the slot to the most urgent thread that waits for it.

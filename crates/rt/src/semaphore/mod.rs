@@ -148,11 +148,13 @@ impl Semaphore {
 
     /// How many units are free at this moment.
     pub fn available(&self) -> u32 {
+        self.forgets_parent();
         self.load().balance().max(0).unsigned_abs()
     }
 
     /// Whether a thread waits.
     pub fn is_waited_for(&self) -> bool {
+        self.forgets_parent();
         let taken = self.taken.load(Ordering::Acquire);
         let state = self.load();
         state.balance() < 0 || state.grants() != taken
@@ -225,6 +227,8 @@ impl Semaphore {
     #[cold]
     fn wait(&self, limit: Limit) -> Result<(), SemaphoreError> {
         let until = match limit {
+            // A unit that was granted to a thread of the parent process is free.
+            Limit::Now if self.forgets_parent() && self.take() => return Ok(()),
             Limit::Now => return Err(SemaphoreError::Empty),
             Limit::At(until) => Some(until),
             Limit::Never => None,
@@ -299,8 +303,8 @@ impl Semaphore {
             return None;
         }
         self.forgets_parent();
-        // ORDERING: Acquire: as in `take`.
-        let state = State(self.state.fetch_sub(UNIT, Ordering::Acquire));
+        // ORDERING: Acquire as in `take`; Release, so that a thread which sees this request sees the generation.
+        let state = State(self.state.fetch_sub(UNIT, Ordering::AcqRel));
         (state.balance() <= 0).then_some(Request { seen: state.grants() })
     }
 
@@ -386,7 +390,11 @@ impl Semaphore {
         if self.generation.load(Ordering::Acquire) == now || self.is_shared() {
             return false;
         }
-        // BOUND: a round fails because another thread has changed the word.
+        // Both numbers of grants move to one that belongs to the generation, so that an exchange by a thread that read
+        // the word before another one forgot the waiters fails. Nobody waits in this process before the generation is
+        // stored, so `taken` changes here alone until then.
+        let target = now.wrapping_mul(0x9E37_79B1);
+        // BOUND: a round fails because another thread has changed a word.
         loop {
             let taken = self.taken.load(Ordering::Acquire);
             let state = self.load();
@@ -394,11 +402,19 @@ impl Semaphore {
             if self.generation.load(Ordering::Acquire) == now {
                 return true;
             }
-            let next = state.without_waiters(taken);
-            if self.state.compare_exchange(state.0, next.0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                self.generation.store(now, Ordering::Release);
-                return true;
+            if state.grants() != target {
+                let next = state.without_waiters(taken, target);
+                if self.state.compare_exchange(state.0, next.0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+                    continue;
+                }
             }
+            if taken != target
+                && self.taken.compare_exchange(taken, target, Ordering::AcqRel, Ordering::Relaxed).is_err()
+            {
+                continue;
+            }
+            self.generation.store(now, Ordering::Release);
+            return true;
         }
     }
 

@@ -50,11 +50,12 @@ impl State {
         if self.balance() < 0 { Some(Self(self.0.wrapping_add(UNIT))) } else { None }
     }
 
-    /// The word in a child process, where nobody waits. The units that were granted and not taken are free.
-    pub(super) const fn without_waiters(self, taken: u32) -> Self {
+    /// The word in a child process, where nobody waits, with another number of grants. The units that were granted and
+    /// not taken are free.
+    pub(super) const fn without_waiters(self, taken: u32, grants: u32) -> Self {
         let free = if self.balance() > 0 { self.balance() } else { 0 };
         // Negative if a fork copied the two words, in two pages, at different moments.
         let granted = self.grants().wrapping_sub(taken) as i32;
-        Self::of(free.saturating_add(if granted > 0 { granted } else { 0 }), taken)
+        Self::of(free.saturating_add(if granted > 0 { granted } else { 0 }), grants)
     }
 }
