@@ -178,6 +178,31 @@ fn only_cycles_that_can_deadlock_are_told() {
 }
 
 #[test]
+fn readers_wait_for_writers_only() {
+    use Mode::{Read, Write};
+    // Each of two threads locks these objects in this order; the number of cycles.
+    let cycles = |of: [&[(u32, Mode)]; 2]| {
+        let mut script = Vec::new();
+        for (at_ns, (thread, locks)) in (0..).step_by(100).zip([CAMERA, LOGGER].into_iter().zip(of)) {
+            script.extend(
+                locks.iter().map(|&(object, mode)| (at_ns, thread, EventKind::Locked { object, mode, site: 0 })),
+            );
+            script.extend(locks.iter().rev().map(|&(object, _)| (at_ns + 10, thread, unlock(object))));
+        }
+        Findings::of(&recording([3, 2, 1], &script), None).cycles.len()
+    };
+    // Both only read one of the locks, where the chain continues and where the circle closes.
+    assert_eq!(cycles([&[(0, Write), (1, Read)], &[(1, Read), (0, Write)]]), 0);
+    assert_eq!(cycles([&[(0, Read), (1, Write)], &[(1, Write), (0, Read)]]), 0);
+    // A reader of both against a writer of both.
+    assert_eq!(cycles([&[(0, Read), (1, Read)], &[(1, Write), (0, Write)]]), 1);
+    assert_eq!(cycles([&[(0, Write), (1, Write)], &[(1, Read), (0, Read)]]), 1);
+    // A lock around both keeps them apart, unless both only read it.
+    let behind = |one, other| cycles([&[(2, one), (0, Write), (1, Write)], &[(2, other), (1, Write), (0, Write)]]);
+    assert_eq!((behind(Read, Write), behind(Write, Read), behind(Write, Write), behind(Read, Read)), (0, 0, 0, 1));
+}
+
+#[test]
 fn three_threads_can_deadlock_on_three_locks() {
     let turn = |at_ns, thread, [outer, inner]: [u32; 2]| {
         [(at_ns, thread, lock(outer)), (at_ns + 1, thread, lock(inner))]
