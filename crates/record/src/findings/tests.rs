@@ -111,6 +111,21 @@ fn other_waits_are_no_inversions() {
 }
 
 #[test]
+fn a_holder_that_sleeps_is_not_displaced() {
+    // The logger suspends inside its section, and the planner uses its CPU.
+    let mut asleep = inversion([30, 20, 10], 0);
+    for event in asleep.events.iter_mut().filter(|event| event.at_ns == 100 * US && event.thread == LOGGER) {
+        event.kind = OUT;
+    }
+    assert_eq!(Findings::of(&asleep, None).inversions, []);
+    // It wakes up 1,000 us before the planner stops.
+    let before = asleep.events.iter().position(|event| event.at_ns == 2_810 * US).unwrap();
+    let woken = EventKind::Wakeup { by: None };
+    asleep.events.insert(before, Event { at_ns: 1_810 * US, thread: LOGGER, kind: woken });
+    assert_eq!(Findings::of(&asleep, None).inversions[0].inherited_ns, 2_100 * US);
+}
+
+#[test]
 fn an_inversion_is_found_through_a_chain() {
     // The camera waits for the planner, which waits for the logger: thread 3 executes in its place.
     let mut chain = recording(
