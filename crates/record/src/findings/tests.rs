@@ -126,6 +126,28 @@ fn a_holder_that_sleeps_is_not_displaced() {
 }
 
 #[test]
+fn a_lost_unlock_does_not_keep_a_lock_held() {
+    let holder = |first, second, recursive| {
+        let script = [
+            (0, first, lock(0)),
+            (10, second, lock(0)),
+            (20, second, unlock(0)),
+            (30, PLANNER, request(0)),
+            (40, PLANNER, OUT),
+        ];
+        let mut recording = recording([3, 2, 1], &script);
+        recording.objects[0].kind = ObjectKind::Mutex { protocol: MutexProtocol::None, recursive };
+        Findings::of(&recording, None).waits[0].holder
+    };
+    // The first unlock of the logger is lost.
+    assert_eq!(holder(LOGGER, CAMERA, false), None);
+    assert_eq!(holder(LOGGER, LOGGER, false), None);
+    assert_eq!(holder(LOGGER, CAMERA, true), None);
+    // It locked twice and unlocked once.
+    assert_eq!(holder(LOGGER, LOGGER, true), Some((LOGGER, 0)));
+}
+
+#[test]
 fn an_inversion_is_found_through_a_chain() {
     // The camera waits for the planner, which waits for the logger: thread 3 executes in its place.
     let mut chain = recording(

@@ -1,8 +1,8 @@
 //! Waits for locks: who held the lock, and who executed meanwhile.
 
-use crate::event::{Event, EventKind, Stop};
+use crate::event::{Event, EventKind, Mode, Stop};
 use crate::history::rank;
-use crate::recording::{ObjectId, Recording, SiteId, ThreadIndex};
+use crate::recording::{Object, ObjectId, ObjectKind, Recording, SiteId, ThreadIndex};
 use std::collections::BTreeMap;
 
 /// A wait is an inversion if threads of intermediate priority executed for at least this long. Shorter times are those
@@ -90,7 +90,8 @@ struct Thread {
     waits: Option<usize>,
 }
 
-struct Walk {
+struct Walk<'a> {
+    objects: &'a [Object],
     now_ns: u64,
     threads: Vec<Thread>,
     /// By CPU: the thread of the program that executes there.
@@ -105,6 +106,7 @@ struct Walk {
 /// Returns all waits for locks, in the order of their requests.
 pub(super) fn waits(recording: &Recording) -> Vec<LockWait> {
     let mut walk = Walk {
+        objects: &recording.objects,
         now_ns: 0,
         threads: vec![Thread::default(); recording.threads.len()],
         cpus: BTreeMap::new(),
@@ -123,7 +125,7 @@ pub(super) fn waits(recording: &Recording) -> Vec<LockWait> {
     walk.waits
 }
 
-impl Walk {
+impl Walk<'_> {
     /// Adds the time up to this to the open waits.
     fn advance(&mut self, at_ns: u64) {
         let passed = at_ns.saturating_sub(self.now_ns);
@@ -202,9 +204,15 @@ impl Walk {
                     inverted: Vec::new(),
                 });
             }
-            EventKind::Locked { object, site, .. } => {
+            EventKind::Locked { object, mode, site } => {
                 self.end_wait(index, true);
                 let holders = self.holders.entry(object).or_default();
+                if mode == Mode::Write {
+                    // Nobody else can hold it now: the unlock of an earlier holder was not recorded.
+                    let kind = self.objects.get(object as usize).map(|object| object.kind);
+                    let is_recursive = matches!(kind, Some(ObjectKind::Mutex { recursive: true, .. }));
+                    holders.retain(|(holder, ..)| is_recursive && *holder == index);
+                }
                 match holders.iter_mut().find(|(holder, ..)| *holder == index) {
                     Some((.., count)) => *count += 1,
                     None => holders.push((index, site, 1)),
