@@ -3,6 +3,9 @@
 //! Threads deadlock if each holds a lock and requests one that the next thread holds, in a circle. A recording without
 //! a deadlock shows that this can happen: each thread requested its lock while it held another, and no lock that two
 //! of them held at these times keeps them apart (the algorithm Goodlock).
+//!
+//! Two readers of a lock neither wait for each other nor keep each other apart. Locks that let a reader wait behind a
+//! waiting writer can deadlock in more ways, which are not found.
 
 use crate::event::Mode;
 use crate::held::Held;
@@ -42,8 +45,33 @@ pub struct CycleStep {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Edge {
     step: CycleStep,
-    /// All locks that the thread held, except those for reading.
-    held: Vec<ObjectId>,
+    /// How it holds the lock that it holds.
+    holds_mode: Mode,
+    /// How it requests the lock that it requests.
+    requests_mode: Mode,
+    /// All locks that the thread held.
+    held: Vec<(ObjectId, Mode)>,
+}
+
+impl Edge {
+    /// Whether the thread waits for the thread of the next edge: it requests the lock that this one holds, and they do
+    /// not both read it.
+    fn waits_for(&self, next: &Self) -> bool {
+        self.step.requests == next.step.holds && excludes(self.requests_mode, next.holds_mode)
+    }
+
+    /// Whether a lock that both threads held keeps them apart.
+    fn is_apart(&self, other: &Self) -> bool {
+        let excluded = |&(lock, mode): &(ObjectId, Mode)| {
+            other.held.iter().any(|&(its, its_mode)| its == lock && excludes(mode, its_mode))
+        };
+        self.held.iter().any(excluded)
+    }
+}
+
+/// Whether a thread that holds a lock in one mode makes a thread wait that requests it in the other.
+fn excludes(one: Mode, other: Mode) -> bool {
+    one == Mode::Write || other == Mode::Write
 }
 
 /// Returns the cycles, shorter ones first, without two cycles of the same locks.
@@ -57,8 +85,8 @@ pub(super) fn cycles(sections: &[Vec<Held>]) -> Vec<Cycle> {
     // One of the places of each order is enough.
     let mut edges: Vec<Edge> = edges.into_iter().collect();
     edges.dedup_by(|one, other| {
-        (one.step.thread, one.step.holds, one.step.requests, &one.held)
-            == (other.step.thread, other.step.holds, other.step.requests, &other.held)
+        let order = |edge: &Edge| (edge.step.thread, edge.step.holds, edge.step.requests, edge.requests_mode);
+        order(one) == order(other) && one.held == other.held
     });
     let mut found: Vec<Vec<&Edge>> = Vec::new();
     let mut locks_of_found: BTreeSet<Vec<ObjectId>> = BTreeSet::new();
@@ -76,6 +104,9 @@ pub(super) fn cycles(sections: &[Vec<Held>]) -> Vec<Cycle> {
                 let chain: Vec<&Edge> = chain.iter().copied().chain([edge]).collect();
                 if edge.step.requests != chain[0].step.holds {
                     longer.push(chain);
+                    continue;
+                }
+                if !edge.waits_for(chain[0]) {
                     continue;
                 }
                 let mut locks: Vec<ObjectId> = chain.iter().map(|edge| edge.step.holds).collect();
@@ -102,21 +133,22 @@ fn edges_to(thread: ThreadIndex, sections: &[Held], index: usize, section: &Held
         }
         around = sections[parent].parent;
     }
-    let mut held: Vec<ObjectId> =
-        open.iter().filter(|outer| outer.mode == Mode::Write).map(|outer| outer.object).collect();
+    let mut held: Vec<(ObjectId, Mode)> = open.iter().map(|outer| (outer.object, outer.mode)).collect();
     held.sort_unstable();
-    let step = |outer: &&Held| CycleStep { thread, holds: outer.object, requests: section.object, site: section.site };
-    // Two readers do not wait for each other.
-    let waits = |outer: &&&Held| outer.mode == Mode::Write || section.mode == Mode::Write;
-    open.iter().filter(waits).map(|outer| Edge { step: step(outer), held: held.clone() }).collect()
+    let edge = |outer: &&Held| Edge {
+        step: CycleStep { thread, holds: outer.object, requests: section.object, site: section.site },
+        holds_mode: outer.mode,
+        requests_mode: section.mode,
+        held: held.clone(),
+    };
+    open.iter().map(edge).collect()
 }
 
-/// Whether the edge, which holds the lock that the last one of the chain requests, continues the chain: it is of
-/// another thread, and no lock keeps it apart from the others. The first lock of a chain is the least, so that each
-/// circle is walked once.
+/// Whether the edge continues the chain: the last one of the chain waits for it, it is of another thread than all of
+/// them, and no lock keeps it apart from them. The first lock of a chain is the least, so that each circle is walked
+/// once.
 fn continues(chain: &[&Edge], edge: &Edge) -> bool {
     chain[0].step.holds < edge.step.holds
-        && chain.iter().all(|other| {
-            other.step.thread != edge.step.thread && other.held.iter().all(|lock| !edge.held.contains(lock))
-        })
+        && chain.last().is_some_and(|last| last.waits_for(edge))
+        && chain.iter().all(|other| other.step.thread != edge.step.thread && !other.is_apart(edge))
 }

@@ -111,6 +111,43 @@ fn other_waits_are_no_inversions() {
 }
 
 #[test]
+fn a_holder_that_sleeps_is_not_displaced() {
+    // The logger suspends inside its section, and the planner uses its CPU.
+    let mut asleep = inversion([30, 20, 10], 0);
+    for event in asleep.events.iter_mut().filter(|event| event.at_ns == 100 * US && event.thread == LOGGER) {
+        event.kind = OUT;
+    }
+    assert_eq!(Findings::of(&asleep, None).inversions, []);
+    // It wakes up 1,000 us before the planner stops.
+    let before = asleep.events.iter().position(|event| event.at_ns == 2_810 * US).unwrap();
+    let woken = EventKind::Wakeup { by: None };
+    asleep.events.insert(before, Event { at_ns: 1_810 * US, thread: LOGGER, kind: woken });
+    assert_eq!(Findings::of(&asleep, None).inversions[0].inherited_ns, 2_100 * US);
+}
+
+#[test]
+fn a_lost_unlock_does_not_keep_a_lock_held() {
+    let holder = |first, second, recursive| {
+        let script = [
+            (0, first, lock(0)),
+            (10, second, lock(0)),
+            (20, second, unlock(0)),
+            (30, PLANNER, request(0)),
+            (40, PLANNER, OUT),
+        ];
+        let mut recording = recording([3, 2, 1], &script);
+        recording.objects[0].kind = ObjectKind::Mutex { protocol: MutexProtocol::None, recursive };
+        Findings::of(&recording, None).waits[0].holder
+    };
+    // The first unlock of the logger is lost.
+    assert_eq!(holder(LOGGER, CAMERA, false), None);
+    assert_eq!(holder(LOGGER, LOGGER, false), None);
+    assert_eq!(holder(LOGGER, CAMERA, true), None);
+    // It locked twice and unlocked once.
+    assert_eq!(holder(LOGGER, LOGGER, true), Some((LOGGER, 0)));
+}
+
+#[test]
 fn an_inversion_is_found_through_a_chain() {
     // The camera waits for the planner, which waits for the logger: thread 3 executes in its place.
     let mut chain = recording(
@@ -175,6 +212,31 @@ fn only_cycles_that_can_deadlock_are_told() {
             "uncontended: 2 of 2 locks were never waited for",
         ]
     );
+}
+
+#[test]
+fn readers_wait_for_writers_only() {
+    use Mode::{Read, Write};
+    // Each of two threads locks these objects in this order; the number of cycles.
+    let cycles = |of: [&[(u32, Mode)]; 2]| {
+        let mut script = Vec::new();
+        for (at_ns, (thread, locks)) in (0..).step_by(100).zip([CAMERA, LOGGER].into_iter().zip(of)) {
+            script.extend(
+                locks.iter().map(|&(object, mode)| (at_ns, thread, EventKind::Locked { object, mode, site: 0 })),
+            );
+            script.extend(locks.iter().rev().map(|&(object, _)| (at_ns + 10, thread, unlock(object))));
+        }
+        Findings::of(&recording([3, 2, 1], &script), None).cycles.len()
+    };
+    // Both only read one of the locks, where the chain continues and where the circle closes.
+    assert_eq!(cycles([&[(0, Write), (1, Read)], &[(1, Read), (0, Write)]]), 0);
+    assert_eq!(cycles([&[(0, Read), (1, Write)], &[(1, Write), (0, Read)]]), 0);
+    // A reader of both against a writer of both.
+    assert_eq!(cycles([&[(0, Read), (1, Read)], &[(1, Write), (0, Write)]]), 1);
+    assert_eq!(cycles([&[(0, Write), (1, Write)], &[(1, Read), (0, Read)]]), 1);
+    // A lock around both keeps them apart, unless both only read it.
+    let behind = |one, other| cycles([&[(2, one), (0, Write), (1, Write)], &[(2, other), (1, Write), (0, Write)]]);
+    assert_eq!((behind(Read, Write), behind(Write, Read), behind(Write, Write), behind(Read, Read)), (0, 0, 0, 1));
 }
 
 #[test]

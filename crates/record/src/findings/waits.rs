@@ -1,8 +1,8 @@
 //! Waits for locks: who held the lock, and who executed meanwhile.
 
-use crate::event::{Event, EventKind};
+use crate::event::{Event, EventKind, Mode, Stop};
 use crate::history::rank;
-use crate::recording::{ObjectId, Recording, SiteId, ThreadIndex};
+use crate::recording::{Object, ObjectId, ObjectKind, Recording, SiteId, ThreadIndex};
 use std::collections::BTreeMap;
 
 /// A wait is an inversion if threads of intermediate priority executed for at least this long. Shorter times are those
@@ -31,7 +31,12 @@ pub struct LockWait {
     pub inverted: Vec<Inverted>,
 }
 
-/// A part of a wait: a less urgent holder did not execute, and on its CPU did a thread less urgent than the waiter.
+/// A part of a wait: a less urgent holder was ready and did not execute, and a thread less urgent than the waiter
+/// executed on the holder's CPU.
+///
+/// A holder is ready if it was preempted, or if its wake-up was recorded. Where wake-ups are not recorded, a holder
+/// that suspended counts as suspended until it executes again: an inversion can be missed, and sleep is never told as
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inverted {
     /// The holder for which the waiter waits, directly or through other waiting holders.
@@ -77,13 +82,16 @@ impl LockWait {
 struct Thread {
     rank: u8,
     is_executing: bool,
+    /// Whether it executes, was preempted or woke up.
+    is_ready: bool,
     /// Where it executes or executed last.
     cpu: Option<u32>,
     /// Its open wait, as an index into the waits.
     waits: Option<usize>,
 }
 
-struct Walk {
+struct Walk<'a> {
+    objects: &'a [Object],
     now_ns: u64,
     threads: Vec<Thread>,
     /// By CPU: the thread of the program that executes there.
@@ -98,6 +106,7 @@ struct Walk {
 /// Returns all waits for locks, in the order of their requests.
 pub(super) fn waits(recording: &Recording) -> Vec<LockWait> {
     let mut walk = Walk {
+        objects: &recording.objects,
         now_ns: 0,
         threads: vec![Thread::default(); recording.threads.len()],
         cpus: BTreeMap::new(),
@@ -116,7 +125,7 @@ pub(super) fn waits(recording: &Recording) -> Vec<LockWait> {
     walk.waits
 }
 
-impl Walk {
+impl Walk<'_> {
     /// Adds the time up to this to the open waits.
     fn advance(&mut self, at_ns: u64) {
         let passed = at_ns.saturating_sub(self.now_ns);
@@ -145,7 +154,7 @@ impl Walk {
             holder = self.holder(self.waits[next].object, holder)?.0;
         }
         let thread = &self.threads[holder as usize];
-        if thread.is_executing || thread.waits.is_some() {
+        if !thread.is_ready || thread.is_executing || thread.waits.is_some() {
             return None;
         }
         let &between = self.cpus.get(&thread.cpu?)?;
@@ -166,17 +175,19 @@ impl Walk {
         match event.kind {
             EventKind::Scheduling(policy) => thread.rank = rank(policy),
             EventKind::SwitchIn { cpu } => {
-                (thread.is_executing, thread.cpu) = (true, Some(cpu));
+                (thread.is_executing, thread.is_ready, thread.cpu) = (true, true, Some(cpu));
                 self.cpus.retain(|_, occupant| *occupant != index);
                 self.cpus.insert(cpu, index);
             }
             EventKind::SwitchOut(_) | EventKind::End => {
                 thread.is_executing = false;
+                thread.is_ready = event.kind == EventKind::SwitchOut(Stop::Preempted);
                 self.cpus.retain(|_, occupant| *occupant != index);
                 if event.kind == EventKind::End {
                     self.end_wait(index, false);
                 }
             }
+            EventKind::Wakeup { .. } => thread.is_ready = true,
             EventKind::Request { object, site, .. } => {
                 let holder = self.holder(object, index);
                 self.end_wait(index, false);
@@ -193,9 +204,15 @@ impl Walk {
                     inverted: Vec::new(),
                 });
             }
-            EventKind::Locked { object, site, .. } => {
+            EventKind::Locked { object, mode, site } => {
                 self.end_wait(index, true);
                 let holders = self.holders.entry(object).or_default();
+                if mode == Mode::Write {
+                    // Nobody else can hold it now: the unlock of an earlier holder was not recorded.
+                    let kind = self.objects.get(object as usize).map(|object| object.kind);
+                    let is_recursive = matches!(kind, Some(ObjectKind::Mutex { recursive: true, .. }));
+                    holders.retain(|(holder, ..)| is_recursive && *holder == index);
+                }
                 match holders.iter_mut().find(|(holder, ..)| *holder == index) {
                     Some((.., count)) => *count += 1,
                     None => holders.push((index, site, 1)),
