@@ -11,6 +11,7 @@ use libc::{c_int, c_void};
 use lockwright_record::file::format::chunk;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The time between two rounds in nanoseconds.
@@ -124,6 +125,25 @@ fn separate(descriptors: &mut [c_int]) -> bool {
     true
 }
 
+/// The rounds between two looks whether all threads of the program have ended.
+const ALONE_ROUNDS: u64 = 10;
+
+/// Whether the program's main thread has called `pthread_exit` and no other thread is left except this one.
+fn is_alone() -> bool {
+    /// The links of the directory besides those of the threads.
+    const LINKS: u64 = 2;
+    // The main thread stays in the directory.
+    let threads = std::fs::metadata("/proc/self/task").map_or(0, |task| task.nlink().saturating_sub(LINKS));
+    if threads != 2 {
+        return false;
+    }
+    let mut text = [0; 512];
+    let length = File::open("/proc/self/stat").and_then(|mut file| file.read(&mut text)).unwrap_or(0);
+    // `1234 (name) Z ...`: the name may contain anything.
+    let after = text[..length].iter().rposition(|&byte| byte == b')');
+    after.is_some_and(|at| text.get(at + 2) == Some(&b'Z'))
+}
+
 extern "C-unwind" fn run(spill: *mut c_void) -> *mut c_void {
     thread::ignore();
     // SAFETY: `start` passes it to this thread alone.
@@ -138,6 +158,10 @@ extern "C-unwind" fn run(spill: *mut c_void) -> *mut c_void {
     while STOP.load(Ordering::Acquire) == RUNS {
         wait(RUNS, 0, PERIOD_NS);
         spill.round();
+        // The C library ends the process when its last thread ends, and this one must not keep it alive.
+        if spill.rounds.is_multiple_of(ALONE_ROUNDS) && is_alone() {
+            break;
+        }
     }
     // What happened after the request.
     spill.round();

@@ -19,6 +19,13 @@ static void *works(void *unused)
     return unused;
 }
 
+static void *ends(void *unused)
+{
+    pause_ms(50);
+    use(&last);
+    return unused;
+}
+
 int main(int count, char **arguments)
 {
     CHECK(count >= 2);
@@ -27,6 +34,10 @@ int main(int count, char **arguments)
     if (strcmp(way, "_exit") == 0) {
         use(&last);
         _exit(0);
+    }
+    if (strcmp(way, "pthread_exit") == 0) {
+        start(ends, NULL);
+        pthread_exit(NULL);
     }
     if (strcmp(way, "exit") == 0) {
         /* Another thread locks until the end. */

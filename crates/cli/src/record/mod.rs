@@ -8,10 +8,12 @@ use crate::args::Record;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::{ResultFile, ResultFolder};
+use crate::interrupt;
 use crate::json::{self, RecordOutput};
 use crate::perfetto;
 use crate::tame::tame;
 use lockwright_record::{Choices, Findings, Recording, Run, Trends, infer, start};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Executes `record`.
@@ -20,6 +22,7 @@ use std::path::{Path, PathBuf};
 /// The console has the message.
 pub fn record(arguments: &Record, console: &Console) -> Result<Exit, Exit> {
     let folder = folder(arguments);
+    refuse_foreign(&folder.join("system.toml"), console)?;
     let recording = match &arguments.read {
         Some(read) => Recording::read(read).map_err(|error| {
             console.error(tame(&error.to_string()), "give --read a directory that `lockwright record` wrote");
@@ -41,9 +44,28 @@ fn folder(arguments: &Record) -> PathBuf {
     arguments.output.clone().or_else(|| arguments.read.clone()).unwrap_or_else(of_program)
 }
 
+/// Refuses to replace a task set that no recording wrote.
+fn refuse_foreign(path: &Path, console: &Console) -> Result<(), Exit> {
+    let is_foreign = match std::fs::read(path) {
+        Ok(text) => !text.starts_with(HEAD.as_bytes()),
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    };
+    if is_foreign {
+        let message = format!("{} is there, and no recording wrote it", path.display());
+        console.error(message, "give another directory with -o");
+        return Err(Exit::BadInput);
+    }
+    Ok(())
+}
+
+/// The beginning of a task set that a recording wrote.
+const HEAD: &str = "# Recorded: ";
+
 /// Executes the program and reads what was recorded.
 fn run(arguments: &Record, folder: &Path, console: &Console) -> Result<Recording, Exit> {
     let options = lockwright_record::Options::new(folder);
+    // An interrupt at the terminal ends the program as well. What was recorded until then is told.
+    interrupt::listen(|| {}, console);
     let Run { recording, status, .. } = start(&arguments.program, &options).map_err(|error| {
         console.error(tame(&error.to_string()), "");
         Exit::BadInput
@@ -67,7 +89,15 @@ fn told(arguments: &Record, recording: &Recording, folder: &ResultFolder, consol
     match &output.system {
         Some(file) => folder.write("system.toml", Ok::<_, std::io::Error>(file.clone()), console)?,
         // A task set of an earlier recording would be taken for that of this one.
-        None => drop(std::fs::remove_file(&system_path)),
+        None => {
+            let removed = std::fs::remove_file(&system_path);
+            if let Err(error) = removed
+                && error.kind() != ErrorKind::NotFound
+            {
+                console.error(format!("cannot remove {}: {error}", system_path.display()), "remove it: it is older");
+                return Err(Exit::BadInput);
+            }
+        }
     }
     folder.write("report.json", Ok::<_, std::io::Error>(json::to_text(&output)), console)?;
     let trace = ResultFile::open(&folder.path().join("trace.pftrace"), "--output", console)?;

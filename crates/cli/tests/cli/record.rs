@@ -222,6 +222,17 @@ fn a_program_without_jobs_gives_no_task_set() {
 }
 
 #[test]
+fn a_task_set_that_no_recording_wrote_stays() {
+    let mine = File::named("system.toml", NESTED);
+    let folder = mine.path.parent().expect("a folder");
+    let mut command = lockwright();
+    command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(folder).args(["--", "true"]);
+    let ended = end(&mut command);
+    assert!(ended.status == 2 && ended.err.contains("no recording wrote it"), "{}", ended.err);
+    assert_eq!(std::fs::read_to_string(&mine.path).expect("it is there"), NESTED);
+}
+
+#[test]
 fn a_directory_without_a_recording_is_refused() {
     let file = File::named("empty", "");
     let ended = end(lockwright().args(["record", "--read"]).arg(file.path.parent().expect("a folder")));
