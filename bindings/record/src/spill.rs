@@ -296,7 +296,8 @@ impl Spill {
 
     /// Writes the mappings of files, if they are not as before.
     fn write_maps(&mut self) {
-        let Ok(mut file) = File::open("/proc/self/maps") else { return };
+        // Those of the process are empty after the end of its main thread.
+        let Ok(mut file) = File::open("/proc/thread-self/maps") else { return };
         self.maps.resize(MAPS_MAX, 0);
         let mut length = 0;
         // BOUND: MAPS_MAX.
