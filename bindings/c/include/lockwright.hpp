@@ -408,9 +408,11 @@ public:
     /* Makes a barrier for this number of threads. With 0, each use throws EINVAL. */
     constexpr explicit barrier(unsigned expected) noexcept : barrier_ LW_BARRIER_INITIALIZER(expected) {}
 
-    /* Waits for the other threads to leave arrive_and_wait. */
+    /* Waits for the other threads to leave arrive_and_wait, however long that takes. It sleeps meanwhile. */
     ~barrier() {
         while (lw_barrier_destroy(&barrier_) == EBUSY) {
+            const timespec nap = {0, 1000000};
+            (void)nanosleep(&nap, nullptr);
         }
     }
 

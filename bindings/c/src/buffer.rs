@@ -50,6 +50,15 @@ pub unsafe extern "C" fn lw_buffer_destroy(buffer: Mut<'_, lw_buffer_t>) -> c_in
     object::destroy(buffer)
 }
 
+/// Why a value of this size cannot be copied from or to the caller's memory.
+fn refused(size: usize, is_null: bool) -> Option<c_int> {
+    match size {
+        0 => None,
+        _ if size > LW_BUFFER_BYTES as usize => Some(libc::EMSGSIZE),
+        _ => is_null.then_some(libc::EINVAL),
+    }
+}
+
 /// Copies the first `size` bytes of the value to `bytes`. They are of one write, and zeros before the first one.
 ///
 /// Returns:
@@ -64,11 +73,8 @@ pub unsafe extern "C" fn lw_buffer_read(
     bytes: Mut<'_, c_void>,
     size: size_t,
 ) -> c_int {
-    if size > LW_BUFFER_BYTES as usize {
-        return libc::EMSGSIZE;
-    }
-    if size != 0 && bytes.is_null() {
-        return libc::EINVAL;
+    if let Some(error) = refused(size, bytes.is_null()) {
+        return error;
     }
     operate(buffer.object(), slot, |buffer, slot| {
         let words = match buffer {
@@ -91,11 +97,8 @@ pub unsafe extern "C" fn lw_buffer_write(
     bytes: Const<'_, c_void>,
     size: size_t,
 ) -> c_int {
-    if size > LW_BUFFER_BYTES as usize {
-        return libc::EMSGSIZE;
-    }
-    if size != 0 && bytes.is_null() {
-        return libc::EINVAL;
+    if let Some(error) = refused(size, bytes.is_null()) {
+        return error;
     }
     let mut words = [0; WORDS];
     // SAFETY: not null if there are bytes, which the header requires, and not more than there are words.

@@ -48,7 +48,7 @@ const LEAVE_NAP_NS: u64 = 10_000_000;
 /// Nanoseconds without a leaving thread after which the barrier counts as in use.
 const LEAVE_MAX_NS: u64 = 1_000_000_000;
 
-/// How many threads have arrived in the present round, and the number of this round, counted around.
+/// How many threads have arrived in the present round, and the number of this round, which wraps to 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct State(u64);
 

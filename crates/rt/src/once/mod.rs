@@ -17,6 +17,7 @@
 //!
 //! # Bound
 //! A waiter waits until the initialiser has returned and the more urgent waiters have executed a few instructions each.
+//! A thread that begins to wait while the initialiser returns may wait for another initialiser, for at most 10 ms.
 //!
 //! # Limits
 //! At most 64 initialisers of a process execute at once, those nested in each other included.
@@ -136,8 +137,8 @@ impl Once {
         let _errno = KeepErrno::now();
         let me = gettid();
         let mut cycles = 0;
-        // BOUND: each round ends with the end of an initialiser, or with that of another Once to which the slot has
-        // passed; CYCLES_MAX naps in a deadlock.
+        // BOUND: the end of the initialiser. A round ends with it, or after the time that `Slot::wait` states;
+        // CYCLES_MAX naps in a deadlock.
         loop {
             // ORDERING: Acquire pairs with the Release in `end`.
             let state = self.state.load(Ordering::Acquire);

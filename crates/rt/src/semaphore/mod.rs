@@ -79,7 +79,7 @@ pub struct Semaphore {
     state: AtomicU64,
     /// 1 if several processes use it.
     shared: AtomicU32,
-    /// How many grants were taken, counted around.
+    /// How many grants were taken. The number wraps to 0.
     taken: AtomicU32,
     /// The generation of processes to which the waiters belong.
     generation: AtomicU32,

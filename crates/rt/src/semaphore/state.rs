@@ -27,7 +27,7 @@ impl State {
         (self.0 >> 32) as i32
     }
 
-    /// How many grants there have been, counted around.
+    /// How many grants there have been. The number wraps to 0.
     pub(super) const fn grants(self) -> u32 {
         self.0 as u32
     }
