@@ -1,5 +1,5 @@
-//! Compiles what Rust cannot express: `suspend.c`, a call in which the thread may be cancelled, and `once.c`, a call that
-//! may unwind. Sets the soname of the library.
+//! Compiles what Rust cannot express: `suspend.c`, a call in which the thread may be cancelled, and `once.c`, a call
+//! that may unwind. Sets the soname of the library.
 
 fn main() {
     // Names that are used in this library mean its own functions.

@@ -1,65 +1,101 @@
 //! The checks that take too long for every change: `cargo xtask test --deep`.
 
-use crate::{deb, installed, packages, pages, python, tool, tsan};
+use crate::{deb, fuzz, installed, packages, pages, python, tool, tsan};
+use std::path::Path;
 
-/// A check: its name, what it covers, and the function that performs it.
-type Check = (&'static str, &'static str, fn() -> Result<(), String>);
+/// A check.
+struct Check {
+    name: &'static str,
+    covers: &'static str,
+    /// Whether it only computes: it executes no threads in real time, and may be kept from a processor for a while.
+    computes: bool,
+    run: fn() -> Result<(), String>,
+}
 
-/// The checks in the order in which they run, the quick ones first.
+/// A check that only computes.
+const fn computing(name: &'static str, covers: &'static str, run: fn() -> Result<(), String>) -> Check {
+    Check { name, covers, computes: true, run }
+}
+
+/// A check that executes threads in real time.
+const fn executing(name: &'static str, covers: &'static str, run: fn() -> Result<(), String>) -> Check {
+    Check { name, covers, computes: false, run }
+}
+
+/// The checks in the order in which they run, those first that others need or that are quick.
 const CHECKS: [Check; 16] = [
-    ("features", "every useful combination of features builds", features),
-    ("targets", "the crates without std build for processors without an operating system", targets),
-    ("msrv", "everything builds with the oldest supported compiler", msrv),
-    ("attacks", "the attacks on all bounds, with ten times as many systems", attacks),
-    ("full", "the other tests that `cargo xtask test` shortens, with all of their rounds", full),
-    (
+    computing("features", "every useful combination of features builds", features),
+    computing("targets", "the crates without std build for processors without an operating system", targets),
+    computing("msrv", "everything builds with the oldest supported compiler", msrv),
+    computing("attacks", "the attacks on all bounds, with ten times as many systems", attacks),
+    executing("full", "the other tests that `cargo xtask test` shortens, with all of their rounds", full),
+    computing(
         "loom",
         "the interleavings of two to four threads on each spinlock, in interruptible sections and on objects",
         || model("loom"),
     ),
-    ("shuttle", "samples of the interleavings of four to six threads on the same", || model("shuttle")),
-    (
+    computing("shuttle", "samples of the interleavings of four to six threads on the same", || model("shuttle")),
+    executing(
         "installed",
         "everything is installed under target/, and programs are built and preloaded with it",
         installed::run,
     ),
-    ("deb", "the Debian package is built, installed below target/, used and removed", deb::check),
-    ("pages", "pages of HTML in a browser, and pictures in a second program (Chromium, librsvg)", pages::run),
-    ("packages", "every published crate is packaged and built from its package", packages::crates),
-    ("python", "the Python package: built, typed, and tested in an environment of its own", python::run),
-    ("licences", "licences and banned crates (cargo-deny)", packages::licences),
-    ("miri", "undefined behaviour in locks, ics, objects, protocol and model (Miri)", miri),
-    ("tsan", "data races in a program in C and the library below it (ThreadSanitizer)", tsan::run),
-    ("fuzz", "each reader, for a minute, with random bytes (cargo-fuzz)", fuzz),
+    executing("deb", "the Debian package is built, installed below target/, used and removed", deb::check),
+    executing("pages", "pages of HTML in a browser, and pictures in a second program (Chromium, librsvg)", pages::run),
+    computing("packages", "every published crate is packaged and built from its package", packages::crates),
+    executing("python", "the Python package: built, typed, and tested in an environment of its own", python::run),
+    computing("licences", "licences and banned crates (cargo-deny)", packages::licences),
+    computing("miri", "undefined behaviour in locks, ics, objects, protocol and model (Miri)", miri),
+    executing("tsan", "data races in a program in C and the library below it (ThreadSanitizer)", tsan::run),
+    computing("fuzz", "each reader, for a minute, with random bytes (libFuzzer)", fuzz::run),
 ];
 
-/// Runs all checks, or those that are named.
+/// Runs all checks, or those that are named. Checks that only compute run beside the others.
 pub fn run(names: &[String]) -> Result<(), String> {
-    if let Some(unknown) = names.iter().find(|name| !CHECKS.iter().any(|check| check.0 == **name)) {
-        let known: Vec<&str> = CHECKS.iter().map(|check| check.0).collect();
+    if let Some(unknown) = names.iter().find(|name| !CHECKS.iter().any(|check| check.name == **name)) {
+        let known: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
         return Err(format!("there is no check `{unknown}`; there are {}", known.join(", ")));
     }
-    let mut failed = Vec::new();
-    for (name, what, check) in CHECKS {
-        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
-            continue;
-        }
-        let begin = std::time::Instant::now();
-        eprintln!("xtask: {name}: {what}");
-        let done = check();
-        eprintln!("xtask: {name} took {} s", begin.elapsed().as_secs());
-        if let Err(why) = done {
-            eprintln!("xtask: {name} failed: {why}");
-            failed.push(name);
-        }
-    }
+    let is_chosen = |check: &&Check| names.is_empty() || names.iter().any(|name| name == check.name);
+    let (computing, executing): (Vec<&Check>, Vec<&Check>) =
+        CHECKS.iter().filter(is_chosen).partition(|it| it.computes);
+    let failed = match (computing.is_empty(), executing.is_empty()) {
+        (false, false) => std::thread::scope(|scope| {
+            let behind = scope.spawn(|| failed(&computing, run_behind));
+            let mut failed = failed(&executing, run_here);
+            failed.extend(behind.join().unwrap_or_else(|_| vec!["those that compute"]));
+            failed
+        }),
+        _ => failed(&[computing, executing].concat(), run_here),
+    };
     if failed.is_empty() { Ok(()) } else { Err(format!("these checks failed: {}", failed.join(", "))) }
+}
+
+/// Runs the checks one after another. Returns the names of those that failed.
+fn failed(checks: &[&Check], run: impl Fn(&Check) -> Result<(), String>) -> Vec<&'static str> {
+    let run = |check: &&&Check| run(check).inspect_err(|why| eprintln!("xtask: {} failed: {why}", check.name)).is_err();
+    checks.iter().filter(run).map(|check| check.name).collect()
+}
+
+fn run_here(check: &Check) -> Result<(), String> {
+    let begin = std::time::Instant::now();
+    eprintln!("xtask: {}: {}", check.name, check.covers);
+    let done = (check.run)();
+    eprintln!("xtask: {} took {} s", check.name, begin.elapsed().as_secs());
+    done
+}
+
+/// Runs the check in a process of its own, where no other thread wants the processor.
+fn run_behind(check: &Check) -> Result<(), String> {
+    // The path of this program is not its file any more once a check has built it again.
+    let me = format!("/proc/{}/exe", std::process::id());
+    tool::run_quietly(tool::idle(Path::new(&me)).args(["test", "--deep", check.name]))
 }
 
 /// Prints the checks for the help.
 pub fn list() {
-    for (name, what, _) in CHECKS {
-        println!("    {name:<10}{what}");
+    for check in &CHECKS {
+        println!("    {:<10}{}", check.name, check.covers);
     }
 }
 
@@ -87,7 +123,7 @@ const TARGETS: [(&str, bool); 3] =
 
 fn targets() -> Result<(), String> {
     for (target, has_64_bits) in TARGETS {
-        tool::run(tool::command("rustup").args(["target", "add", target]))?;
+        tool::rustup(&["target", "add", target])?;
         let build =
             |package| tool::cargo(&["build", "--package", package, "--no-default-features", "--target", target]);
         build("lockwright-locks")?;
@@ -120,7 +156,8 @@ fn attacks() -> Result<(), String> {
 
 fn full() -> Result<(), String> {
     deep_test(&["--test", "c", "--test", "programs", "--test", "memory"])?;
-    deep_test(&["--lib", "--", "batched::search", "mutex::model"])
+    deep_test(&["--lib", "--", "batched::search", "mutex::model"])?;
+    deep_test(&["--test", "cli", "--", "random_systems_are_recorded"])
 }
 
 fn deep_test(arguments: &[&str]) -> Result<(), String> {
@@ -145,39 +182,34 @@ fn miri() -> Result<(), String> {
     if !tool::has_toolchain(&["+nightly", "component", "add", "miri", "rust-src"]) {
         return Ok(());
     }
-    for package in
-        ["lockwright-locks", "lockwright-ics", "lockwright-objects", "lockwright-protocol", "lockwright-model"]
-    {
+    let packages =
+        ["lockwright-objects", "lockwright-ics", "lockwright-locks", "lockwright-protocol", "lockwright-model"];
+    let command = |package: &str, more: &[&str]| {
         let mut command = tool::rustup_cargo("nightly", &["miri", "test", "--package", package, "--lib"]);
-        tool::run(command.arg("--target-dir").arg(tool::root().join("target/miri")))?;
+        command.arg("--target-dir").arg(tool::root().join("target/miri")).args(more);
+        command
+    };
+    // Cargo builds one at a time. An interpreter executes all threads of a program in one of its own, so several run.
+    for package in packages {
+        tool::run(&mut command(package, &["--no-run"]))?;
     }
-    Ok(())
+    tool::run_pairs(packages.map(|package| command(package, &[])))
 }
 
-/// Fuzzes each reader for a minute.
-fn fuzz() -> Result<(), String> {
-    tool::install("cargo-fuzz", "fuzz")?;
-    let corpus = tool::root().join("fuzz/corpus");
-    for (target, seeds, extension) in [
-        ("task_set", "crates/model/tests/corpus/task-set", "toml"),
-        ("rt_app", "crates/model/tests/corpus/rt-app", "json"),
-        ("xml", "crates/model/tests/corpus/schedcat", "xml"),
-        ("xml", "crates/model/tests/corpus/cheddar", "xmlv3"),
-        ("overheads", "crates/model/tests/corpus/overheads", "toml"),
-    ] {
-        let folder = corpus.join(target);
-        std::fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-        for source in [tool::root().join(seeds), tool::root().join("examples")] {
-            let entries = std::fs::read_dir(&source).map_err(|error| format!("{}: {error}", source.display()))?;
-            for path in entries.flatten().map(|entry| entry.path()) {
-                if path.extension().is_some_and(|found| found == extension) {
-                    let name = path.file_name().unwrap_or_default();
-                    std::fs::copy(&path, folder.join(name)).map_err(|error| format!("{}: {error}", path.display()))?;
-                }
-            }
-        }
-        let arguments = ["fuzz", "run", target, "--", "-max_total_time=60"];
-        tool::run(&mut tool::rustup_cargo("nightly", &arguments))?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_that_fail_are_named() {
+        let checks = [computing("one", "", || Ok(())), executing("two", "", || Err("why".into()))];
+        assert_eq!(failed(&checks.each_ref(), run_here), ["two"]);
+        assert_eq!(failed(&checks.each_ref(), |_| Ok(())), [""; 0]);
     }
-    Ok(())
+
+    #[test]
+    fn unknown_checks_are_refused() {
+        let error = run(&["loom".to_owned(), "lom".to_owned()]).expect_err("there is no such check");
+        assert!(error.contains("`lom`") && error.contains("loom"), "{error}");
+    }
 }

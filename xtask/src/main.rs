@@ -4,11 +4,14 @@
 mod deb;
 mod deep;
 mod examples;
+mod fuzz;
 mod install;
 mod installed;
+mod lab;
 mod packages;
 mod pages;
 mod python;
+mod tests;
 mod tool;
 mod tsan;
 
@@ -24,7 +27,7 @@ use Doing::{Plain, With};
 /// A command: its name, its description and its function.
 type Chore = (&'static str, &'static str, Doing);
 
-const CHORES: [Chore; 6] = [
+const CHORES: [Chore; 7] = [
     ("test", "[--deep [CHECK...]]: the tests of a contributor, or the checks that take longer", With(test)),
     ("schema", "write docs/output.schema.json from the types it describes", Plain(schema)),
     ("vectors", "DIR [--time]: compare the analyses with the published examples in a directory", With(vectors)),
@@ -34,6 +37,7 @@ const CHORES: [Chore; 6] = [
         "--prefix DIR [--libdir DIR] [--destdir DIR]: install the command line, the libraries and the headers",
         With(install::install),
     ),
+    ("lab", "[--cpus N] [NAME...]: tests on a machine of its own, with 8 processors and PREEMPT_RT", With(lab::run)),
     ("deb", "build a Debian package of the same files in target/deb/", Plain(deb::build_package)),
 ];
 
@@ -80,8 +84,7 @@ fn test(arguments: &[String]) -> Result<(), String> {
     tool::check_toolchain()?;
     match arguments {
         [] => {
-            // Unit tests, integration tests and documentation examples of all crates.
-            tool::cargo(&["test", "--workspace", "--no-fail-fast"])?;
+            tests::run()?;
             examples::run()
         }
         [deep, names @ ..] if deep == "--deep" => deep::run(names),

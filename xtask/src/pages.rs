@@ -71,8 +71,8 @@ pub fn run() -> Result<(), String> {
     look(&folder, &samples)
 }
 
-/// Wrong pages: their names, a text of the page of `pathfinder-check`, its replacement, and a part of the fault that must
-/// be found.
+/// Wrong pages: their names, a text of the page of `pathfinder-check`, its replacement, and a part of the fault that
+/// must be found.
 const MUTANTS: [(&str, &str, &str, &str); 4] = [
     ("number", "data-v=\"43000000\"", "data-v=\"43000001\"", "is 43000001 instead of 43000000"),
     ("request", "<main>", "<main><img alt=\"\" src=\"https://example.org/x.png\">", "the console reports"),

@@ -1,7 +1,10 @@
 //! Runs the tools that the commands use.
 
+use std::collections::VecDeque;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// The oldest compiler that builds the project: `rust-version` of the workspace.
 pub const RUST_OLDEST: (u32, u32) = (1, 90);
@@ -53,6 +56,14 @@ pub fn command(program: &str) -> Command {
     command
 }
 
+/// A program that executes, with all that it starts, where no other thread wants the processor.
+pub fn idle(program: &Path) -> Command {
+    // SCHED_IDLE: an ordinary thread that wakes up runs at once.
+    let mut command = command("chrt");
+    command.args(["--idle", "0"]).arg(program);
+    command
+}
+
 /// The cargo of another toolchain, without the environment variables of this one.
 pub fn rustup_cargo(toolchain: &str, arguments: &[&str]) -> Command {
     let mut command = command("rustup");
@@ -63,10 +74,19 @@ pub fn rustup_cargo(toolchain: &str, arguments: &[&str]) -> Command {
     command
 }
 
+/// Runs rustup, one at a time also among processes: checks that run side by side may need the same toolchain.
+pub fn rustup(arguments: &[&str]) -> Result<(), String> {
+    let path = root().join("target/rustup.lock");
+    let lock = std::fs::create_dir_all(root().join("target")).and_then(|()| File::create(&path));
+    let lock = lock.and_then(|file| file.lock().map(|()| file));
+    let _lock = lock.map_err(|error| format!("cannot lock {}: {error}", path.display()))?;
+    run(command("rustup").args(arguments))
+}
+
 /// Runs rustup to add a toolchain or components. Returns false, and prints why the check is skipped, if they cannot be
 /// had: some machines reach no server for them.
 pub fn has_toolchain(arguments: &[&str]) -> bool {
-    let has = run(command("rustup").args(arguments));
+    let has = rustup(arguments);
     if let Err(why) = &has {
         eprintln!("xtask: skipped: {why}");
     }
@@ -100,6 +120,36 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", shown(command))) }
 }
 
+/// Runs commands, two at a time. The output of each goes to the terminal when it has ended.
+pub fn run_pairs(commands: impl IntoIterator<Item = Command>) -> Result<(), String> {
+    let left = Mutex::new(commands.into_iter().collect::<VecDeque<Command>>());
+    let work = || {
+        let mut failed = Vec::new();
+        loop {
+            // The lock is held only while the next command is taken.
+            let next = left.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some(mut command) = next else { return failed };
+            failed.extend(run_quietly(&mut command).err());
+        }
+    };
+    let mut failed = std::thread::scope(|scope| {
+        let other = scope.spawn(work);
+        let mut failed = work();
+        failed.extend(other.join().unwrap_or_else(|_| vec!["a thread panicked".into()]));
+        failed
+    });
+    failed.sort();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
+
+/// Runs a command. Its output goes to the terminal when it has ended.
+pub fn run_quietly(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{} does not start: {error}", shown(command)))?;
+    let text = [output.stdout, output.stderr].concat();
+    eprintln!("xtask: {}\n{}", shown(command), String::from_utf8_lossy(&text));
+    if output.status.success() { Ok(()) } else { Err(format!("{} ended with {}", shown(command), output.status)) }
+}
+
 /// The command as a user would type it.
 pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or_default();
@@ -110,6 +160,14 @@ pub fn shown(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_fails_in_a_pair_is_named() {
+        let commands = |names: &[&str]| names.iter().map(|name| command(name)).collect::<Vec<_>>();
+        assert_eq!(run_pairs(commands(&["true"; 3])), Ok(()));
+        let failed = run_pairs(commands(&["true", "false", "true", "no-such-program"])).expect_err("two fail");
+        assert!(failed.contains("false ended with") && failed.contains("no-such-program does not start"), "{failed}");
+    }
 
     #[test]
     fn versions_are_compared_as_numbers() {

@@ -125,8 +125,8 @@ typedef struct lw_ics_section_t lw_ics_section_t;
 // A mutex: 64 bytes, aligned to 8.
 //
 // It may be in static storage, on the stack, on the heap, or, if it is `shared`, in memory that several processes map.
-// Initialise it with one of the `LW_MUTEX_…INITIALIZER` macros or with `lw_mutex_init`. Never move or copy it. Its
-// fields are private.
+// Initialise it with one of the `LW_MUTEX_…INITIALIZER` macros or with `lw_mutex_init`. Never move or copy it, and
+// never free its memory while a thread holds it. Its fields are private.
 typedef struct lw_mutex_t {
     uint32_t lw_state[4];
     uint32_t lw_kind;
@@ -500,7 +500,8 @@ int lw_cond_wait_until(struct lw_cond_t *cond, struct lw_mutex_t *mutex, int clo
 // - EINVAL, also: `*time` is negative.
 int lw_cond_wait_for(struct lw_cond_t *cond, struct lw_mutex_t *mutex, const struct timespec *time);
 
-// Wakes the most urgent waiter, if there is one. The caller need not hold the mutex.
+// Wakes the most urgent waiter, if there is one. The caller need not hold the mutex. Wakes all waiters if the priority of
+// one of them has changed since it began to wait.
 //
 // Makes no system call if no thread waits.
 //
@@ -715,8 +716,8 @@ int lw_barrier_wait(struct lw_barrier_t *barrier, int *is_leader);
 // Calls `routine(argument)`, unless a routine has succeeded with this `once` already. While a thread executes its
 // routine, other callers wait, and lend their priority to that thread.
 //
-// A routine fails if it does not return 0; the next caller then calls its own. The same holds if the thread ends inside
-// the routine or is cancelled there. A C++ exception must not leave it; `lockwright::call_once` permits that.
+// A routine fails if it does not return 0; the next caller then calls its own. The same holds if the thread ends
+// inside the routine or is cancelled there. A C++ exception must not leave it; `lockwright::call_once` permits that.
 //
 // Makes no system call once a routine has succeeded.
 //
@@ -982,8 +983,8 @@ int lw_ics_check(struct lw_ics_section_t *section);
 // Writes `value` to a word, 0 to `LW_ICS_WORDS` - 1, in a section. Other sections see the value once this section has
 // committed.
 //
-// `section` must be the one that the calling body received. A section with a refused write does not commit, even if its
-// body returns 0.
+// `section` must be the one that the calling body received. A section with a refused write does not commit, even if
+// its body returns 0.
 //
 // Returns:
 // - 0: success.
@@ -1109,15 +1110,16 @@ int lw_pqueue_extract_max(struct lw_pqueue_t *queue, uint32_t slot, uint64_t *va
 // `lw_taskset_resource` and `lw_taskset_task`, then call `lw_taskset_build`. The call allocates memory.
 //
 // `protocol` names the locking protocol: `none`, `pip`, `icpp`, `pcp`, `srp`, `mpcp`, `mpcp_vs`, `dpcp`, `dflp`,
-// `fmlp_long`, `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp` or `omlp`. Under a protocol for several CPUs, a resource that
-// only tasks of one CPU share is under `icpp`, except under `fmlp_short` and except for a resource with a home on
-// another CPU. Under `ics` and `ics_lock` there are no locks, so `lw_taskset_build` refuses these protocols; use
+// `fmlp_long`, `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp`, `omlp`, `phase_fair` or `task_fair`. Under a protocol for
+// several CPUs, a resource that only tasks of one CPU share is under `icpp`, except under `fmlp_short`, `phase_fair`
+// and `task_fair`, and except for a resource with a home on another CPU. Under `ics` and `ics_lock` there are no locks, so `lw_taskset_build` refuses these protocols; use
 // `lw_ics_update`.
 //
 // Returns:
 // - 0: success.
 // - EINVAL: `set` is NULL or misaligned, or `protocol` is NULL or names no protocol.
-int lw_taskset_init(struct lw_taskset_t *set, const char *protocol);
+int lw_taskset_init(struct lw_taskset_t *set,
+                    const char *protocol);
 
 // Initialises `*set` from a task-set file, the format that `lockwright check` reads, whatever the memory contained
 // before. The set is already built. The call allocates memory.
@@ -1132,9 +1134,9 @@ int lw_taskset_init(struct lw_taskset_t *set, const char *protocol);
 // - ERANGE: the machine has too few CPUs or priority levels, or the file has too many tasks.
 // - ENOTSUP: a task requests a resource while it holds another, under a protocol without nested requests; the file's
 //   scheduler is neither `p-fp` nor `c-fp`; a resource of a cluster of CPUs is not under `omlp`; or a resource is
-//   under `ics` or `ics_lock` (see `lw_ics_update`).
-// - Any other number says why the file cannot be read, such as ENOENT, or is an error of the kernel. After an error
-//   `*set` is unchanged.
+//   under `ics`, `ics_lock`, `lock_free` or `wait_free`, which are not locks (see `lw_ics_update` and `lw_queue_t`).
+// - Any other number is the reason why the file cannot be read, such as ENOENT, or an error of the kernel. After an
+//   error `*set` is unchanged.
 int lw_taskset_read(struct lw_taskset_t *set, const char *path, const char *protocol);
 
 // Destroys a task set: every later use except `lw_taskset_init` and `lw_taskset_read` returns EINVAL. Threads that
@@ -1200,10 +1202,11 @@ int lw_taskset_task_in_cluster(struct lw_taskset_t *set,
 //
 // Returns:
 // - 0: success.
-// - EINVAL: `set` is not a task set, or its tasks and resources are invalid. `lw_task_error` says why.
+// - EINVAL: `set` is not a task set, or its tasks and resources are invalid. `lw_task_error` returns the reason.
 // - EBUSY: the set is already built.
 // - ERANGE: the machine has too few CPUs or priority levels.
-// - ENOTSUP: the protocol is `ics` or `ics_lock`, or a resource of a cluster of CPUs is not under `omlp`.
+// - ENOTSUP: the protocol is `ics`, `ics_lock`, `lock_free` or `wait_free`, or a resource of a cluster of CPUs is not
+//   under `omlp`.
 // - Any other number is an error of the kernel. After an error the set is unchanged.
 int lw_taskset_build(struct lw_taskset_t *set);
 
@@ -1255,7 +1258,7 @@ int lw_task_begin(void);
 // Returns:
 // - 0: the job holds the resource.
 // - EPERM: the thread is not a task, or no job has begun.
-// - EACCES: the task was not declared to use the resource.
+// - EACCES: the task was not declared to use the resource, or not in this mode.
 // - EDEADLK: the job already holds the resource, or would wait for itself.
 // - ENOTSUP: the job holds another resource, and the protocol has no nested requests.
 // - EAGAIN: the job already holds 8 resources.
@@ -1263,6 +1266,15 @@ int lw_task_begin(void);
 // - EINVAL: the task's priority is above a ceiling that the task-set file fixes.
 // - Any other number is an error of the kernel. After an error the job does not hold the resource.
 int lw_task_lock(uint32_t resource);
+
+// Locks a resource to read it. Waits until it can. Under `phase_fair` and `task_fair`, other jobs may read it at the
+// same time; under every other protocol this is `lw_task_lock`. `lw_task_unlock` ends the section.
+//
+// If the task set comes from a file, these two protocols allow a job only the modes that the file declares for its task
+// and the resource.
+//
+// Returns the numbers of `lw_task_lock`.
+int lw_task_read(uint32_t resource);
 
 // Unlocks a resource. Unlock resources in the reverse order of locking; the library does not check the order.
 //

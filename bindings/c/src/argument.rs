@@ -63,21 +63,24 @@ impl<'call, T> Const<'call, T> {
     where
         T: Copy,
     {
-        // SAFETY: it is there, and C promised a `T` that no thread writes.
+        // SAFETY: `is_there` excludes null and misaligned pointers, and C promised a `T` that no thread writes during
+        // the call.
         self.is_there().then(|| unsafe { *self.0 })
     }
 
     /// Returns the `count` values, or `None` if there are more than `most`, or some and they are not there.
     ///
     /// # Safety
-    /// C promised `count` values, or `most` if that is less.
+    /// If `count` is at most `most`, and the pointer is neither null nor misaligned, then `count` values stand there,
+    /// and no thread writes them during the call.
     pub unsafe fn list(self, count: usize, most: usize) -> Option<&'call [T]>
     where
         T: Copy,
     {
         match count {
             0 => Some(&[]),
-            // SAFETY: they are there, and the caller passes on C's promise of so many values.
+            // SAFETY: `is_there` excludes null and misaligned pointers. By the contract of `list`, `count` values stand
+            // there, which no thread writes during the call.
             _ if count <= most && self.is_there() => Some(unsafe { std::slice::from_raw_parts(self.0, count) }),
             _ => None,
         }
@@ -93,7 +96,8 @@ impl<'call, T> Const<'call, T> {
         if !self.is_there() {
             return None;
         }
-        // SAFETY: it is there, C promised memory of this type, and any bits are a valid `Contents`, which fits.
+        // SAFETY: `is_there` excludes null and misaligned pointers, C promised memory of this type during the call, and
+        // `Contents` fits. A `CObject` accepts any bits, and its fields may be shared between threads.
         let contents = unsafe { &*self.0.cast::<T::Contents>() };
         T::is_made(contents).then_some(contents)
     }
@@ -102,7 +106,7 @@ impl<'call, T> Const<'call, T> {
 impl<'call> Const<'call, c_char> {
     /// Returns the text, or `None` if the pointer is null.
     pub fn text(self) -> Option<&'call CStr> {
-        // SAFETY: not null, and C promised a text with a final 0.
+        // SAFETY: the pointer is not null, and C promised a text with a final 0 that stays during the call.
         (!self.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
     }
 }
@@ -111,9 +115,11 @@ impl Const<'_, c_void> {
     /// Copies the first `size` bytes to the beginning of `words`.
     ///
     /// # Safety
-    /// C promised `size` bytes, the pointer is not null unless `size` is 0, and `words` have room for them.
+    /// Unless `size` is 0, the pointer is not null, and `size` bytes stand there, which no thread writes during the
+    /// call. `words` have room for them.
     pub unsafe fn copy_to(self, words: &mut [u64], size: usize) {
-        // SAFETY: C promised the bytes, which no Rust object shares, and the caller promises room for them.
+        // SAFETY: by the contract of `copy_to`, `size` bytes stand there, and `words` have room for them. The two do
+        // not overlap, because C does not know `words`.
         unsafe { words.as_mut_ptr().cast::<u8>().copy_from(self.0.cast(), size) };
     }
 }
@@ -133,7 +139,8 @@ impl<'call, T> Mut<'call, T> {
     pub fn write(self, value: T) -> bool {
         let is_there = self.is_there();
         if is_there {
-            // SAFETY: it is there, and C promised memory for a `T` that no other thread uses.
+            // SAFETY: `is_there` excludes null and misaligned pointers, and C promised memory for a `T` that no other
+            // thread uses during the call.
             unsafe { self.0.write(value) };
         }
         is_there
@@ -142,12 +149,14 @@ impl<'call, T> Mut<'call, T> {
     /// Returns room for `count` values, or `None` if it is not there.
     ///
     /// # Safety
-    /// C promised room for `count` values.
+    /// If the pointer is neither null nor misaligned, then it has room for `count` values, which no other thread uses
+    /// during the call.
     pub unsafe fn room(self, count: usize) -> Option<&'call mut [MaybeUninit<T>]> {
         let fits = isize::try_from(count.checked_mul(size_of::<T>())?).is_ok();
         match count {
             0 => Some(&mut []),
-            // SAFETY: it is there, and the caller passes on C's promise of so much room that no other thread uses.
+            // SAFETY: `is_there` excludes null and misaligned pointers. By the contract of `room`, there is room for
+            // `count` values, which no other thread uses during the call.
             _ if fits && self.is_there() => Some(unsafe { std::slice::from_raw_parts_mut(self.0.cast(), count) }),
             _ => None,
         }
@@ -175,8 +184,8 @@ impl<'call, T> Mut<'call, T> {
         if !self.is_there() {
             return None;
         }
-        // SAFETY: it is there, C promised memory for a `T` that no other thread uses, `Contents` fits, and the caller
-        // promises that zeros are valid.
+        // SAFETY: `is_there` excludes null and misaligned pointers, C promised memory for a `T` that no other thread
+        // uses, and `Contents` fits. By the contract of `make_of_zeros`, zeros are valid.
         unsafe {
             self.0.write_bytes(0, 1);
             Some(&*self.0.cast::<T::Contents>())
@@ -194,7 +203,8 @@ impl<'call, T> Mut<'call, T> {
             return None;
         }
         let place = self.0.cast::<T::Contents>();
-        // SAFETY: it is there, C promised memory for a `T` that no other thread uses, and `Contents` fits.
+        // SAFETY: `is_there` excludes null and misaligned pointers, C promised memory for a `T` that no other thread
+        // uses, and `Contents` fits.
         unsafe {
             self.0.write_bytes(0, 1);
             place.write(contents);
@@ -207,9 +217,11 @@ impl Mut<'_, c_void> {
     /// Copies the first `size` bytes of `words` there.
     ///
     /// # Safety
-    /// C promised room for `size` bytes, the pointer is not null unless `size` is 0, and `words` have as many.
+    /// Unless `size` is 0, the pointer is not null, and has room for `size` bytes, which no other thread uses during
+    /// the call. `words` have as many.
     pub unsafe fn fill_from(self, words: &[u64], size: usize) {
-        // SAFETY: C promised the room, which no Rust object shares, and the caller promises the bytes.
+        // SAFETY: by the contract of `fill_from`, there is room for `size` bytes, and `words` have as many. The two
+        // do not overlap, because C does not know `words`.
         unsafe { self.0.cast::<u8>().copy_from(words.as_ptr().cast(), size) };
     }
 }

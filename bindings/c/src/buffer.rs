@@ -81,7 +81,8 @@ pub unsafe extern "C" fn lw_buffer_read(
             Kind::LockFree(buffer) => buffer.read(slot),
             Kind::WaitFree(buffer) => buffer.read(slot),
         };
-        // SAFETY: not null if there are bytes, for which the header requires room, and not more than there are words.
+        // SAFETY: the check above excludes null unless `size` is 0, and a `size` beyond the words. The header requires
+        // room for `size` bytes.
         unsafe { bytes.fill_from(&words, size) };
         0
     })
@@ -101,7 +102,8 @@ pub unsafe extern "C" fn lw_buffer_write(
         return error;
     }
     let mut words = [0; WORDS];
-    // SAFETY: not null if there are bytes, which the header requires, and not more than there are words.
+    // SAFETY: the check above excludes null unless `size` is 0, and a `size` beyond the words. The header requires
+    // `size` bytes there.
     unsafe { bytes.copy_to(&mut words, size) };
     operate(buffer.object(), slot, |buffer, slot| {
         match buffer {

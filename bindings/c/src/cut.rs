@@ -59,8 +59,8 @@ pub fn is_chosen() -> bool {
 
 /// Returns the innermost section of the calling thread that may be cut, or null.
 fn current() -> &'static AtomicPtr<Cut> {
-    // SAFETY: `cut.c` returns a thread-local pointer, which lives as long as the thread, and the thread does not use it
-    // after its end.
+    // SAFETY: `cut.c` returns the address of a thread-local pointer, which lives as long as the thread, and only this
+    // thread and its handlers use it.
     unsafe { &*lockwright_cut_current().cast::<AtomicPtr<Cut>>() }
 }
 
@@ -75,7 +75,8 @@ impl<'a> Inside<'a> {
         if !is_chosen() {
             return None;
         }
-        // SAFETY: a section found there is in progress: `Cut::during` removes it at its end.
+        // SAFETY: it is null, or `Cut::during` stored it there and removes it when the section ends; so that section is
+        // in progress.
         unsafe { current().load(Ordering::Relaxed).as_ref() }.map(Self::enter)
     }
 
@@ -152,8 +153,8 @@ impl Cut {
         self.note.store(0, Ordering::Relaxed);
         told.open(self.thread);
         // A thread that committed before `open` did not see this section, so look for its commit here.
-        // SAFETY: the caller promises a section of this thread that `body` may be called with. The record is that of
-        // this thread's innermost section.
+        // SAFETY: by the contract of `call`, the section belongs to this thread and `body` may be called with it. The
+        // record is that of this thread's innermost section, and outlives the call.
         let answer = unsafe {
             match is_lost(section.cast()) {
                 0 => lockwright_cut_body(self, body, section, argument, &raw mut was_cut),
@@ -170,7 +171,8 @@ impl Cut {
 
 /// Returns whether the section can no longer commit. A handler calls it while the body executes outside the library.
 unsafe extern "C" fn is_lost(section: *const c_void) -> c_int {
-    // SAFETY: it is the section of the body, which does not use it now.
+    // SAFETY: `call` passes the section of its body. The handler calls this while the body executes outside the
+    // library, so no reference to the section is in use.
     let section = unsafe { &*section.cast::<lw_ics_section_t>() };
     c_int::from(section.check().is_err())
 }
@@ -221,10 +223,11 @@ impl Told {
             return;
         }
         // Asks for the process id each time: in a child of `fork` the word may name a thread of the parent.
-        // SAFETY: takes integers. A thread of this process that has the id but no such section finds nothing to do.
+        // SAFETY: the call takes integers. If another thread of this process has the id by now, its handler finds no
+        // such section and does nothing.
         let sent = unsafe { libc::syscall(libc::SYS_tgkill, c_long::from(libc::getpid()), thread, signal) };
         if sent != 0 {
-            // SAFETY: the C library's own location of errno.
+            // SAFETY: the C library returns the address of the calling thread's own error number.
             let is_gone = unsafe { *libc::__errno_location() } == libc::ESRCH;
             self.becomes(word | TOLD, if is_gone { word & ATTEMPT } else { word });
         }
@@ -253,7 +256,7 @@ pub fn announce(signal: c_int) -> c_int {
     match SIGNAL.load(Ordering::Relaxed) {
         chosen if chosen == signal => 0,
         0 => {
-            // SAFETY: takes an integer.
+            // SAFETY: the call takes an integer, and installs a handler of this library, which is never unloaded.
             let error = unsafe { lockwright_cut_install(signal) };
             if error == 0 {
                 // ORDERING: Relaxed: the object for which it is chosen publishes it with Release.

@@ -79,7 +79,7 @@ pub unsafe extern "C" fn lw_deadlock_cycle(
         }
         let last = LAST.try_with(Cell::take).unwrap_or_default();
         length.write(last.links().len());
-        // SAFETY: the header requires room for `capacity` links.
+        // SAFETY: the header requires room for `capacity` links, and at most as many are asked for.
         let room = unsafe { links.room(capacity.min(last.links().len())) }.unwrap_or_default();
         for (place, link) in room.iter_mut().zip(last.links()) {
             let mutex = std::ptr::with_exposed_provenance(link.mutex);

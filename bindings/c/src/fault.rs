@@ -145,7 +145,7 @@ pub unsafe extern "C" fn lw_task_error(text: Mut<'_, c_char>, capacity: size_t) 
         if capacity == 0 {
             return libc::EINVAL;
         }
-        // SAFETY: the header requires `capacity` bytes.
+        // SAFETY: the header requires room for `capacity` bytes, which no other thread uses during the call.
         let Some(bytes) = (unsafe { text.room(capacity) }) else { return libc::EINVAL };
         bytes.fill(MaybeUninit::new(0));
         let mut buffer = Buffer { bytes, length: 0, is_cut: false };

@@ -60,8 +60,8 @@ unsafe impl CObject for lw_ics_t {
 
 impl Handle {
     fn shared(&self) -> Option<&Shared> {
-        // SAFETY: it is an object, so `lw_ics_init` put the address there, and `lw_ics_destroy` has not been called
-        // since.
+        // SAFETY: the check value shows an object, so `lw_ics_init` put the address of a box there. `lw_ics_destroy`
+        // clears the check value before it frees the box, and the header forbids other calls meanwhile.
         unsafe { self.object.load(Ordering::Relaxed).as_ref() }
     }
 }
@@ -92,10 +92,11 @@ impl Slot {
 
     /// Returns the object, and the slot itself.
     fn kept(&self) -> Option<(&Shared, Kept<'_>)> {
-        // SAFETY: it is a slot, so `lw_ics_slot_open` put the address there, and the header requires that the object is
-        // not destroyed.
+        // SAFETY: the check value shows a slot, so `lw_ics_slot_open` put the address of a box there. The header
+        // requires that the object is not destroyed while the slot is open.
         let shared = unsafe { self.object.load(Ordering::Relaxed).as_ref() }?;
-        // SAFETY: `lw_ics_slot_open` forgot this slot, and the header allows only one thread at a time to use it.
+        // SAFETY: `lw_ics_slot_open` claimed this writer and forgot it, and the header allows only one thread at a time
+        // to use the slot.
         let slot = unsafe { shared.object.forgotten_writer(self.index.load(Ordering::Relaxed) as usize) }?;
         Some((shared, ManuallyDrop::new(slot)))
     }
@@ -112,10 +113,11 @@ unsafe fn in_section(section: *mut lw_ics_section_t, ask: impl FnOnce(&mut lw_ic
         return libc::EINVAL;
     }
     if cut::is_chosen() {
-        // SAFETY: not null, so the caller promises a section in progress.
+        // SAFETY: `section` is not null, so by the contract of `in_section` it is a section in progress.
         return unsafe { in_watched_section(section, ask) };
     }
-    // SAFETY: not null, so the caller promises a section in progress, which its body alone uses.
+    // SAFETY: `section` is not null, so by the contract of `in_section` it is in progress: it lives in the frame of
+    // `sections` or `lw_ics_query`, and only its body, which called this, uses it.
     guarded(|| ask(unsafe { &mut *section }))
 }
 
@@ -132,7 +134,8 @@ unsafe fn in_watched_section(
     // Declared first, so that it covers the rest: where the body can be cut, nothing needs undoing and nothing uses the
     // section.
     let inside = Inside::of_thread();
-    // SAFETY: the caller promises a section in progress, which its body alone uses.
+    // SAFETY: `section` is in progress: it lives in the frame of `sections` or `lw_ics_query`, and only its body, which
+    // called this, uses it.
     let section = unsafe { &mut *section };
     guarded(|| match ask(section) {
         0 if inside.as_ref().is_some_and(Inside::has_note) => section.check().map_or_else(of_stop, |()| 0),
@@ -180,7 +183,8 @@ pub unsafe extern "C" fn lw_ics_init(ics: Mut<'_, lw_ics_t>, commit: u32, cpu: u
         let strategy = match commit {
             LW_ICS_AUTO if exists(cpu) => Strategy::for_cpu(cpu),
             LW_ICS_LOCKED => Strategy::locked(),
-            // SAFETY: the header requires that all threads are bound to one CPU.
+            // SAFETY: the header requires for `LW_ICS_PLAIN` that all threads that enter the object are bound to one
+            // CPU.
             LW_ICS_PLAIN => unsafe { Strategy::plain() },
             _ => return libc::EINVAL,
         };
@@ -217,7 +221,8 @@ pub unsafe extern "C" fn lw_ics_destroy(ics: Mut<'_, lw_ics_t>) -> c_int {
         // ORDERING: Relaxed: the thread that destroys the object has made sure that no other thread uses it.
         handle.check.store(0, Ordering::Relaxed);
         let shared = handle.object.load(Ordering::Relaxed);
-        // SAFETY: `lw_ics_init` made it in a box, and the header requires that no thread uses it any more.
+        // SAFETY: `lw_ics_init` made it in a box, no slot is open, and the header requires that no thread uses the
+        // object any more.
         drop(unsafe { Box::from_raw(shared) });
         0
     })
@@ -306,12 +311,14 @@ pub unsafe extern "C" fn lw_ics_update(
     argument: *mut c_void,
 ) -> c_int {
     if cut::is_chosen() {
-        // SAFETY: the header requires what `watched_update` requires.
+        // SAFETY: the header requires a function that may be called with a section and with `argument`, and this
+        // section is not cut.
         return unsafe { watched_update(slot, body, argument, false) };
     }
     guarded(|| {
         let (Some((_, mut slot)), Some(body)) = (slot.object().and_then(Slot::kept), body) else { return libc::EINVAL };
-        // SAFETY: the header requires a function of this type.
+        // SAFETY: the header requires a function that may be called with a section and with `argument`; the section
+        // lives until it returns.
         sections(&mut slot, |section| unsafe { body(section, argument) })
     })
 }
@@ -381,7 +388,8 @@ pub unsafe extern "C" fn lw_ics_update_cut(
     body: lw_ics_body_t,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: the header requires what `watched_update` requires.
+    // SAFETY: the header requires a function that may be called with a section and with `argument`, and that may end at
+    // any instruction.
     unsafe { watched_update(slot, body, argument, true) }
 }
 
@@ -407,9 +415,10 @@ unsafe fn watched_update(
         let commits = slot.stats().commits;
         let told = &shared.told[slot.index()];
         let answer = Cut::during(if may_be_cut { signal } else { 0 }, |cut| match cut {
-            // SAFETY: the caller promises a function of this type, and one that may be cut short.
+            // SAFETY: `may_be_cut` is set, so by the contract of `watched_update` the body may be called with the
+            // section, and may end at any instruction.
             Some(cut) => sections(&mut slot, |section| unsafe { cut.call(told, body, section, argument) }),
-            // SAFETY: the caller promises a function of this type.
+            // SAFETY: by the contract of `watched_update`, the body may be called with the section and with `argument`.
             None => sections(&mut slot, |section| unsafe { body(section, argument) }),
         });
         if signal != 0 && slot.stats().commits != commits {
@@ -424,7 +433,8 @@ unsafe fn watched_update(
 fn sections(slot: &mut Kept<'_>, mut call: impl FnMut(*mut lw_ics_section_t) -> c_int) -> c_int {
     let (mut answer, mut attempts) = (0, 0_u32);
     let ended = slot.update(|transaction| {
-        // SAFETY: only lifetimes change. The header allows the body to use the section during this call only.
+        // SAFETY: only lifetimes change. The section is a local of this closure, and the header allows the body to use
+        // it during this call only, so the reference does not outlive `transaction`.
         let part = Section::Writes(unsafe {
             std::mem::transmute::<&mut Transaction<'_, _, _, _, _>, &mut Transaction<'_, _, _, _, _>>(transaction)
         });
@@ -460,11 +470,13 @@ pub unsafe extern "C" fn lw_ics_query(ics: Const<'_, lw_ics_t>, body: lw_ics_bod
         let (Some(shared), Some(body)) = (ics.object().and_then(Handle::shared), body) else { return libc::EINVAL };
         let mut answer = 0;
         let ended = shared.object.query(|view| {
-            // SAFETY: as in `sections`.
+            // SAFETY: only lifetimes change. The section is a local of this closure, and the header allows the body to
+            // use it during this call only, so the reference does not outlive `view`.
             let part =
                 Section::Queries(unsafe { std::mem::transmute::<&View<'_, _, _, _, _>, &View<'_, _, _, _, _>>(view) });
             let mut section = lw_ics_section_t { part, refused: 0 };
-            // SAFETY: the header requires a function of this type.
+            // SAFETY: the header requires a function that may be called with a section and with `argument`; the section
+            // lives until it returns.
             answer = unsafe { body(&raw mut section, argument) };
             decide(answer)
         });
@@ -501,7 +513,7 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
             Err(stop) => of_stop(stop),
         }
     };
-    // SAFETY: the header requires the section that the body received, during the body.
+    // SAFETY: the header requires the section that the calling body received, so it is null or in progress.
     unsafe { in_section(section, read) }
 }
 
@@ -515,15 +527,15 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
 /// - EINVAL: `section` is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_check(section: *mut lw_ics_section_t) -> c_int {
-    // SAFETY: as in `lw_ics_read`.
+    // SAFETY: the header requires the section that the calling body received, so it is null or in progress.
     unsafe { in_section(section, |section| section.check().map_or_else(of_stop, |()| 0)) }
 }
 
 /// Writes `value` to a word, 0 to `LW_ICS_WORDS` - 1, in a section. Other sections see the value once this section has
 /// committed.
 ///
-/// `section` must be the one that the calling body received. A section with a refused write does not commit, even if its
-/// body returns 0.
+/// `section` must be the one that the calling body received. A section with a refused write does not commit, even if
+/// its body returns 0.
 ///
 /// Returns:
 /// - 0: success.
@@ -544,7 +556,7 @@ pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32,
             }
         },
     };
-    // SAFETY: as in `lw_ics_read`.
+    // SAFETY: the header requires the section that the calling body received, so it is null or in progress.
     unsafe { in_section(section, write) }
 }
 

@@ -31,8 +31,8 @@ pub const LW_UNLOCK_PARALLEL: u32 = 2;
 /// A mutex: 64 bytes, aligned to 8.
 ///
 /// It may be in static storage, on the stack, on the heap, or, if it is `shared`, in memory that several processes map.
-/// Initialise it with one of the `LW_MUTEX_…INITIALIZER` macros or with `lw_mutex_init`. Never move or copy it. Its
-/// fields are private.
+/// Initialise it with one of the `LW_MUTEX_…INITIALIZER` macros or with `lw_mutex_init`. Never move or copy it, and
+/// never free its memory while a thread holds it. Its fields are private.
 #[repr(C)]
 pub struct lw_mutex_t {
     lw_state: [u32; 4],
@@ -141,7 +141,8 @@ impl lw_mutex_options_t {
             | choose(self.shared, 0, kind::SHARED)?
             | choose(self.recursive, kind::ERROR_CHECK, kind::RECURSIVE)?
             | choose(self.unchecked, kind::CHECKED, 0)?;
-        // SAFETY: the header forbids moving the mutex, and changing it other than by this library.
+        // SAFETY: the header forbids moving or freeing a mutex while a thread holds it, and changing it other than by
+        // this library.
         (self.reserved == [0; 4]).then(|| unsafe { RawMutex::new(kind, ceiling) })
     }
 }

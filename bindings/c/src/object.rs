@@ -48,7 +48,8 @@ pub unsafe trait TwoKinds: Sized {
     type WaitFree;
 }
 
-// SAFETY: the trait requires it of the body, and the rest consists of atomics.
+// SAFETY: `check`, `kind` and `slots` are atomics, which accept all bits and may be shared. By the contract of
+// `TwoKinds`, so does the body.
 unsafe impl<T: TwoKinds> CObject for T {
     type Contents = Object<T::LockFree, T::WaitFree>;
 
@@ -65,7 +66,8 @@ pub fn init<T: TwoKinds>(memory: Mut<'_, T>, kind: u32) -> c_int {
         if !matches!(kind, LW_OBJECT_LOCK_FREE | LW_OBJECT_WAIT_FREE) {
             return libc::EINVAL;
         }
-        // SAFETY: bits that are zero are an object without its check value.
+        // SAFETY: zeros are valid for the atomics, and by the contract of `TwoKinds` for the body; they are no check
+        // value yet.
         let Some(object) = (unsafe { memory.make_of_zeros() }) else { return libc::EINVAL };
         // ORDERING: Relaxed: the caller publishes the object.
         object.kind.store(kind, Ordering::Relaxed);
@@ -107,13 +109,16 @@ pub fn operate<L, W>(
         if in_use.0.swap(1, Ordering::Acquire) != 0 {
             return libc::EBUSY;
         }
-        // SAFETY: only this thread has found the slot free, and only operations with such a slot use the body.
+        // SAFETY: the swap above found the slot free, so until it is free again only this thread uses this number with
+        // this object.
         let number = unsafe { Slot::new(slot as usize) };
         // ORDERING: Relaxed: the thread that made the object published it.
         let kind = match object.kind.load(Ordering::Relaxed) {
-            // SAFETY: all bits are valid values of both types, and `init` has chosen this one.
+            // SAFETY: by the contract of `TwoKinds`, all bits are valid values of both types, so this field may be
+            // read; `init` has chosen it.
             LW_OBJECT_LOCK_FREE => Kind::LockFree(unsafe { &*object.body.lock_free }),
-            // SAFETY: likewise.
+            // SAFETY: by the contract of `TwoKinds`, all bits are valid values of both types, so this field may be
+            // read, whatever `kind` contains.
             _ => Kind::WaitFree(unsafe { &*object.body.wait_free }),
         };
         let answer = operation(kind, &number);

@@ -62,8 +62,8 @@ fn begin(once: Mut<'_, lw_once_t>) -> Begun<'_> {
 /// Calls `routine(argument)`, unless a routine has succeeded with this `once` already. While a thread executes its
 /// routine, other callers wait, and lend their priority to that thread.
 ///
-/// A routine fails if it does not return 0; the next caller then calls its own. The same holds if the thread ends inside
-/// the routine or is cancelled there. A C++ exception must not leave it; `lockwright::call_once` permits that.
+/// A routine fails if it does not return 0; the next caller then calls its own. The same holds if the thread ends
+/// inside the routine or is cancelled there. A C++ exception must not leave it; `lockwright::call_once` permits that.
 ///
 /// Makes no system call once a routine has succeeded.
 ///
@@ -92,7 +92,7 @@ pub unsafe extern "C-unwind" fn lw_once_call(
         Begun::Runs(state, run) => (state, run),
     };
     // A cancelled thread is unwound from here, and nothing in this frame needs to be dropped.
-    // SAFETY: C promised that the routine may be called with the argument.
+    // SAFETY: the header requires a function that may be called with `argument`, which is passed on unchanged.
     let answer = unsafe { routine(argument) };
     guarded(|| {
         if answer == 0 {

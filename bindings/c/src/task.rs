@@ -5,7 +5,7 @@ use crate::fault::{self, Fault, told};
 use crate::taskset::{self, lw_taskset_t};
 use libc::c_int;
 use lockwright::tasks::{Member, TaskError};
-use lockwright_model::{ResourceId, TaskId};
+use lockwright_model::{Mode, ResourceId, TaskId};
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn lw_task_begin() -> c_int {
 /// Returns:
 /// - 0: the job holds the resource.
 /// - EPERM: the thread is not a task, or no job has begun.
-/// - EACCES: the task was not declared to use the resource.
+/// - EACCES: the task was not declared to use the resource, or not in this mode.
 /// - EDEADLK: the job already holds the resource, or would wait for itself.
 /// - ENOTSUP: the job holds another resource, and the protocol has no nested requests.
 /// - EAGAIN: the job already holds 8 resources.
@@ -128,7 +128,19 @@ pub unsafe extern "C" fn lw_task_begin() -> c_int {
 /// - Any other number is an error of the kernel. After an error the job does not hold the resource.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_lock(resource: u32) -> c_int {
-    told(|| with_member(|member| member.lock(ResourceId(id(resource))).map(drop)))
+    told(|| with_member(|member| member.lock(ResourceId(id(resource)), Mode::Write).map(drop)))
+}
+
+/// Locks a resource to read it. Waits until it can. Under `phase_fair` and `task_fair`, other jobs may read it at the
+/// same time; under every other protocol this is `lw_task_lock`. `lw_task_unlock` ends the section.
+///
+/// If the task set comes from a file, these two protocols allow a job only the modes that the file declares for its task
+/// and the resource.
+///
+/// Returns the numbers of `lw_task_lock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_task_read(resource: u32) -> c_int {
+    told(|| with_member(|member| member.lock(ResourceId(id(resource)), Mode::Read).map(drop)))
 }
 
 /// Unlocks a resource. Unlock resources in the reverse order of locking; the library does not check the order.

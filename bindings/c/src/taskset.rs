@@ -80,7 +80,8 @@ const BUILT: Fault = Fault::Plain(libc::EBUSY, "the task set is built and can no
 /// Returns the memory of the task set.
 fn kept(handle: Option<&Handle>) -> Result<&Kept, Fault> {
     let kept = handle.ok_or(NO_SET)?.kept.load(Ordering::Relaxed);
-    // SAFETY: it is a task set, so `make` put the address there, and `lw_taskset_destroy` has not been called since.
+    // SAFETY: the check value shows a task set, so `make` put the address of a box there. `lw_taskset_destroy` clears
+    // the check value before it frees the box, and the header forbids other calls meanwhile.
     Ok(unsafe { &*kept })
 }
 
@@ -135,9 +136,9 @@ fn too_many(what: &str, most: usize) -> Fault {
 /// `lw_taskset_resource` and `lw_taskset_task`, then call `lw_taskset_build`. The call allocates memory.
 ///
 /// `protocol` names the locking protocol: `none`, `pip`, `icpp`, `pcp`, `srp`, `mpcp`, `mpcp_vs`, `dpcp`, `dflp`,
-/// `fmlp_long`, `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp` or `omlp`. Under a protocol for several CPUs, a resource that
-/// only tasks of one CPU share is under `icpp`, except under `fmlp_short` and except for a resource with a home on
-/// another CPU. Under `ics` and `ics_lock` there are no locks, so `lw_taskset_build` refuses these protocols; use
+/// `fmlp_long`, `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp`, `omlp`, `phase_fair` or `task_fair`. Under a protocol for
+/// several CPUs, a resource that only tasks of one CPU share is under `icpp`, except under `fmlp_short`, `phase_fair`
+/// and `task_fair`, and except for a resource with a home on another CPU. Under `ics` and `ics_lock` there are no locks, so `lw_taskset_build` refuses these protocols; use
 /// `lw_ics_update`.
 ///
 /// Returns:
@@ -165,9 +166,9 @@ pub unsafe extern "C" fn lw_taskset_init(set: Mut<'_, lw_taskset_t>, protocol: C
 /// - ERANGE: the machine has too few CPUs or priority levels, or the file has too many tasks.
 /// - ENOTSUP: a task requests a resource while it holds another, under a protocol without nested requests; the file's
 ///   scheduler is neither `p-fp` nor `c-fp`; a resource of a cluster of CPUs is not under `omlp`; or a resource is
-///   under `ics` or `ics_lock` (see `lw_ics_update`).
-/// - Any other number says why the file cannot be read, such as ENOENT, or is an error of the kernel. After an error
-///   `*set` is unchanged.
+///   under `ics`, `ics_lock`, `lock_free` or `wait_free`, which are not locks (see `lw_ics_update` and `lw_queue_t`).
+/// - Any other number is the reason why the file cannot be read, such as ENOENT, or an error of the kernel. After an
+///   error `*set` is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_read(
     set: Mut<'_, lw_taskset_t>,
@@ -198,7 +199,7 @@ fn uncancelled<T>(body: impl FnOnce() -> T) -> T {
     let done = body();
     if is_changed {
         let mut ours = 0;
-        // SAFETY: as above.
+        // SAFETY: `ours` is valid for writing, and `before` is the state that the first call returned.
         unsafe { pthread_setcancelstate(before, &raw mut ours) };
     }
     done
@@ -240,8 +241,8 @@ pub unsafe extern "C" fn lw_taskset_destroy(set: Mut<'_, lw_taskset_t>) -> c_int
         // ORDERING: Relaxed: the thread that destroys the task set has made sure that no other thread uses it.
         handle.check.store(0, Ordering::Relaxed);
         let kept = handle.kept.swap(std::ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: it was a task set, and the header requires that no other thread uses it. `make` leaked the memory
-        // that is freed here, and only the set pointed to it.
+        // SAFETY: the check value showed a task set, so `make` leaked this box, and only the handle pointed to it. The
+        // header requires that no other thread uses the set.
         drop(unsafe { Box::from_raw(kept) });
         Ok(())
     })
@@ -315,7 +316,7 @@ pub unsafe extern "C" fn lw_taskset_task(
     told(|| {
         let cpu = number(cpu, "the CPU", u16::MAX)?;
         let priority = number(priority, "the priority", u16::MAX)?;
-        // SAFETY: the header requires `count` resources.
+        // SAFETY: the header requires `count` resources at `resources`, which no thread writes during the call.
         let resources = unsafe { resources.list(count, MAX_RESOURCES) };
         add_task(set, name, resources, task, |to, name, uses| to.task(name, cpu, priority, uses))
     })
@@ -340,14 +341,14 @@ pub unsafe extern "C" fn lw_taskset_task_in_cluster(
     task: Mut<'_, u32>,
 ) -> c_int {
     told(|| {
-        // SAFETY: the header requires `cpu_count` CPUs.
+        // SAFETY: the header requires `cpu_count` CPUs at `cpus`, which no thread writes during the call.
         let cpus = unsafe { cpus.list(cpu_count, MAX_CPUS) };
         let cpus = listed(cpus, "the list of the task's CPUs is NULL, misaligned or too long")?;
         let cpus = cpus.iter().map(|&cpu| number(cpu, "the CPU", u16::MAX)).collect::<Result<Vec<_>, _>>()?;
         let priority = number(priority, "the priority", u16::MAX)?;
         let add =
             |to: &mut TaskSetBuilder, name: &str, uses: &[ResourceId]| to.task_in_cluster(name, &cpus, priority, uses);
-        // SAFETY: the header requires `count` resources.
+        // SAFETY: the header requires `count` resources at `resources`, which no thread writes during the call.
         let resources = unsafe { resources.list(count, MAX_RESOURCES) };
         add_task(set, name, resources, task, add)
     })
@@ -394,10 +395,11 @@ fn add_task(
 ///
 /// Returns:
 /// - 0: success.
-/// - EINVAL: `set` is not a task set, or its tasks and resources are invalid. `lw_task_error` says why.
+/// - EINVAL: `set` is not a task set, or its tasks and resources are invalid. `lw_task_error` returns the reason.
 /// - EBUSY: the set is already built.
 /// - ERANGE: the machine has too few CPUs or priority levels.
-/// - ENOTSUP: the protocol is `ics` or `ics_lock`, or a resource of a cluster of CPUs is not under `omlp`.
+/// - ENOTSUP: the protocol is `ics`, `ics_lock`, `lock_free` or `wait_free`, or a resource of a cluster of CPUs is not
+///   under `omlp`.
 /// - Any other number is an error of the kernel. After an error the set is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_build(set: Mut<'_, lw_taskset_t>) -> c_int {

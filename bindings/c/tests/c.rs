@@ -1,8 +1,9 @@
 //! Compiles the tests and examples in C and C++ (tests/*.c, tests/*.cpp, examples) with the machine's compiler, links
 //! them with the library in each way, and runs them. Each test is also compiled with MUTANT, and must then fail.
 //!
-//! With LOCKWRIGHT_DEEP, as in CI, every test is also linked with the shared library, and those that repeat something
-//! do so more often. Otherwise a few tests and the examples are.
+//! Every test is linked with the static library, and runs under sanitizers. With LOCKWRIGHT_DEEP, as in CI, every test
+//! also runs without them, linked with the static and the shared library, and those that repeat something do so more
+//! often. Otherwise a few tests and the examples do.
 //!
 //! Without a compiler the tests are skipped with a message; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure.
 
@@ -15,8 +16,8 @@ use std::sync::OnceLock;
 
 /// The exit status of a test in C that the machine does not allow.
 const SKIPPED: i32 = 77;
-/// The tests that are linked with the shared library even without LOCKWRIGHT_DEEP: together they call most functions.
-const SHARED: [&str; 5] = ["arguments.c", "deadlock.c", "ics.c", "raii.cpp", "taskset.c"];
+/// The tests that run without sanitizers even without LOCKWRIGHT_DEEP: together they call most functions.
+const CHOSEN: [&str; 5] = ["arguments.c", "deadlock.c", "ics.c", "raii.cpp", "taskset.c"];
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 const SANITIZERS: [&str; 3] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
 /// The system libraries that the static library needs. lockwright.pc lists the same ones.
@@ -145,8 +146,10 @@ fn all_hold(linking: Linking) {
     if !require_compilers(linking) {
         return;
     }
-    let is_chosen = |file: &Path| SHARED.iter().any(|name| file.ends_with(name));
-    let is_partial = linking == Linking::Shared && std::env::var_os("LOCKWRIGHT_DEEP").is_none();
+    let is_chosen = |file: &Path| CHOSEN.iter().any(|name| file.ends_with(name));
+    let is_deep = std::env::var_os("LOCKWRIGHT_DEEP").is_some();
+    // All programs pass with sanitizers, where the compiler has them.
+    let is_partial = linking != Linking::Sanitized && !is_deep && require_compilers(Linking::Sanitized);
     for file in programs().into_iter().filter(|file| !is_partial || is_chosen(file)) {
         if let Some(output) = perform(&file, linking, &[]) {
             assert!(output.status.success(), "{}, {linking:?}: {}", file.display(), said(&output));

@@ -53,6 +53,13 @@ static void become(int level, int cpu) {
     bind_to(cpu);
 }
 
+/* Called by a thread before it ends: the address sanitizer spins for its own locks when threads end, and a thread that
+   spins must not keep the CPU from one that holds the lock. */
+static void become_ordinary(void) {
+    struct sched_param param = {.sched_priority = 0};
+    CHECK(sched_setscheduler(0, SCHED_OTHER, &param) == 0);
+}
+
 static void works(long rounds) {
     for (volatile long round = 0; round < rounds; round++) {
     }
@@ -161,7 +168,7 @@ static void on_noise(int signal, int flags) {
     CHECK(sigaction(signal, &action, NULL) == 0);
 }
 
-struct storm {
+struct stress {
     int urgent_cpu;
     pid_t low;
     struct sections low_did, middle_did, urgent_did;
@@ -184,24 +191,25 @@ static void balance(const struct sections *did, const lw_ics_stats_t *stats) {
 static char stack_of_handlers[64 * 1024];
 
 static void *is_low(void *argument) {
-    struct storm *storm = argument;
+    struct stress *stress = argument;
     lw_ics_slot_t slot;
     become(LOW, processor);
     stack_t others = {.ss_sp = stack_of_handlers, .ss_size = sizeof stack_of_handlers}, before;
     CHECK(sigaltstack(&others, &before) == 0);
-    storm->low = (pid_t)syscall(SYS_gettid);
+    stress->low = (pid_t)syscall(SYS_gettid);
     EXPECT(0, lw_ics_slot_open(&ics, &slot));
     while (!over) {
         /* Usually too long for the time that the other threads leave, but short now and then. */
-        storm->low_did.work = storm->low_did.commits % 8 ? 5000 : 200;
-        EXPECT(0, lw_ics_update_cut(&slot, adds_after_work, &storm->low_did));
-        storm->low_did.commits++;
+        stress->low_did.work = stress->low_did.commits % 8 ? 5000 : 200;
+        EXPECT(0, lw_ics_update_cut(&slot, adds_after_work, &stress->low_did));
+        stress->low_did.commits++;
     }
     /* No handler executes on that stack now: a cut does not leave it in use. */
     CHECK(sigaltstack(&before, NULL) == 0);
-    EXPECT(0, lw_ics_slot_stats(&slot, &storm->low_stats));
+    EXPECT(0, lw_ics_slot_stats(&slot, &stress->low_stats));
     EXPECT(0, lw_ics_slot_close(&slot));
-    balance(&storm->low_did, &storm->low_stats);
+    balance(&stress->low_did, &stress->low_stats);
+    become_ordinary();
     return NULL;
 }
 
@@ -227,46 +235,48 @@ static void sleep_until(struct timespec *time, long ns) {
 }
 
 static void *is_middle(void *argument) {
-    struct storm *storm = argument;
+    struct stress *stress = argument;
     lw_ics_slot_t slot;
     become(MIDDLE, processor);
     EXPECT(0, lw_ics_slot_open(&ics, &slot));
-    storm->middle_did.work = 2000;
+    stress->middle_did.work = 2000;
     for (struct timespec time = now(CLOCK_MONOTONIC); !over; sleep_until(&time, 173000)) {
-        EXPECT(0, lw_ics_update_cut(&slot, adds_after_work, &storm->middle_did));
-        storm->middle_did.commits++;
+        EXPECT(0, lw_ics_update_cut(&slot, adds_after_work, &stress->middle_did));
+        stress->middle_did.commits++;
     }
-    EXPECT(0, lw_ics_slot_stats(&slot, &storm->middle_stats));
+    EXPECT(0, lw_ics_slot_stats(&slot, &stress->middle_stats));
     EXPECT(0, lw_ics_slot_close(&slot));
-    balance(&storm->middle_did, &storm->middle_stats);
+    balance(&stress->middle_did, &stress->middle_stats);
+    become_ordinary();
     return NULL;
 }
 
 static void *is_urgent(void *argument) {
-    struct storm *storm = argument;
+    struct stress *stress = argument;
     lw_ics_slot_t slot;
-    become(URGENT, storm->urgent_cpu);
+    become(URGENT, stress->urgent_cpu);
     EXPECT(0, lw_ics_slot_open(&ics, &slot));
     for (struct timespec time = now(CLOCK_MONOTONIC); !over; sleep_until(&time, 61000)) {
         EXPECT(0, lw_ics_update(&slot, adds_at_once, NULL));
-        storm->urgent_did.commits++;
+        stress->urgent_did.commits++;
         unprotected++;
         /* Only one signal at a time: handlers that block no signals would fill the stack. */
-        if (storm->urgent_did.commits % 7 == 0 && storm->low && (uint64_t)handled == storm->noises) {
-            CHECK(syscall(SYS_tgkill, getpid(), storm->low, NOISE) == 0);
-            storm->noises++;
+        if (stress->urgent_did.commits % 7 == 0 && stress->low && (uint64_t)handled == stress->noises) {
+            CHECK(syscall(SYS_tgkill, getpid(), stress->low, NOISE) == 0);
+            stress->noises++;
         }
     }
     EXPECT(0, lw_ics_slot_close(&slot));
+    become_ordinary();
     return NULL;
 }
 
-static void storm(uint32_t commit, int urgent_cpu, int is_cut, int flags) {
-    struct storm storm;
+static void stress(uint32_t commit, int urgent_cpu, int is_cut, int flags) {
+    struct stress stress;
     struct timespec nap = ms(full_or(700, 350));
     uint64_t words[2] = {0, 1};
-    memset(&storm, 0, sizeof storm);
-    storm.urgent_cpu = urgent_cpu;
+    memset(&stress, 0, sizeof stress);
+    stress.urgent_cpu = urgent_cpu;
     over = 0;
     handled = handled_inside = began_inside = 0;
     unprotected = 0;
@@ -276,18 +286,18 @@ static void storm(uint32_t commit, int urgent_cpu, int is_cut, int flags) {
     if (is_cut) {
         EXPECT(0, lw_ics_set_signal(&ics, CUTS));
     }
-    pthread_t urgent = start(is_urgent, &storm), middle = start(is_middle, &storm), low = start(is_low, &storm);
+    pthread_t urgent = start(is_urgent, &stress), middle = start(is_middle, &stress), low = start(is_low, &stress);
     nanosleep(&nap, NULL);
     over = 1;
     join(low);
     join(middle);
     join(urgent);
-    uint64_t all = storm.low_did.commits + storm.middle_did.commits + storm.urgent_did.commits;
+    uint64_t all = stress.low_did.commits + stress.middle_did.commits + stress.urgent_did.commits;
     EXPECT(0, lw_ics_query(&ics, reads, words));
     /* No update is lost or doubled, and no handler was left in its middle. */
     CHECK(words[0] == all && words[1] == all);
-    CHECK((uint64_t)handled == storm.noises && began_inside == handled_inside);
-    lw_ics_stats_t *low_stats = &storm.low_stats;
+    CHECK((uint64_t)handled == stress.noises && began_inside == handled_inside);
+    lw_ics_stats_t *low_stats = &stress.low_stats;
     printf("commits by %u, urgent on %d, %s, handlers %#x: %llu commits; low: %llu sections in %llu attempts, invalidated: %llu at their end, %llu cut; unprotected %+lld\n",
            commit, urgent_cpu, is_cut ? "cut" : "not cut", (unsigned)flags, (unsigned long long)all,
            (unsigned long long)low_stats->commits, (unsigned long long)low_stats->entries,
@@ -329,6 +339,7 @@ static void *interrupts(void *unused) {
         while (sem_wait(&interrupter.go)) {
         }
         if (interrupter.is_over) {
+            become_ordinary();
             return unused;
         }
         EXPECT(0, lw_ics_slot_open(interrupter.where, &mine));
@@ -662,12 +673,12 @@ int main(void) {
     what_is_refused();
     one_at_a_time(LW_ICS_LOCKED);
     one_at_a_time(LW_ICS_AUTO);
-    storm(LW_ICS_AUTO, processor, 0, 0);
-    storm(LW_ICS_AUTO, processor, 1, 0);
-    storm(LW_ICS_AUTO, processor, 1, SA_NODEFER);
-    storm(LW_ICS_LOCKED, processor, 1, SA_NODEFER | SA_ONSTACK);
-    storm(LW_ICS_PLAIN, processor, 1, SA_ONSTACK);
-    storm(LW_ICS_LOCKED, other_processor, 1, SA_NODEFER);
+    stress(LW_ICS_AUTO, processor, 0, 0);
+    stress(LW_ICS_AUTO, processor, 1, 0);
+    stress(LW_ICS_AUTO, processor, 1, SA_NODEFER);
+    stress(LW_ICS_LOCKED, processor, 1, SA_NODEFER | SA_ONSTACK);
+    stress(LW_ICS_PLAIN, processor, 1, SA_ONSTACK);
+    stress(LW_ICS_LOCKED, other_processor, 1, SA_NODEFER);
 #else
     EXPECT(0, lw_ics_init(&ics, LW_ICS_LOCKED, 0));
     EXPECT(ENOTSUP, lw_ics_set_signal(&ics, CUTS));

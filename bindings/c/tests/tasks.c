@@ -106,7 +106,7 @@ static void all_work(void) {
 
 static void one_holder_at_a_time(void) {
     static const char *const protocols[] = {"none",      "pip",       "icpp",       "pcp",  "srp",  "mpcp", "mpcp_vs", "dpcp", "dflp",
-                                            "fmlp_long", "fmlp_plus", "fmlp_short", "msrp", "mrsp", "omlp"};
+                                            "fmlp_long", "fmlp_plus", "fmlp_short", "msrp", "mrsp", "omlp", "phase_fair", "task_fair"};
     for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++) {
         make(protocols[i]);
         all_work();
@@ -122,12 +122,37 @@ static int policy(void) {
 static void *is_another(void *unused) {
     EXPECT(EPERM, lw_task_begin());
     EXPECT(EPERM, lw_task_lock(counter));
+    EXPECT(EPERM, lw_task_read(counter));
     EXPECT(EPERM, lw_task_unlock(counter));
     EXPECT(EPERM, lw_task_end());
     EXPECT(EPERM, lw_task_leave());
     EXPECT(EBUSY, lw_task_join(&set, tasks[0]));
     EXPECT(EPERM, lw_task_leave());
     return unused;
+}
+
+static void *reads(void *unused) {
+    EXPECT(0, lw_task_join(&set, tasks[1]));
+    EXPECT(0, lw_task_begin());
+    EXPECT(0, lw_task_read(counter));
+    EXPECT(0, lw_task_unlock(counter));
+    EXPECT(0, lw_task_end());
+    EXPECT(0, lw_task_leave());
+    return unused;
+}
+
+/* Another task reads, and is done, while this one reads. */
+static void readers_share(const char *protocol) {
+    make(protocol);
+    EXPECT(0, lw_task_join(&set, tasks[0]));
+    EXPECT(0, lw_task_begin());
+    EXPECT(0, lw_task_read(counter));
+    EXPECT(EDEADLK, lw_task_read(counter));
+    join(start(reads, NULL));
+    EXPECT(0, lw_task_unlock(counter));
+    EXPECT(0, lw_task_end());
+    EXPECT(0, lw_task_leave());
+    EXPECT(0, lw_taskset_destroy(&set));
 }
 
 static void what_is_refused(const char *protocol, int nests) {
@@ -258,12 +283,14 @@ int main(void) {
         what_is_refused(nesting[i], 1);
         a_thread_ends_inside(nesting[i]);
     }
-    const char *flat[] = {"mpcp_vs", "dpcp", "dflp", "fmlp_long", "fmlp_plus", "fmlp_short", "msrp", "mrsp", "omlp"};
+    const char *flat[] = {"mpcp_vs", "dpcp", "dflp", "fmlp_long", "fmlp_plus", "msrp", "mrsp", "omlp", "fmlp_short", "phase_fair", "task_fair"};
     for (size_t i = 0; i < sizeof flat / sizeof *flat; i++) {
-        /* On one CPU a shared resource is under `icpp`, except under `fmlp_short`. */
-        what_is_refused(flat[i], cpus == 1 && strcmp(flat[i], "fmlp_short") != 0);
+        /* On one CPU a shared resource is under `icpp`, except under the last three protocols. */
+        what_is_refused(flat[i], cpus == 1 && i < 8);
         a_thread_ends_inside(flat[i]);
     }
+    readers_share("phase_fair");
+    readers_share("task_fair");
     what_was_not_said();
     a_child_is_no_task();
     return 0;

@@ -70,7 +70,7 @@ static void what_is_no_protocol(void) {
 
 static void built_one_by_one(void) {
     static const char *const protocols[] = {"none",      "pip",       "icpp",       "pcp",  "srp",  "mpcp", "mpcp_vs", "dpcp", "dflp",
-                                            "fmlp_long", "fmlp_plus", "fmlp_short", "msrp", "mrsp", "omlp"};
+                                            "fmlp_long", "fmlp_plus", "fmlp_short", "msrp", "mrsp", "omlp", "phase_fair", "task_fair"};
     for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++) {
         lw_taskset_t set;
         uint32_t bus = 9, map = 9, control = 9, logging = 9, found = 9;
@@ -254,7 +254,7 @@ static void out_of_a_file(void) {
     said("no nested requests", "while it holds");
     put("[platform]\ncpus = 1\n" TASKS);
     EXPECT(ENOTSUP, lw_taskset_read(&set, path, "ics"));
-    said("under ics", "lw_ics_");
+    said("under `ics`", "lw_ics_");
     put("name = \"\xff\"\n");
     EXPECT(EINVAL, lw_taskset_read(&set, path, NULL));
     said(":1:9: ", "UTF-8");

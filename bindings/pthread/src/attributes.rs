@@ -74,20 +74,21 @@ unsafe fn put(attributes: *mut u32, mask: u32, shift: u32, value: c_int, valid: 
     if !valid {
         return EINVAL;
     }
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes attributes, which no other thread uses during the call.
     unsafe { *attributes = *attributes & !mask | (value as u32) << shift };
     0
 }
 
 unsafe fn get(attributes: *const u32, mask: u32, shift: u32, value: *mut c_int) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes initialised attributes, and a place for the value; no other thread writes them during
+    // the call.
     unsafe { *value = ((*attributes & mask) >> shift) as c_int };
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutexattr_init(attributes: *mut u32) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes memory for attributes, which has this size.
     unsafe { *attributes = 0 };
     0
 }
@@ -103,13 +104,14 @@ macro_rules! attributes {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $set(attributes: *mut u32, value: c_int) -> c_int {
             let is_valid: fn(c_int) -> bool = $is_valid;
-            // SAFETY: POSIX requires valid pointers to objects of their types.
+            // SAFETY: the program passes initialised attributes, which no other thread uses during the call.
             unsafe { put(attributes, $mask, $shift, value, is_valid(value)) }
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(attributes: *const u32, value: *mut c_int) -> c_int {
-            // SAFETY: POSIX requires valid pointers to objects of their types.
+            // SAFETY: the program passes initialised attributes, and a place for the value, which stay valid during the
+            // call.
             unsafe { get(attributes, $mask, $shift, value) }
         }
     )*};
@@ -126,20 +128,21 @@ attributes! {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutexattr_setprioceiling(attributes: *mut u32, value: c_int) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes initialised attributes, which no other thread uses during the call.
     unsafe { put(attributes, CEILING, CEILING_SHIFT, value, LEVELS.contains(&value)) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutexattr_getprioceiling(attributes: *const u32, value: *mut c_int) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes initialised attributes, and a place for the value; no other thread writes them during
+    // the call.
     unsafe { *value = ceiling(*attributes) };
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_condattr_init(attributes: *mut u32) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes memory for attributes, which has this size.
     unsafe { *attributes = 0 };
     0
 }

@@ -33,11 +33,12 @@ unsafe extern "C-unwind" {
 
 /// Locks the mutex again, because the caller's cleanup handlers expect to hold it.
 unsafe extern "C" fn cancelled(wait: *mut c_void) {
-    // SAFETY: it is the wait that `suspend` passed, in a frame that still exists.
+    // SAFETY: `lockwright_suspend` passes the `Wait` of `suspend`, whose frame is below it on the stack and not yet
+    // unwound.
     let Wait { cond, mutex, waiting } = unsafe { *wait.cast::<Wait<'_>>() };
     if shared::is_shared(mutex) {
         cond.leave_stranger(waiting, None);
-        // SAFETY: the mutex is valid, and the C library's.
+        // SAFETY: the mutex is one of the C library's, and POSIX requires that it stays valid until the wait has ended.
         unsafe { next::pthread_mutex_lock(mutex) };
         return;
     }
@@ -53,7 +54,8 @@ unsafe fn suspend(mut wait: Wait<'_>, until: Option<Deadline>) -> Suspended {
         if let Some(time) = &suspension.time {
             suspension.arguments[3] = std::ptr::from_ref(time).expose_provenance() as c_long;
         }
-        // SAFETY: arguments, time and wait outlive the call, and need not be dropped.
+        // SAFETY: `suspension` and `wait` live in this frame, and so outlive the call. Neither needs to be dropped, so
+        // the call may unwind through the frame.
         let answer =
             unsafe { lockwright_suspend(suspension.arguments.as_ptr(), cancelled, (&raw mut wait).cast::<c_void>()) };
         wait.cond.resumed(&mut wait.waiting, wait.mutex);
@@ -67,16 +69,17 @@ unsafe fn suspend(mut wait: Wait<'_>, until: Option<Deadline>) -> Suspended {
 /// Waits at a private condition variable with a mutex of the C library.
 unsafe fn wait_with_shared(cond: &RawCondvar, mutex: &RawMutex, until: Option<Deadline>) -> c_int {
     let waiting = cond.enlist_stranger();
-    // SAFETY: POSIX requires a valid mutex.
+    // SAFETY: the mutex is one of the C library's, and POSIX requires that it stays valid until the wait has ended.
     let refused = unsafe { next::pthread_mutex_unlock(mutex) };
     if refused != 0 {
         cond.leave_stranger(waiting, None);
         return refused;
     }
-    // SAFETY: both outlive the wait.
+    // SAFETY: `cond` and `mutex` are borrowed until the wait has ended, and this frame has nothing to drop if the wait
+    // unwinds.
     let ended = unsafe { suspend(Wait { cond, mutex, waiting }, until) };
     let end = cond.leave_stranger(waiting, Some(ended));
-    // SAFETY: as above.
+    // SAFETY: POSIX requires that the mutex, which is one of the C library's, stays valid until the wait has ended.
     match (unsafe { next::pthread_mutex_lock(mutex) }, end) {
         (0, WaitEnd::TimedOut) => ETIMEDOUT,
         (errno, _) => errno,
@@ -85,22 +88,23 @@ unsafe fn wait_with_shared(cond: &RawCondvar, mutex: &RawMutex, until: Option<De
 
 /// Waits until `until`, or for ever if it is `None`.
 unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Deadline>) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: POSIX requires objects that stay valid until the wait has ended; threads may share both types.
     let (cond, mutex) = unsafe { (&*cond, &*mutex) };
     if shared::is_shared(mutex) {
-        // SAFETY: as above.
+        // SAFETY: the mutex is one of the C library's, and both objects stay valid until the wait has ended.
         return unsafe { wait_with_shared(cond, mutex, until) };
     }
     mutex.hide_owner();
     // Programs destroy a condition variable and its mutex right after a broadcast, so the kernel must not hand the
     // mutex to the waiter then.
     // SAFETY: the wait rejoins below, or withdraws if the thread is cancelled. POSIX requires that the mutex stays
-    // until then.
+    // where it is until then.
     let waiting = match unsafe { cond.enlist(mutex, false) } {
         Ok(waiting) => waiting,
         Err(error) => return number(&error),
     };
-    // SAFETY: both outlive the wait.
+    // SAFETY: `cond` and `mutex` are valid until the wait has ended, and this frame has nothing to drop if the wait
+    // unwinds.
     let ended = unsafe { suspend(Wait { cond, mutex, waiting }, until) };
     let rejoined = cond.rejoin(waiting, mutex, ended);
     if rejoined.is_ok() {
@@ -119,9 +123,9 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
 }
 
 unsafe fn wait_until(cond: *const RawCondvar, mutex: *mut RawMutex, clock: Clock, time: *const timespec) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a time that stays valid and unchanged during the call.
     match deadline(clock, unsafe { &*time }) {
-        // SAFETY: POSIX requires valid pointers to objects of their types.
+        // SAFETY: POSIX requires objects that stay valid until the wait has ended, and a mutex that the caller holds.
         Some(until) => unsafe { wait(cond, mutex, Some(until)) },
         None => EINVAL,
     }
@@ -130,14 +134,14 @@ unsafe fn wait_until(cond: *const RawCondvar, mutex: *mut RawMutex, clock: Clock
 /// Initialises a condition variable. `attributes` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_init(cond: *mut RawCondvar, attributes: *const u32) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes null, or attributes that no other thread writes during the call.
     let (is_shared, id) = unsafe { attributes.as_ref() }.map_or((false, 0), |&bits| attributes::shared_and_clock(bits));
     if is_shared {
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_cond_init(cond, attributes) };
     }
     let clock = clock(id).unwrap_or(Clock::Realtime);
-    // SAFETY: POSIX requires memory for a condition variable, which has this size.
+    // SAFETY: the program passes memory for a condition variable, which has this size, and which no thread uses yet.
     unsafe { cond.write(RawCondvar::new(false).with_clock(clock)) };
     0
 }
@@ -149,10 +153,11 @@ pub unsafe extern "C" fn pthread_cond_destroy(cond: *mut RawCondvar) -> c_int {
             return EBUSY;
         }
         shared::free_stand_in(cond);
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_cond_destroy(cond) };
     }
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a condition variable that stays valid until `destroy` returns, and threads may share
+    // it.
     match unsafe { &*cond }.destroy() {
         Destroyed::Done => 0,
         Destroyed::InUse => EBUSY,
@@ -161,7 +166,8 @@ pub unsafe extern "C" fn pthread_cond_destroy(cond: *mut RawCondvar) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_wait(cond: *mut RawCondvar, mutex: *mut RawMutex) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes objects that stay valid until the wait has ended. `place` returns the library to which
+    // the wait belongs, and each branch calls that library.
     unsafe {
         match shared::place(cond, mutex) {
             Ok(Place::Ours(cond)) => wait(cond, mutex, None),
@@ -177,7 +183,8 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
     mutex: *mut RawMutex,
     time: *const timespec,
 ) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes objects and a time that stay valid until the wait has ended. `place` returns the
+    // library to which the wait belongs, and each branch calls that library.
     unsafe {
         match shared::place(cond, mutex) {
             Ok(Place::Ours(own)) => wait_until(own, mutex, shared::clock_of(cond), time),
@@ -195,7 +202,8 @@ pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
     time: *const timespec,
 ) -> c_int {
     let Some(clock) = clock(id) else { return EINVAL };
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes objects and a time that stay valid until the wait has ended. `place` returns the
+    // library to which the wait belongs, and each branch calls that library.
     unsafe {
         match shared::place(cond, mutex) {
             Ok(Place::Ours(cond)) => wait_until(cond, mutex, clock, time),
@@ -211,10 +219,10 @@ pub unsafe extern "C" fn pthread_cond_signal(cond: *mut RawCondvar) -> c_int {
         if let Some(own) = shared::stand_in(cond) {
             own.signal();
         }
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_cond_signal(cond) };
     }
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a condition variable that stays valid during the call, and threads may share it.
     unsafe { &*cond }.signal();
     0
 }
@@ -225,10 +233,10 @@ pub unsafe extern "C" fn pthread_cond_broadcast(cond: *mut RawCondvar) -> c_int 
         if let Some(own) = shared::stand_in(cond) {
             own.broadcast();
         }
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_cond_broadcast(cond) };
     }
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a condition variable that stays valid during the call, and threads may share it.
     unsafe { &*cond }.broadcast();
     0
 }

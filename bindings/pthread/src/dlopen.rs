@@ -24,7 +24,7 @@ pub(crate) fn warm_up() {
 /// Returns the C library's `dlopen`. Reports that `RTLD_DEEPBIND` is removed from the flags, if it is among them.
 extern "C" fn before_dlopen(file: *const c_char, flags: c_int) -> *mut c_void {
     if flags & libc::RTLD_DEEPBIND != 0 && !file.is_null() {
-        // SAFETY: the caller of `dlopen` passes a string.
+        // SAFETY: it is not null, so the program passed a string, which stays valid during the call.
         report::deepbind(unsafe { CStr::from_ptr(file) });
     }
     DLOPEN.get()
@@ -36,7 +36,7 @@ extern "C" fn before_dlvsym(handle: *mut c_void, name: *const c_char, version: *
     if !is_search || name.is_null() || version.is_null() {
         return std::ptr::null_mut();
     }
-    // SAFETY: the caller of `dlvsym` passes strings.
+    // SAFETY: both are not null, so the program passed strings, which stay valid during the call.
     let (name, version) = unsafe { (CStr::from_ptr(name), CStr::from_ptr(version)) };
     // The condition variables of this version are other objects.
     if version == c"GLIBC_2.2.5" && name.to_bytes().starts_with(b"pthread_cond_") {

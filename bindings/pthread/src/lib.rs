@@ -34,7 +34,7 @@ macro_rules! other_names {
     ($($name:ident($($argument:ident: $type:ty),*) = $function:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> libc::c_int {
-            // SAFETY: the caller promises the same for both names.
+            // SAFETY: both names denote one function, so arguments that are valid for one are valid for the other.
             unsafe { $function($($argument),*) }
         }
     )*};

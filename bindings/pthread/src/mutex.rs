@@ -77,7 +77,8 @@ fn prepare(mutex: &RawMutex) -> Result<(), c_int> {
         }
         // If a thread holds the mutex, it may already be in use without inheritance.
         let may_convert = mutex.is_free();
-        // SAFETY: POSIX also requires that a mutex stays where it is.
+        // SAFETY: POSIX forbids to move or free a mutex while a thread holds it, which is all that a robust kind
+        // requires.
         if unsafe { mutex.add_to_kind(before, policy_bits(before, may_convert)) } {
             return Ok(());
         }
@@ -112,7 +113,7 @@ pub(crate) fn number(error: &RawError) -> c_int {
 /// Returns a mutex that is prepared.
 #[inline(always)]
 unsafe fn ready<'a>(mutex: *mut RawMutex) -> Result<&'a RawMutex, c_int> {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call, and threads may share a `RawMutex`.
     let mutex = unsafe { &*mutex };
     if mutex.kind() & PREPARED == 0 {
         prepare(mutex)?;
@@ -122,7 +123,7 @@ unsafe fn ready<'a>(mutex: *mut RawMutex) -> Result<&'a RawMutex, c_int> {
 
 #[inline(always)]
 unsafe fn lock(mutex: *mut RawMutex, limit: Limit) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call, and threads may share a `RawMutex`.
     let known = unsafe { &*mutex };
     if known.kind() & PREPARED != 0 && known.lock_uncontended() {
         known.show_owner();
@@ -134,7 +135,8 @@ unsafe fn lock(mutex: *mut RawMutex, limit: Limit) -> c_int {
 #[cold]
 fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
     if shared::is_shared(mutex) {
-        // SAFETY: the mutex is valid, and the C library's. `lock_until` passes on those with a limit.
+        // SAFETY: the mutex is one of the C library's, and stays valid during the call. One with a deadline does not
+        // come here: `lock_until` passes it on.
         return unsafe {
             if limit == Limit::Now { next::pthread_mutex_trylock(mutex) } else { next::pthread_mutex_lock(mutex) }
         };
@@ -204,17 +206,18 @@ fn stay(mutex: &RawMutex, limit: Limit) -> c_int {
 
 /// Locks the mutex until `*time`. An invalid time is an error only if the mutex is busy.
 unsafe fn lock_until(mutex: *mut RawMutex, clock: Clock, time: *const timespec) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call, and threads may share a `RawMutex`.
     if shared::is_shared(unsafe { &*mutex }) {
-        // SAFETY: POSIX requires valid pointers to objects of their types.
+        // SAFETY: the mutex is one of the C library's, and the program's time stays valid during the call.
         return unsafe { next::pthread_mutex_clocklock(mutex, shared::number(clock), time) };
     }
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a time that stays valid and unchanged during the call.
     if let Some(deadline) = deadline(clock, unsafe { &*time }) {
-        // SAFETY: POSIX requires valid pointers to objects of their types.
+        // SAFETY: the program passes a mutex that stays valid during the call.
         return unsafe { lock(mutex, Limit::At(deadline)) };
     }
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call, and `ready` returns a reference for no
+    // longer.
     match unsafe { ready(mutex) } {
         Err(errno) => errno,
         Ok(mutex) => match mutex.lock(Limit::Now) {
@@ -228,59 +231,61 @@ unsafe fn lock_until(mutex: *mut RawMutex, clock: Clock, time: *const timespec) 
 /// Initialises a mutex. `attributes` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_init(mutex: *mut RawMutex, attributes: *const u32) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes null, or attributes that no other thread writes during the call.
     let (bits, ceiling) = match unsafe { attributes.as_ref() } {
         Some(&attributes) => attributes::kind_and_ceiling(attributes),
         None => (kind::NORMAL, 0),
     };
     if bits & kind::SHARED != 0 {
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program passes memory for a mutex. The attributes set a bit, so they are not null.
         return unsafe { shared::init(mutex, attributes) };
     }
-    // SAFETY: POSIX requires memory for a mutex, which has this size.
+    // SAFETY: the program passes memory for a mutex, which has this size, and which no thread uses yet. POSIX forbids
+    // to move or free the mutex while a thread holds it.
     unsafe { mutex.write(RawMutex::new(bits | policy_bits(bits, true), ceiling)) };
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call, and threads may share a `RawMutex`.
     let known = unsafe { &*mutex };
     if shared::is_shared(known) {
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_mutex_destroy(mutex) };
     }
     // The word of a robust mutex may still name a thread that ended.
     if known.kind() & kind::ROBUST == 0 && known.is_in_use() {
         return EBUSY;
     }
-    // SAFETY: POSIX requires that no other thread uses the mutex.
+    // SAFETY: POSIX requires that no other thread uses the mutex, and the reference above is not used any more. The new
+    // contents are not robust.
     unsafe { mutex.write(RawMutex::new(DESTROYED, 0)) };
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call.
     unsafe { lock(mutex, Limit::Never) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_trylock(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call.
     unsafe { lock(mutex, Limit::Now) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_timedlock(mutex: *mut RawMutex, time: *const timespec) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex and a time that stay valid during the call.
     unsafe { lock_until(mutex, Clock::Realtime, time) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_clocklock(mutex: *mut RawMutex, id: c_int, time: *const timespec) -> c_int {
     match clock(id) {
-        // SAFETY: POSIX requires valid pointers to objects of their types.
+        // SAFETY: the program passes a mutex and a time that stay valid during the call.
         Some(clock) => unsafe { lock_until(mutex, clock, time) },
         None => EINVAL,
     }
@@ -288,7 +293,8 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(mutex: *mut RawMutex, id: c_int
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: POSIX requires a valid pointer. The mutex is not accessed once it is unlocked.
+    // SAFETY: the program passes a mutex that stays valid until it is unlocked, and is not accessed afterwards. Threads
+    // may share a `RawMutex`.
     let known = unsafe { &*mutex };
     if known.kind() & PREPARED != 0 {
         known.hide_owner();
@@ -302,7 +308,7 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
 #[cold]
 fn unlock_otherwise(mutex: &RawMutex) -> c_int {
     if shared::is_shared(mutex) {
-        // SAFETY: the C library initialised the mutex, or it is of its type.
+        // SAFETY: the mutex is marked as shared, so the C library initialised it, and it is valid until it is unlocked.
         return unsafe { next::pthread_mutex_unlock(mutex) };
     }
     if let Err(errno) = prepare(mutex) {
@@ -320,10 +326,10 @@ fn unlock_otherwise(mutex: &RawMutex) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_consistent(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call, and threads may share a `RawMutex`.
     let mutex = unsafe { &*mutex };
     if shared::is_shared(mutex) {
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_mutex_consistent(mutex) };
     }
     mutex.make_consistent().map_or_else(|error| number(&error), |()| 0)
@@ -331,16 +337,16 @@ pub unsafe extern "C" fn pthread_mutex_consistent(mutex: *mut RawMutex) -> c_int
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_getprioceiling(mutex: *const RawMutex, ceiling: *mut c_int) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call, and threads may share a `RawMutex`.
     let mutex = unsafe { &*mutex };
     if shared::is_shared(mutex) {
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_mutex_getprioceiling(mutex, ceiling) };
     }
     if mutex.kind() & kind::PROTECT == 0 || mutex.kind() == DESTROYED {
         return EINVAL;
     }
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a place for the ceiling, which no other thread uses during the call.
     unsafe { *ceiling = c_int::from(mutex.ceiling()) };
     0
 }
@@ -352,12 +358,13 @@ pub unsafe extern "C" fn pthread_mutex_setprioceiling(
     ceiling: c_int,
     before: *mut c_int,
 ) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call, and threads may share a `RawMutex`.
     if shared::is_shared(unsafe { &*mutex }) {
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_mutex_setprioceiling(mutex, ceiling, before) };
     }
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call, and `ready` returns a reference for no
+    // longer.
     let mutex = match unsafe { ready(mutex) } {
         Ok(mutex) => mutex,
         Err(errno) => return errno,
@@ -380,7 +387,8 @@ pub unsafe extern "C" fn pthread_mutex_setprioceiling(
     match changed {
         Ok(level) => {
             if !before.is_null() {
-                // SAFETY: POSIX requires valid pointers to objects of their types.
+                // SAFETY: it is not null, so the program passed a place for the ceiling, which no other thread uses
+                // during the call.
                 unsafe { *before = c_int::from(level) };
             }
             0

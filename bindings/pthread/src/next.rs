@@ -33,7 +33,7 @@ impl Next {
         let mut found = self.found.load(Ordering::Relaxed);
         if found.is_null() {
             let name: *const c_char = self.name.as_ptr();
-            // SAFETY: the name is a string.
+            // SAFETY: the name is a constant string with a final zero.
             found = unsafe { libc::dlsym(libc::RTLD_NEXT, name) };
             self.found.store(found, Ordering::Relaxed);
         }
@@ -55,7 +55,8 @@ macro_rules! next {
                 if found.is_null() {
                     return ENOSYS;
                 }
-                // SAFETY: the function of this name has this type. The caller promises what the function requires.
+                // SAFETY: `dlsym` found the function of this name, whose type in the C library is this one. The caller
+                // passes arguments that this function accepts.
                 unsafe {
                     std::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn($($type),*) -> c_int>(found)($($argument),*)
                 }

@@ -3,9 +3,9 @@
 //! Under the policy `inherit`, a thread that waits for another thread's initialiser lends it its priority; otherwise
 //! they are the C library's. Both have the same values for "not begun" and "done".
 //!
-//! An initialiser may unwind: by an exception, as `std::call_once` of the GNU C++ library permits, or because its thread
-//! is cancelled or ends. `once.c` then lets the next caller execute its own. Unwinding passes through the functions
-//! here, and nothing in them needs to be dropped.
+//! An initialiser may unwind: by an exception, as `std::call_once` of the GNU C++ library permits, or because its
+//! thread is cancelled or ends. `once.c` then lets the next caller execute its own. Unwinding passes through the
+//! functions here, and nothing in them needs to be dropped.
 
 use crate::mutex::STAY_NAP_NS;
 use crate::next::{self, Routine};
@@ -25,24 +25,26 @@ unsafe extern "C-unwind" {
 }
 
 unsafe extern "C" fn undo(trial: *mut c_void) {
-    // SAFETY: it is the trial that `pthread_once` passed, in a frame that still exists.
+    // SAFETY: `lockwright_initialise` passes the `Trial` of `pthread_once`, whose frame is below it on the stack and
+    // not yet unwound.
     let Trial(once, run) = unsafe { &*trial.cast::<Trial<'_>>() };
     once.abandon(*run);
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_once(once: *mut Once, routine: Routine) -> c_int {
-    // SAFETY: POSIX requires a valid pointer to an object of its type.
+    // SAFETY: the program passes a `pthread_once_t` that stays valid during the call; it is one word, which threads
+    // share by atomic operations.
     let known = unsafe { &*once };
     if known.is_done() {
         return 0;
     }
     if Policy::get().bits() & kind::INHERIT == 0 {
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_once(once, routine) };
     }
-    // BOUND: until the initialiser that executes has ended. The C library waits for ever in a deadlock; where the kernel
-    // refuses to wait with inheritance, and where too many initialisers execute, the caller asks again.
+    // BOUND: until the initialiser that executes has ended. The C library waits for ever in a deadlock; where the
+    // kernel refuses to wait with inheritance, and where too many initialisers execute, the caller asks again.
     let run = loop {
         match known.begin() {
             Ok(None) => return 0,
@@ -51,7 +53,7 @@ pub unsafe extern "C-unwind" fn pthread_once(once: *mut Once, routine: Routine) 
         }
     };
     let mut trial = Trial(known, run);
-    // SAFETY: POSIX requires a function of this type, and the trial outlives the call.
+    // SAFETY: the program passes a function of this type, and `trial` lives in this frame, which outlives the call.
     unsafe { lockwright_initialise(routine, undo, (&raw mut trial).cast::<c_void>()) };
     known.end(run);
     0
@@ -60,13 +62,14 @@ pub unsafe extern "C-unwind" fn pthread_once(once: *mut Once, routine: Routine) 
 /// The function of C11.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn call_once(once: *mut Once, routine: Routine) {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: `call_once` and `pthread_once` have the same type and contract in the C library, so these arguments are
+    // valid.
     unsafe { pthread_once(once, routine) };
 }
 
 /// The name that older programs use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __pthread_once(once: *mut Once, routine: Routine) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: both names denote one function, so arguments that are valid for one are valid for the other.
     unsafe { pthread_once(once, routine) }
 }

@@ -75,13 +75,13 @@ fn read(complain: impl Fn(&CStr, &CStr, &[(&CStr, u32)])) -> Policy {
     let mut policy = READ;
     for (name, values) in VARIABLES {
         // Null in a program that has more rights than its caller.
-        // SAFETY: the name is a string. The environment belongs to the C library, and a program changes it only after
-        // it was loaded.
+        // SAFETY: the name is a constant string, and programs change their environment only after this library was
+        // loaded.
         let value: *const c_char = unsafe { secure_getenv(name.as_ptr()) };
         if value.is_null() {
             continue;
         }
-        // SAFETY: the C library returned a string.
+        // SAFETY: it is not null, so the C library returned a string of the environment.
         let value = unsafe { CStr::from_ptr(value) };
         match values.iter().find(|(known, _)| *known == value) {
             Some((_, bits)) => policy |= bits,
@@ -103,16 +103,17 @@ fn unknown_names(complain: impl Fn(&CStr)) {
     unsafe extern "C" {
         static environ: *const *const c_char;
     }
-    // SAFETY: the C library has set it before it calls constructors.
+    // SAFETY: the C library sets the pointer before it calls constructors, and programs change it only after this
+    // library was loaded.
     let mut next = unsafe { environ };
     // BOUND: the environment, which ends with a null pointer. It is null itself if the program has cleared it.
     while !next.is_null() {
-        // SAFETY: the array has not ended.
+        // SAFETY: no null pointer came before this element, so it is inside the array.
         let variable = unsafe { *next };
         if variable.is_null() {
             return;
         }
-        // SAFETY: each entry is a string.
+        // SAFETY: it is not null, so it points to a string of the environment.
         let variable = unsafe { CStr::from_ptr(variable) };
         let name = variable.to_bytes().split(|&byte| byte == b'=').next().unwrap_or_default();
         let is_known = VARIABLES.iter().any(|(known, _)| known.to_bytes() == name);

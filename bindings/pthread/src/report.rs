@@ -31,7 +31,7 @@ fn line(write: impl FnOnce(&mut Line) -> fmt::Result) {
     let _ = line.write_str("lockwright: ").and_then(|()| write(&mut line));
     line.bytes[line.length] = b'\n';
     // The system call, because the C library's function is a cancellation point. An error cannot be reported.
-    // SAFETY: the bytes are valid for reading.
+    // SAFETY: `length` is at most the index of the last byte, so the bytes are initialised and inside the array.
     unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, line.bytes.as_ptr(), line.length + 1) };
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn cycle(links: &[Link]) {
         return;
     }
     line(|line| {
-        // SAFETY: takes nothing and cannot fail.
+        // SAFETY: the call takes nothing and cannot fail.
         write!(line, "deadlock in process {}:", unsafe { libc::getpid() })?;
         for (index, link) in links.iter().enumerate() {
             let next = links[(index + 1) % links.len()].thread;

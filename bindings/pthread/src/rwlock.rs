@@ -84,10 +84,10 @@ fn inherits() -> bool {
 /// Returns the lock if it is this library's.
 ///
 /// # Safety
-/// POSIX requires a valid pointer to an object of its type.
+/// `rwlock` points to a lock of this library or of the C library, which stays valid for `'a`.
 #[inline(always)]
 unsafe fn own<'a>(rwlock: *mut RawRwLock) -> Option<&'a RawRwLock> {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller passes a lock that stays valid for `'a`, and threads share a `RawRwLock` by atomic operations.
     let lock = unsafe { &*rwlock };
     (inherits() && !lock.is_shared()).then_some(lock)
 }
@@ -96,27 +96,27 @@ unsafe fn own<'a>(rwlock: *mut RawRwLock) -> Option<&'a RawRwLock> {
 /// is free, as in the C library.
 ///
 /// # Safety
-/// POSIX requires valid pointers to objects of their types.
+/// `rwlock` points to a lock, and `time` to a time; both stay valid during the call.
 unsafe fn lock_until(rwlock: *mut RawRwLock, locks: Locks, clock: Clock, time: *const timespec) -> Option<c_int> {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller passes a lock that stays valid during the call.
     let known = unsafe { own(rwlock) }?;
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller passes a time that stays valid and unchanged during the call.
     Some(deadline(clock, unsafe { &*time }).map_or(EINVAL, |deadline| lock(known, locks, Limit::At(deadline))))
 }
 
 /// Initialises a lock. `attributes` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_rwlock_init(rwlock: *mut RawRwLock, attributes: *const RwLockAttributes) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes null, or attributes that no other thread writes during the call.
     let (kind, is_shared) = match unsafe { attributes.as_ref() } {
         Some(attributes) => (attributes.kind as u32, attributes.shared != 0),
         None => (0, false),
     };
     if is_shared || !inherits() {
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_rwlock_init(rwlock, attributes) };
     }
-    // SAFETY: POSIX requires memory for a lock, which has this size.
+    // SAFETY: the program passes memory for a lock, which has this size, and which no thread uses yet.
     unsafe { rwlock.write(RawRwLock::new(false, kind)) };
     0
 }
@@ -125,13 +125,13 @@ pub unsafe extern "C" fn pthread_rwlock_init(rwlock: *mut RawRwLock, attributes:
 /// unlocked it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_rwlock_destroy(rwlock: *mut RawRwLock) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a lock that stays valid during the call.
     match unsafe { own(rwlock) } {
         Some(known) => {
             known.settle();
             0
         }
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         None => unsafe { next::pthread_rwlock_destroy(rwlock) },
     }
 }
@@ -141,10 +141,11 @@ macro_rules! locks {
     ($($name:ident: $locks:expr, $limit:expr;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(rwlock: *mut RawRwLock) -> c_int {
-            // SAFETY: POSIX requires valid pointers to objects of their types.
+            // SAFETY: the program passes a lock that stays valid during the call.
             match unsafe { own(rwlock) } {
                 Some(known) => lock(known, $locks, $limit),
-                // SAFETY: the same is required of the caller.
+                // SAFETY: the program called this function with these arguments, so they are valid for it until it
+                // returns.
                 None => unsafe { next::$name(rwlock) },
             }
         }
@@ -163,17 +164,18 @@ macro_rules! timed_locks {
     ($($timed:ident, $clocked:ident: $locks:expr;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $timed(rwlock: *mut RawRwLock, time: *const timespec) -> c_int {
-            // SAFETY: the same is required of the caller.
+            // SAFETY: the program passes a lock and a time that stay valid during the call.
             unsafe { $clocked(rwlock, libc::CLOCK_REALTIME, time) }
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $clocked(rwlock: *mut RawRwLock, id: c_int, time: *const timespec) -> c_int {
             let Some(clock) = clock(id) else { return EINVAL };
-            // SAFETY: POSIX requires valid pointers to objects of their types.
+            // SAFETY: the program passes a lock and a time that stay valid during the call.
             match unsafe { lock_until(rwlock, $locks, clock, time) } {
                 Some(answer) => answer,
-                // SAFETY: the same is required of the caller.
+                // SAFETY: the program called this function with these arguments, so they are valid for it until it
+                // returns.
                 None => unsafe { next::$clocked(rwlock, shared::number(clock), time) },
             }
         }
@@ -187,9 +189,9 @@ timed_locks! {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_rwlock_unlock(rwlock: *mut RawRwLock) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a lock that it holds, and that stays valid until it is unlocked.
     let Some(lock) = (unsafe { own(rwlock) }) else {
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_rwlock_unlock(rwlock) };
     };
     // A child process unlocks what its thread locked in the parent, as handlers of `fork` do.

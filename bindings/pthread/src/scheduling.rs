@@ -8,7 +8,7 @@ use libc::{EINVAL, c_int, pthread_t, sched_param};
 use lockwright::mutex::{own_scheduling, set_own_scheduling};
 
 fn is_caller(thread: pthread_t) -> bool {
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: the call takes nothing and cannot fail.
     thread == unsafe { libc::pthread_self() }
 }
 
@@ -22,13 +22,13 @@ fn set_own(policy: c_int, level: c_int) -> Option<c_int> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_setschedparam(thread: pthread_t, policy: c_int, param: *const sched_param) -> c_int {
     if is_caller(thread) {
-        // SAFETY: POSIX requires valid pointers to objects of their types.
+        // SAFETY: the program passes a valid parameter, which no other thread writes during the call.
         let level = unsafe { (*param).sched_priority };
         if let Some(answer) = set_own(policy, level) {
             return answer;
         }
     }
-    // SAFETY: POSIX requires the same of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { next::pthread_setschedparam(thread, policy, param) }
 }
 
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn pthread_setschedprio(thread: pthread_t, level: c_int) -
             Err(_) => return EINVAL,
         }
     }
-    // SAFETY: POSIX requires the same of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { next::pthread_setschedprio(thread, level) }
 }
 
@@ -54,13 +54,13 @@ pub unsafe extern "C" fn pthread_getschedparam(
     if is_caller(thread)
         && let Ok((own, level)) = own_scheduling()
     {
-        // SAFETY: POSIX requires valid pointers to objects of their types.
+        // SAFETY: the program passes places for both results, which no other thread uses during the call.
         unsafe {
             *policy = own;
             (*param).sched_priority = c_int::from(level);
         }
         return 0;
     }
-    // SAFETY: POSIX requires the same of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { next::pthread_getschedparam(thread, policy, param) }
 }

@@ -3,8 +3,8 @@
 //! These semaphores are the C library's, except private ones under the policies `inherit` and `serial`: there, a unit
 //! that is posted while threads wait belongs to these threads, as an unlocked mutex does.
 //!
-//! A wait is a cancellation point: the calling thread may be cancelled in `suspend.c`. Unwinding then passes through the
-//! functions here that call it, and nothing in them needs to be dropped.
+//! A wait is a cancellation point: the calling thread may be cancelled in `suspend.c`. Unwinding then passes through
+//! the functions here that call it, and nothing in them needs to be dropped.
 
 use crate::policy::Policy;
 use crate::{clock, deadline, next, shared};
@@ -35,7 +35,8 @@ unsafe extern "C-unwind" {
 }
 
 unsafe extern "C" fn cancelled(wait: *mut c_void) {
-    // SAFETY: it is the wait that `wait` passed, in a frame that still exists.
+    // SAFETY: `lockwright_suspend` passes the `Wait` of `wait`, whose frame is below it on the stack and not yet
+    // unwound.
     let Wait { sem, request } = unsafe { *wait.cast::<Wait<'_>>() };
     sem.cancel(request);
 }
@@ -43,7 +44,7 @@ unsafe extern "C" fn cancelled(wait: *mut c_void) {
 /// Sets `errno`, and returns what the functions return then.
 #[cold]
 fn fails(errno: c_int) -> c_int {
-    // SAFETY: the C library's own place, which belongs to the calling thread.
+    // SAFETY: the C library returns the address of the calling thread's own error number.
     unsafe { *libc::__errno_location() = errno };
     -1
 }
@@ -56,10 +57,11 @@ fn hands_over() -> bool {
 /// Returns the semaphore if it is this library's.
 ///
 /// # Safety
-/// POSIX requires a valid pointer to an object of its type.
+/// `sem` points to a semaphore of this library or of the C library, which stays valid for `'a`.
 #[inline(always)]
 unsafe fn own<'a>(sem: *mut Semaphore) -> Option<&'a Semaphore> {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller passes a semaphore that stays valid for `'a`, and threads share a `Semaphore` by atomic
+    // operations.
     let sem = unsafe { &*sem };
     (hands_over() && !sem.is_shared()).then_some(sem)
 }
@@ -75,7 +77,8 @@ unsafe fn wait(sem: &Semaphore, until: Option<Deadline>) -> c_int {
         if let Some(time) = &suspension.time {
             suspension.arguments[3] = std::ptr::from_ref(time).expose_provenance() as c_long;
         }
-        // SAFETY: arguments, time and wait outlive the call, and need not be dropped.
+        // SAFETY: `suspension` and `wait` live in this frame, and so outlive the call. Neither needs to be dropped, so
+        // the call may unwind through the frame.
         let answer =
             unsafe { lockwright_suspend(suspension.arguments.as_ptr(), cancelled, (&raw mut wait).cast::<c_void>()) };
         let errno = match sem.answered(&mut wait.request, Suspended::answered(answer)) {
@@ -93,9 +96,9 @@ unsafe fn wait(sem: &Semaphore, until: Option<Deadline>) -> c_int {
 /// unit is free, as in the C library.
 ///
 /// # Safety
-/// POSIX requires valid pointers to objects of their types.
+/// `sem` points to a semaphore, and `time` to a time; both stay valid until the wait has ended.
 unsafe fn wait_until(sem: *mut Semaphore, clock: Clock, time: *const timespec) -> Option<c_int> {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller passes a semaphore and a time that stay valid until the wait has ended.
     unsafe {
         let sem = own(sem)?;
         Some(match deadline(clock, &*time) {
@@ -108,13 +111,13 @@ unsafe fn wait_until(sem: *mut Semaphore, clock: Clock, time: *const timespec) -
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sem_init(sem: *mut Semaphore, is_shared: c_int, value: c_uint) -> c_int {
     if is_shared != 0 || !hands_over() {
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::sem_init(sem, is_shared, value) };
     }
     if value > Semaphore::MAX {
         return fails(EINVAL);
     }
-    // SAFETY: POSIX requires memory for a semaphore, which is not smaller.
+    // SAFETY: the program passes memory for a `sem_t`, which is not smaller, and which no thread uses yet.
     unsafe { sem.write(Semaphore::new(value)) };
     0
 }
@@ -122,17 +125,17 @@ pub unsafe extern "C" fn sem_init(sem: *mut Semaphore, is_shared: c_int, value: 
 /// A thread may destroy and free a semaphore as soon as it has got the last unit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sem_destroy(sem: *mut Semaphore) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a semaphore that stays valid during the call.
     match unsafe { own(sem) } {
         Some(_) => 0,
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         None => unsafe { next::sem_destroy(sem) },
     }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_wait(sem: *mut Semaphore) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a semaphore that stays valid until the wait has ended.
     unsafe {
         match own(sem) {
             Some(own) => wait(own, None),
@@ -143,23 +146,23 @@ pub unsafe extern "C-unwind" fn sem_wait(sem: *mut Semaphore) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_timedwait(sem: *mut Semaphore, time: *const timespec) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes a semaphore and a time that stay valid until the wait has ended.
     unsafe { wait_until(sem, Clock::Realtime, time).unwrap_or_else(|| next::sem_timedwait(sem, time)) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_clockwait(sem: *mut Semaphore, id: c_int, time: *const timespec) -> c_int {
     let Some(clock) = clock(id) else { return fails(EINVAL) };
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes a semaphore and a time that stay valid until the wait has ended.
     unsafe { wait_until(sem, clock, time).unwrap_or_else(|| next::sem_clockwait(sem, shared::number(clock), time)) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sem_trywait(sem: *mut Semaphore) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a semaphore that stays valid during the call.
     match unsafe { own(sem) } {
         Some(own) => own.try_acquire().map_or_else(|_| fails(EAGAIN), |()| 0),
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         None => unsafe { next::sem_trywait(sem) },
     }
 }
@@ -167,21 +170,21 @@ pub unsafe extern "C" fn sem_trywait(sem: *mut Semaphore) -> c_int {
 /// A signal handler may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sem_post(sem: *mut Semaphore) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a semaphore that stays valid until the unit is released.
     match unsafe { own(sem) } {
         Some(own) => match own.release() {
             Ok(()) => 0,
             Err(SemaphoreError::Overflow) => fails(EOVERFLOW),
             Err(_) => fails(EINVAL),
         },
-        // SAFETY: the same is required of the caller.
+        // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         None => unsafe { next::sem_post(sem) },
     }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sem_getvalue(sem: *mut Semaphore, value: *mut c_int) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a semaphore and a place for the value, which stay valid during the call.
     unsafe {
         match own(sem) {
             Some(own) => {

@@ -29,9 +29,10 @@ pub(crate) fn is_shared(mutex: &RawMutex) -> bool {
 
 /// Initialises a mutex with attributes that say it is shared. The policy may add inheritance.
 pub(crate) unsafe fn init(mutex: *mut RawMutex, attributes: *const u32) -> c_int {
-    // SAFETY: POSIX requires valid pointers to objects of their types, and these attributes are not null.
+    // SAFETY: the attributes marked the mutex as shared, so they are not null, and no other thread writes them during
+    // the call.
     let attributes = crate::attributes::with_policy(unsafe { *attributes });
-    // SAFETY: as above.
+    // SAFETY: the program passes memory for a mutex, and `attributes` lives in this frame.
     unsafe { next::pthread_mutex_init(mutex, &raw const attributes) }
 }
 
@@ -46,11 +47,14 @@ pub(crate) fn number(clock: Clock) -> c_int {
 /// Where the C library keeps whether a condition variable is shared (bit 0) and its clock (bit 1), in bytes. This
 /// library leaves that word 0.
 const COND_FLAGS_AT: usize = 36;
+/// Ours are never taken for shared ones.
+const _: () = assert!(COND_FLAGS_AT == RawCondvar::UNMARKED_AT);
 const COND_SHARED: u32 = 1;
 const COND_MONOTONIC: u32 = 2;
 
 fn flags(cond: *const RawCondvar) -> u32 {
-    // SAFETY: POSIX requires a valid pointer; the word is within the object, aligned, and changed by atomic operations.
+    // SAFETY: the program passes a condition variable that stays valid during the call. The word lies inside it, is
+    // aligned, and is changed by atomic operations only.
     let word = unsafe { &*cond.byte_add(COND_FLAGS_AT).cast::<AtomicU32>() };
     // ORDERING: Relaxed: set before other threads know the object.
     word.load(Ordering::Relaxed)
@@ -65,7 +69,8 @@ pub(crate) fn is_shared_cond(cond: *const RawCondvar) -> bool {
 /// Returns the clock of a condition variable.
 pub(crate) unsafe fn clock_of(cond: *const RawCondvar) -> Clock {
     match flags(cond) {
-        // SAFETY: POSIX requires a valid pointer; it is this library's.
+        // SAFETY: the program passes a condition variable that stays valid during the call; its flags show that this
+        // library initialised it, and threads may share it.
         flags if flags & COND_SHARED == 0 => unsafe { &*cond }.clock(),
         flags if flags & COND_MONOTONIC == 0 => Clock::Realtime,
         _ => Clock::Monotonic,
@@ -94,7 +99,7 @@ pub(crate) unsafe fn place(cond: *const RawCondvar, mutex: *const RawMutex) -> R
     if !is_shared_cond(cond) {
         return Ok(Place::Ours(cond));
     }
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call, and threads may share a `RawMutex`.
     if is_shared(unsafe { &*mutex }) {
         return Ok(Place::Theirs);
     }

@@ -21,55 +21,59 @@ fn answer(errno: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_init(mutex: *mut RawMutex, kinds: c_int) -> c_int {
     let attributes = if kinds & RECURSIVE == 0 { kind::NORMAL } else { kind::RECURSIVE };
-    // SAFETY: C11 requires valid pointers to objects of their types.
+    // SAFETY: the program passes memory for a mutex, and `attributes` lives in this frame; a `mtx_t` is a
+    // `pthread_mutex_t`.
     answer(unsafe { mutex::pthread_mutex_init(mutex, &raw const attributes) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_destroy(mutex: *mut RawMutex) {
-    // SAFETY: C11 requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that no other thread uses; a `mtx_t` is a `pthread_mutex_t`.
     unsafe { mutex::pthread_mutex_destroy(mutex) };
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_lock(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: C11 requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call; a `mtx_t` is a `pthread_mutex_t`.
     answer(unsafe { mutex::pthread_mutex_lock(mutex) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_trylock(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: C11 requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that stays valid during the call; a `mtx_t` is a `pthread_mutex_t`.
     answer(unsafe { mutex::pthread_mutex_trylock(mutex) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_timedlock(mutex: *mut RawMutex, time: *const timespec) -> c_int {
-    // SAFETY: C11 requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex and a time that stay valid during the call; a `mtx_t` is a `pthread_mutex_t`.
     answer(unsafe { mutex::pthread_mutex_timedlock(mutex, time) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_unlock(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: C11 requires valid pointers to objects of their types.
+    // SAFETY: the program passes a mutex that it holds; a `mtx_t` is a `pthread_mutex_t`.
     answer(unsafe { mutex::pthread_mutex_unlock(mutex) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cnd_init(cond: *mut RawCondvar) -> c_int {
-    // SAFETY: C11 requires valid pointers to objects of their types.
+    // SAFETY: the program passes memory for a condition variable; a `cnd_t` is a `pthread_cond_t`, and null attributes
+    // are allowed.
     answer(unsafe { condvar::pthread_cond_init(cond, std::ptr::null()) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cnd_destroy(cond: *mut RawCondvar) {
-    // SAFETY: C11 requires valid pointers to objects of their types.
+    // SAFETY: the program passes a condition variable that no other thread begins to use; a `cnd_t` is a
+    // `pthread_cond_t`.
     unsafe { condvar::pthread_cond_destroy(cond) };
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn cnd_wait(cond: *mut RawCondvar, mutex: *mut RawMutex) -> c_int {
-    // SAFETY: C11 requires valid pointers to objects of their types.
+    // SAFETY: the program passes objects that stay valid until the wait has ended, and holds the mutex; the types are
+    // those of pthread.
     answer(unsafe { condvar::pthread_cond_wait(cond, mutex) })
 }
 
@@ -79,18 +83,21 @@ pub unsafe extern "C-unwind" fn cnd_timedwait(
     mutex: *mut RawMutex,
     time: *const timespec,
 ) -> c_int {
-    // SAFETY: C11 requires valid pointers to objects of their types.
+    // SAFETY: the program passes objects and a time that stay valid until the wait has ended, and holds the mutex; the
+    // types are those of pthread.
     answer(unsafe { condvar::pthread_cond_timedwait(cond, mutex, time) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cnd_signal(cond: *mut RawCondvar) -> c_int {
-    // SAFETY: C11 requires valid pointers to objects of their types.
+    // SAFETY: the program passes a condition variable that stays valid during the call; a `cnd_t` is a
+    // `pthread_cond_t`.
     answer(unsafe { condvar::pthread_cond_signal(cond) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cnd_broadcast(cond: *mut RawCondvar) -> c_int {
-    // SAFETY: C11 requires valid pointers to objects of their types.
+    // SAFETY: the program passes a condition variable that stays valid during the call; a `cnd_t` is a
+    // `pthread_cond_t`.
     answer(unsafe { condvar::pthread_cond_broadcast(cond) })
 }

@@ -1,6 +1,7 @@
 //! The compiled part of the Python package `lockwright`: the reader of task-set files, and the command line.
 //!
-//! The Python part builds everything else on these two functions, so a result in Python is the one that `--json` prints.
+//! The Python part builds everything else on these two functions, so a result in Python is the one that `--json`
+//! prints.
 
 use lockwright_model::System;
 use lockwright_model::format::{Diagnostic, Placing, parse_placed_bytes};
@@ -22,7 +23,8 @@ const ENDING: Duration = Duration::from_secs(2);
 type Fault = (String, Option<String>, Option<usize>, Option<usize>);
 
 /// Executes a command line with `input` as standard input, and returns its exit status, its output and its messages.
-/// The interpreter may execute other threads meanwhile. A signal whose handler raises, such as Ctrl-C, stops the command.
+/// The interpreter may execute other threads meanwhile. A signal whose handler raises, such as Ctrl-C, stops the
+/// command.
 #[pyfunction]
 fn call(py: Python<'_>, arguments: Vec<OsString>, input: Vec<u8>) -> PyResult<(u8, String, String)> {
     let stop = Arc::new(AtomicBool::new(false));

@@ -33,7 +33,7 @@ fn is_timer(descriptor: c_int) -> bool {
 /// As in the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn timerfd_create(clock: clockid_t, flags: c_int) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the call takes two integers.
     let descriptor = unsafe { next::timerfd_create(clock, flags) };
     if let Some((word, bit)) = bit(descriptor) {
         word.fetch_or(bit, Ordering::Relaxed);
@@ -49,7 +49,7 @@ pub unsafe extern "C-unwind" fn close(descriptor: c_int) -> c_int {
     {
         word.fetch_and(!bit, Ordering::Relaxed);
     }
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the call takes an integer, and the program closes its own descriptor.
     unsafe { next::close(descriptor) }
 }
 
@@ -70,7 +70,7 @@ macro_rules! inputs {
         $name:ident = $next:ident($($argument:ident: $type:ty),*) -> $answer:ty, $descriptor:expr, $may_wait:expr;
     )*) => {$(
         unsafe extern "C-unwind" fn $name($($argument: $type,)* site: usize) -> $answer {
-            // SAFETY: the same is required of the caller.
+            // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
             input($descriptor, $may_wait, site, || unsafe { next::$next($($argument),*) })
         }
     )*};
@@ -119,18 +119,18 @@ inputs! {
 
 /// The descriptor, if there is only one.
 fn only(descriptors: *const pollfd, count: nfds_t) -> c_int {
-    // SAFETY: POSIX requires an array of this length.
+    // SAFETY: the program passes an array of `count` elements to `poll`, which stays valid until the call returns.
     if count == 1 { unsafe { (*descriptors).fd } } else { SEVERAL }
 }
 
 /// Whether the call may not wait; null means for ever.
 fn is_zero(time: *const timespec) -> bool {
-    // SAFETY: POSIX requires null or a valid pointer.
+    // SAFETY: the program passes null or a time that stays valid until the call returns.
     unsafe { time.as_ref() }.is_some_and(|time| time.tv_sec == 0 && time.tv_nsec == 0)
 }
 
 fn is_zero_time(time: *const timeval) -> bool {
-    // SAFETY: POSIX requires null or a valid pointer.
+    // SAFETY: the program passes null or a time that stays valid until the call returns.
     unsafe { time.as_ref() }.is_some_and(|time| time.tv_sec == 0 && time.tv_usec == 0)
 }
 

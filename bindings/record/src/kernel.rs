@@ -22,7 +22,7 @@ struct Attributes {
 pub(crate) fn put_policy(ring: &Ring, id: u32) {
     let mut known = Attributes::default();
     let (size, flags) = (size_of::<Attributes>(), 0);
-    // SAFETY: the kernel writes at most `size` bytes.
+    // SAFETY: `known` has the size that the call gets, and is valid for writing.
     if unsafe { libc::syscall(libc::SYS_sched_getattr, id, &raw mut known, size, flags) } != 0 {
         return;
     }
@@ -41,9 +41,9 @@ pub(crate) fn put_policy(ring: &Ring, id: u32) {
 pub(crate) fn put_cpus(ring: &Ring, id: u32) {
     // SAFETY: all bits zero are an empty set.
     let mut cpus: cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes at most this many bytes.
+    // SAFETY: `cpus` has the size that the call gets, and is valid for writing.
     if unsafe { libc::sched_getaffinity(id as pid_t, size_of::<cpu_set_t>(), &raw mut cpus) } == 0 {
-        // SAFETY: the set has been written, and 64 CPUs are within it.
+        // SAFETY: `cpus` is initialised, and has more than 64 bits.
         let mask = (0..64).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &cpus) }).fold(0, |mask, cpu| mask | 1 << cpu);
         ring.put(event::AFFINITY, [u64::from(id), mask]);
     }

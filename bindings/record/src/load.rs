@@ -26,9 +26,9 @@ unsafe extern "C" {
 }
 
 fn variable(name: &CStr) -> Option<&'static str> {
-    // SAFETY: the name is a string. The program changes its environment only after it was loaded.
+    // SAFETY: the name is a constant string, and programs change their environment only after this library was loaded.
     let value = unsafe { secure_getenv(name.as_ptr()) };
-    // SAFETY: the C library returned a string.
+    // SAFETY: it is not null, so the C library returned a string of the environment.
     if value.is_null() { None } else { unsafe { CStr::from_ptr(value) }.to_str().ok() }
 }
 
@@ -57,7 +57,7 @@ fn begin(folder: &Path) -> std::io::Result<bool> {
     let (is_cycles, start) = clock::start();
     let mut output = Output::begin(file, is_cycles, start);
     output.chunk(chunk::PROGRAM, 0, &std::fs::read("/proc/self/cmdline").unwrap_or_default());
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: the call takes nothing and cannot fail.
     PROCESS.store(unsafe { libc::getpid() }, Ordering::Relaxed);
     let switches = Switches::open();
     // SAFETY: the handler takes nothing, cannot unwind, and lives as long as the process.
@@ -75,7 +75,7 @@ extern "C" fn in_child() {
 
 /// Writes the rest of the recording, if this is the recorded process.
 fn end() {
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: the call takes nothing and cannot fail.
     let is_it = PROCESS.load(Ordering::Relaxed) == unsafe { libc::getpid() };
     if is_it && matches!(stage::get(), Stage::Records { .. }) {
         // The wait below is not the program's.
@@ -93,7 +93,7 @@ extern "C" fn unload() {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn _exit(status: c_int) -> ! {
     end();
-    // SAFETY: takes a number.
+    // SAFETY: neither call takes a pointer, and neither returns.
     unsafe {
         next::_exit(status);
         libc::abort()
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn _exit(status: c_int) -> ! {
 /// As in the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn _Exit(status: c_int) -> ! {
-    // SAFETY: takes a number.
+    // SAFETY: the call takes an integer and ends the process.
     unsafe { _exit(status) }
 }
 
@@ -112,7 +112,8 @@ pub unsafe extern "C" fn _Exit(status: c_int) -> ! {
 #[unsafe(link_section = ".init_array")]
 static LOAD: extern "C" fn() = load;
 
-// SAFETY: the C library calls the functions of this section.
+// SAFETY: the C library calls the functions of this section at the end of the process, with the arguments of their
+// type.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static UNLOAD: extern "C" fn() = unload;

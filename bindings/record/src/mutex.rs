@@ -8,7 +8,7 @@ use crate::next::{self, Opaque};
 use crate::ring::Ring;
 use crate::thread::current;
 use libc::{EBUSY, EOWNERDEAD, c_int, c_void, clockid_t, timespec};
-use lockwright_record::file::format::{DETAIL_SHIFT, class, event, mutex};
+use lockwright_record::file::format::{DETAIL_SHIFT, TRIED, class, event, mutex};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where the C library keeps the kind of a mutex, in bytes.
@@ -17,7 +17,8 @@ const KIND_AT: usize = 16;
 /// The site, with what is to be told about the mutex.
 #[inline(always)]
 fn place(mutex: Opaque, site: usize) -> u64 {
-    // SAFETY: POSIX requires a valid pointer; the word is within the object, aligned, and changed by atomic operations.
+    // SAFETY: the program passes an initialised mutex, which stays valid during the call. The word lies inside it, is
+    // aligned, and is changed by atomic operations only.
     let kind = unsafe { &*mutex.byte_add(KIND_AT).cast::<AtomicU32>() };
     // ORDERING: Relaxed: set before other threads know the mutex.
     let kind = (kind.load(Ordering::Relaxed) & u32::from(mutex::ALL)) as u64;
@@ -39,7 +40,7 @@ fn locked(ring: &Ring, mutex: Opaque, site: usize) {
 #[inline(always)]
 unsafe fn lock_by(mutex: Opaque, site: usize, wait: impl FnOnce() -> c_int) -> c_int {
     let Some(ring) = current() else { return wait() };
-    // SAFETY: POSIX requires valid pointers to objects of their types.
+    // SAFETY: the program passes an initialised mutex to be locked, which stays valid during the call.
     let answer = unsafe { next::pthread_mutex_trylock(mutex) };
     if has(answer) {
         locked(ring, mutex, site);
@@ -62,27 +63,28 @@ fn contended(ring: &Ring, mutex: Opaque, site: usize, wait: impl FnOnce() -> c_i
 }
 
 pub(crate) unsafe extern "C-unwind" fn lock(mutex: Opaque, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { lock_by(mutex, site, || next::pthread_mutex_lock(mutex)) }
 }
 
 pub(crate) unsafe extern "C-unwind" fn timedlock(mutex: Opaque, time: *const timespec, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { lock_by(mutex, site, || next::pthread_mutex_timedlock(mutex, time)) }
 }
 
 unsafe extern "C-unwind" fn clocklock(mutex: Opaque, clock: clockid_t, time: *const timespec, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { lock_by(mutex, site, || next::pthread_mutex_clocklock(mutex, clock, time)) }
 }
 
 pub(crate) unsafe extern "C-unwind" fn trylock(mutex: Opaque, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_mutex_trylock(mutex) };
     if has(answer)
         && let Some(ring) = current()
     {
-        locked(ring, mutex, site);
+        let place = place(mutex, site) | TRIED;
+        ring.put(event::LOCKED_WRITE, [mutex.addr() as u64, place]);
     }
     answer
 }
@@ -93,14 +95,14 @@ pub unsafe extern "C-unwind" fn pthread_mutex_unlock(mutex: Opaque) -> c_int {
     if let Some(ring) = current() {
         ring.put(event::UNLOCK, [mutex.addr() as u64]);
     }
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { next::pthread_mutex_unlock(mutex) }
 }
 
 /// As in the C library, under the name that older programs use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __pthread_mutex_unlock(mutex: Opaque) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: both names denote one function, and the program passes a mutex that it holds.
     unsafe { pthread_mutex_unlock(mutex) }
 }
 
@@ -109,7 +111,7 @@ pub(crate) fn initialised(mutex: Opaque, site: usize) {
     let Some(ring) = current() else { return };
     let mut ceiling = 0;
     // The C library answers with an error unless the mutex has a ceiling.
-    // SAFETY: the mutex was initialised, and the pointer is valid.
+    // SAFETY: the caller has just initialised the mutex, and `ceiling` is valid for writing.
     if unsafe { next::pthread_mutex_getprioceiling(mutex, &raw mut ceiling) } != 0 {
         ceiling = 0;
     }
@@ -117,7 +119,7 @@ pub(crate) fn initialised(mutex: Opaque, site: usize) {
 }
 
 unsafe extern "C-unwind" fn init(mutex: Opaque, attributes: *const c_void, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_mutex_init(mutex, attributes) };
     if answer == 0 {
         initialised(mutex, site);

@@ -40,7 +40,7 @@ impl Next {
     #[cold]
     fn find(&self) -> *mut c_void {
         let name: *const c_char = self.name.as_ptr();
-        // SAFETY: the name is a string.
+        // SAFETY: the name is a constant string with a final zero.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name) };
         // ORDERING: Relaxed: see `get`.
         self.found.store(found, Ordering::Relaxed);
@@ -63,7 +63,8 @@ macro_rules! next {
                 if found.is_null() {
                     return $missing;
                 }
-                // SAFETY: the function of this name has this type. The caller promises what the function requires.
+                // SAFETY: `dlsym` found the function of this name, whose type in the C library is this one. The caller
+                // passes arguments that this function accepts.
                 unsafe {
                     std::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn($($type),*) -> $answer>(found)(
                         $($argument),*
@@ -77,7 +78,7 @@ macro_rules! next {
 /// Sets the error number, and returns the answer of a system call that failed.
 #[cold]
 fn missing() -> i8 {
-    // SAFETY: the C library returns the thread's own error number.
+    // SAFETY: the C library returns the address of the calling thread's own error number.
     unsafe { *libc::__errno_location() = ENOSYS };
     -1
 }

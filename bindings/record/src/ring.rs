@@ -50,7 +50,8 @@ pub(crate) struct Ring {
     pub(crate) name: [AtomicU64; 2],
 }
 
-// SAFETY: `next` belongs to one thread; all else is atomic or constant.
+// SAFETY: only the thread that owns the ring accesses `next`; all other fields are atomic, or constant once the ring is
+// shown to other threads.
 unsafe impl Sync for Ring {}
 
 static RINGS: [AtomicPtr<Ring>; RINGS_MAX] = [const { AtomicPtr::new(std::ptr::null_mut()) }; RINGS_MAX];
@@ -62,7 +63,7 @@ pub(crate) static WITHOUT_RING: AtomicU32 = AtomicU32::new(0);
 pub(crate) fn all() -> impl Iterator<Item = &'static Ring> {
     // ORDERING: Acquire pairs with the Release in `claim`.
     let rings = RINGS.iter().map(|ring| ring.load(Ordering::Acquire));
-    // SAFETY: rings are never unmapped.
+    // SAFETY: `claim` stored the address of a complete ring, and never unmaps it afterwards.
     rings.take_while(|ring| !ring.is_null()).map(|ring| unsafe { &*ring })
 }
 
@@ -78,7 +79,8 @@ pub(crate) fn claim(bytes: usize) -> Option<&'static Ring> {
         }
     }
     let new = map(bytes)?;
-    // SAFETY: the mapping is new and zero, which is a valid empty ring but for its size. It is never unmapped.
+    // SAFETY: the mapping is new, so no other thread has its address, and its zeros are a valid ring except for the
+    // size. It is unmapped only if no other thread has seen it.
     let ring = unsafe {
         (*new).size = (bytes / size_of::<u64>()) as u64;
         &*new
@@ -91,14 +93,15 @@ pub(crate) fn claim(bytes: usize) -> Option<&'static Ring> {
             return Some(ring);
         }
     }
-    // SAFETY: nobody else knows the mapping.
+    // SAFETY: all places were taken, so no other thread has the address, and this function does not use the ring any
+    // more.
     unsafe { libc::munmap(new.cast(), HEAD + bytes) };
     None
 }
 
 fn map(bytes: usize) -> Option<*mut Ring> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
-    // SAFETY: a new mapping affects no other memory.
+    // SAFETY: the kernel chooses a free range for the mapping, so no memory in use is affected.
     let mapped =
         unsafe { libc::mmap(std::ptr::null_mut(), HEAD + bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
     (mapped != libc::MAP_FAILED).then_some(mapped.cast())
@@ -126,7 +129,8 @@ impl Ring {
     #[inline(always)]
     fn word(&self, at: u64) -> &AtomicU64 {
         let words = std::ptr::from_ref(self).wrapping_byte_add(HEAD).cast::<AtomicU64>();
-        // SAFETY: the words follow the head of the mapping, and the index is below their number.
+        // SAFETY: `claim` mapped `size` words behind the head, `size` is a power of two, and rings stay mapped; so the
+        // masked index is inside.
         unsafe { &*words.add((at & (self.size - 1)) as usize) }
     }
 
@@ -134,7 +138,8 @@ impl Ring {
     #[inline(always)]
     fn reserve(&self, words: u64) -> u64 {
         let mut at = words;
-        // SAFETY: only the owner's thread writes `next`.
+        // SAFETY: `next` is inside the ring, and only the owner's thread and its signal handlers access it, each by
+        // whole instructions.
         unsafe { asm!("xadd qword ptr [{next}], {at}", next = in(reg) self.next.get(), at = inout(reg) at) };
         at
     }
@@ -143,7 +148,7 @@ impl Ring {
     #[inline(always)]
     pub(crate) fn put<const N: usize>(&self, kind: u8, values: [u64; N]) {
         let stamp = clock::stamp();
-        // SAFETY: only the owner's thread writes `next`.
+        // SAFETY: `next` is inside the ring, and only the owner's thread and its signal handlers write it.
         let next = unsafe { self.next.get().read_volatile() };
         // ORDERING: Acquire pairs with the Release in `take`: the words are clear.
         if next.wrapping_sub(self.tail.load(Ordering::Acquire)) > self.size - MARGIN {
@@ -157,7 +162,7 @@ impl Ring {
         // ORDERING: Release pairs with the Acquire in `take`.
         self.word(at).store(stamp << 8 | u64::from(kind), Ordering::Release);
         // The spill thread's processor has the words of the last lap. The next lock would wait for them.
-        // SAFETY: a hint, for an address within the ring.
+        // SAFETY: the instruction is a hint without effect on memory, and the address lies within the ring.
         unsafe { asm!("prefetchw [{}]", in(reg) self.word(at + AHEAD), options(nostack, preserves_flags, readonly)) };
     }
 

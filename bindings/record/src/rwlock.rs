@@ -4,8 +4,8 @@ use crate::entry::entries;
 use crate::next::{self, Opaque};
 use crate::ring::Ring;
 use crate::thread::current;
-use libc::{EBUSY, c_int, c_void, clockid_t, timespec};
-use lockwright_record::file::format::{DETAIL_SHIFT, class, event};
+use libc::{CLOCK_REALTIME, EBUSY, c_int, c_void, clockid_t, timespec};
+use lockwright_record::file::format::{DETAIL_SHIFT, TRIED, class, event};
 
 fn place(site: usize) -> u64 {
     site as u64 | u64::from(class::RWLOCK) << DETAIL_SHIFT
@@ -58,39 +58,52 @@ fn tried(lock: Opaque, mode: Mode, site: usize, answer: c_int) -> c_int {
     if answer == 0
         && let Some(ring) = current()
     {
-        ring.put(mode.locked, [lock.addr() as u64, place(site)]);
+        ring.put(mode.locked, [lock.addr() as u64, place(site) | TRIED]);
     }
     answer
 }
 
+/// Whether the C library takes this limit of a wait. It refuses another one even if the lock is free.
+///
+/// # Safety
+///
+/// `time` is null, or points to a time that stays valid during the call.
+unsafe fn is_valid(clock: clockid_t, time: *const timespec) -> bool {
+    // SAFETY: the caller passes null, or a time that stays valid during the call.
+    let nanoseconds = unsafe { time.as_ref() }.map_or(0, |time| time.tv_nsec);
+    matches!(clock, CLOCK_REALTIME | libc::CLOCK_MONOTONIC) && (0..1_000_000_000).contains(&nanoseconds)
+}
+
 /// Defines the functions that lock in one mode.
 macro_rules! locks {
-    ($($mode:ident $attempt:ident $function:ident($($argument:ident: $type:ty),*) = $name:ident;)*) => {$(
+    ($($mode:ident $attempt:ident $function:ident($($argument:ident: $type:ty),*) $(if $valid:expr)? => $name:ident;)*) => {$(
         unsafe extern "C-unwind" fn $name(lock: Opaque, $($argument: $type,)* site: usize) -> c_int {
-            // SAFETY: the same is required of the caller.
-            let attempt = || unsafe { next::$attempt(lock) };
-            // SAFETY: the same is required of the caller.
+            // SAFETY: the program passes null or a time that stays valid until the call returns.
+            let valid = true $(&& unsafe { $valid })?;
+            // SAFETY: the program passes an initialised lock to be locked, which stays valid during the call.
+            let attempt = || if valid { unsafe { next::$attempt(lock) } } else { EBUSY };
+            // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
             lock_by(lock, $mode, site, attempt, || unsafe { next::$function(lock, $($argument),*) })
         }
     )*};
 }
 
 locks! {
-    READ pthread_rwlock_tryrdlock pthread_rwlock_rdlock() = rdlock;
-    READ pthread_rwlock_tryrdlock pthread_rwlock_timedrdlock(time: *const timespec) = timedrdlock;
-    READ pthread_rwlock_tryrdlock pthread_rwlock_clockrdlock(clock: clockid_t, time: *const timespec) = clockrdlock;
-    WRITE pthread_rwlock_trywrlock pthread_rwlock_wrlock() = wrlock;
-    WRITE pthread_rwlock_trywrlock pthread_rwlock_timedwrlock(time: *const timespec) = timedwrlock;
-    WRITE pthread_rwlock_trywrlock pthread_rwlock_clockwrlock(clock: clockid_t, time: *const timespec) = clockwrlock;
+    READ pthread_rwlock_tryrdlock pthread_rwlock_rdlock() => rdlock;
+    READ pthread_rwlock_tryrdlock pthread_rwlock_timedrdlock(time: *const timespec) if is_valid(CLOCK_REALTIME, time) => timedrdlock;
+    READ pthread_rwlock_tryrdlock pthread_rwlock_clockrdlock(clock: clockid_t, time: *const timespec) if is_valid(clock, time) => clockrdlock;
+    WRITE pthread_rwlock_trywrlock pthread_rwlock_wrlock() => wrlock;
+    WRITE pthread_rwlock_trywrlock pthread_rwlock_timedwrlock(time: *const timespec) if is_valid(CLOCK_REALTIME, time) => timedwrlock;
+    WRITE pthread_rwlock_trywrlock pthread_rwlock_clockwrlock(clock: clockid_t, time: *const timespec) if is_valid(clock, time) => clockwrlock;
 }
 
 unsafe extern "C-unwind" fn tryrdlock(lock: Opaque, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     tried(lock, READ, site, unsafe { next::pthread_rwlock_tryrdlock(lock) })
 }
 
 unsafe extern "C-unwind" fn trywrlock(lock: Opaque, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     tried(lock, WRITE, site, unsafe { next::pthread_rwlock_trywrlock(lock) })
 }
 
@@ -100,12 +113,12 @@ pub unsafe extern "C-unwind" fn pthread_rwlock_unlock(lock: Opaque) -> c_int {
     if let Some(ring) = current() {
         ring.put(event::UNLOCK, [lock.addr() as u64]);
     }
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { next::pthread_rwlock_unlock(lock) }
 }
 
 unsafe extern "C-unwind" fn init(lock: Opaque, attributes: *const c_void, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_rwlock_init(lock, attributes) };
     if answer == 0
         && let Some(ring) = current()

@@ -13,7 +13,8 @@ use lockwright_record::file::format::event;
 /// The number of a thread in the kernel, from the number of its clock, which contains it.
 fn id_of(thread: pthread_t) -> Option<u32> {
     let mut clock = 0;
-    // SAFETY: the caller's caller passes a thread that exists.
+    // SAFETY: the program has just changed this thread successfully, so the thread exists; `clock` is valid for
+    // writing.
     let answer = unsafe { libc::pthread_getcpuclockid(thread, &raw mut clock) };
     (answer == 0).then_some(!(clock >> 3) as u32)
 }
@@ -50,7 +51,7 @@ pub(crate) fn changed_by(number: i64, id: i64) {
 /// As in the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_setschedparam(thread: pthread_t, policy: c_int, param: *const sched_param) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_setschedparam(thread, policy, param) };
     changed(answer, Changed::Policy, || id_of(thread))
 }
@@ -58,7 +59,7 @@ pub unsafe extern "C" fn pthread_setschedparam(thread: pthread_t, policy: c_int,
 /// As in the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_setschedprio(thread: pthread_t, level: c_int) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_setschedprio(thread, level) };
     changed(answer, Changed::Policy, || id_of(thread))
 }
@@ -66,7 +67,7 @@ pub unsafe extern "C" fn pthread_setschedprio(thread: pthread_t, level: c_int) -
 /// As in the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_setaffinity_np(thread: pthread_t, bytes: size_t, cpus: *const cpu_set_t) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_setaffinity_np(thread, bytes, cpus) };
     changed(answer, Changed::Cpus, || id_of(thread))
 }
@@ -74,7 +75,7 @@ pub unsafe extern "C" fn pthread_setaffinity_np(thread: pthread_t, bytes: size_t
 /// As in the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sched_setscheduler(process: pid_t, policy: c_int, param: *const sched_param) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::sched_setscheduler(process, policy, param) };
     changed(answer, Changed::Policy, || Some(process as u32))
 }
@@ -82,7 +83,7 @@ pub unsafe extern "C" fn sched_setscheduler(process: pid_t, policy: c_int, param
 /// As in the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sched_setparam(process: pid_t, param: *const sched_param) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::sched_setparam(process, param) };
     changed(answer, Changed::Policy, || Some(process as u32))
 }
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn sched_setparam(process: pid_t, param: *const sched_para
 /// As in the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sched_setattr(process: pid_t, attributes: *mut c_void, flags: c_uint) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::sched_setattr(process, attributes, flags) };
     changed(answer, Changed::Policy, || Some(process as u32))
 }
@@ -98,7 +99,7 @@ pub unsafe extern "C" fn sched_setattr(process: pid_t, attributes: *mut c_void, 
 /// As in the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sched_setaffinity(process: pid_t, bytes: size_t, cpus: *const cpu_set_t) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::sched_setaffinity(process, bytes, cpus) };
     changed(answer, Changed::Cpus, || Some(process as u32))
 }
@@ -106,18 +107,18 @@ pub unsafe extern "C" fn sched_setaffinity(process: pid_t, bytes: size_t, cpus: 
 /// As in the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn setpriority(which: c_uint, who: c_uint, value: c_int) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the call takes integers.
     let answer = unsafe { next::setpriority(which, who, value) };
     changed(answer, Changed::Policy, || (which == libc::PRIO_PROCESS as c_uint).then_some(who))
 }
 
 unsafe extern "C-unwind" fn yield_cpu(site: usize) -> c_int {
-    // SAFETY: takes nothing.
+    // SAFETY: the call takes no arguments.
     waits(event::YIELD, 0, site as u64, || unsafe { next::sched_yield() })
 }
 
 unsafe extern "C-unwind" fn yield11(site: usize) {
-    // SAFETY: takes nothing.
+    // SAFETY: the call takes no arguments.
     waits(event::YIELD, 0, site as u64, || unsafe { next::thrd_yield() });
 }
 

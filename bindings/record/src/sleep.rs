@@ -10,7 +10,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 
 /// A time in nanoseconds. The next function refuses times that are none.
 unsafe fn ns(time: *const timespec) -> u64 {
-    // SAFETY: the caller passes a valid pointer, or null, which the next function refuses.
+    // SAFETY: the program passes null, which the next function refuses, or a time that stays valid during the call.
     let Some(time) = (unsafe { time.as_ref() }) else { return 0 };
     (time.tv_sec as u64).saturating_mul(NS_PER_S).saturating_add(time.tv_nsec as u64)
 }
@@ -22,7 +22,7 @@ unsafe extern "C-unwind" fn sleep_by(
     left: *mut timespec,
     site: usize,
 ) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let (value, call) = unsafe { (ns(time), || next::clock_nanosleep(clock, flags, time, left)) };
     if flags & libc::TIMER_ABSTIME == 0 {
         return waits(event::SLEEP_FOR, value, site as u64, call);
@@ -32,22 +32,22 @@ unsafe extern "C-unwind" fn sleep_by(
 }
 
 unsafe extern "C-unwind" fn nano(time: *const timespec, left: *mut timespec, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { waits(event::SLEEP_FOR, ns(time), site as u64, || next::nanosleep(time, left)) }
 }
 
 unsafe extern "C-unwind" fn micro(us: c_uint, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the call takes an integer.
     waits(event::SLEEP_FOR, u64::from(us) * 1000, site as u64, || unsafe { next::usleep(us) })
 }
 
 unsafe extern "C-unwind" fn seconds(s: c_uint, site: usize) -> c_uint {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the call takes an integer.
     waits(event::SLEEP_FOR, u64::from(s) * NS_PER_S, site as u64, || unsafe { next::sleep(s) })
 }
 
 unsafe extern "C-unwind" fn of_c11(time: *const timespec, left: *mut timespec, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { waits(event::SLEEP_FOR, ns(time), site as u64, || next::thrd_sleep(time, left)) }
 }
 

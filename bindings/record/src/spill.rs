@@ -40,12 +40,12 @@ const WAKE: c_int = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
 /// Waits until `STOP` is not `value`, for at most this time.
 fn wait(value: u32, s: i64, ns: i64) {
     let time = libc::timespec { tv_sec: s, tv_nsec: ns };
-    // SAFETY: the word and the time are valid.
+    // SAFETY: the word is a static, and the time outlives the call.
     unsafe { libc::syscall(libc::SYS_futex, STOP.as_ptr(), WAIT, value, &raw const time) };
 }
 
 fn wake() {
-    // SAFETY: the word is valid.
+    // SAFETY: the word is a static.
     unsafe { libc::syscall(libc::SYS_futex, STOP.as_ptr(), WAKE, c_int::MAX) };
 }
 
@@ -69,7 +69,8 @@ pub(crate) fn start(output: Output, switches: Option<Switches>) -> bool {
     let descriptors: Vec<c_int> =
         switches.iter().flat_map(Switches::descriptors).chain([output.descriptor()]).collect();
     let spill = Box::new(Spill::new(output, switches, descriptors.clone()));
-    // SAFETY: all objects are initialised before they are used. The new thread owns `spill`, unless there is none.
+    // SAFETY: every object is initialised before it is used, and outlives the calls. The new thread owns the box; if
+    // there is no new thread, this frame still does.
     unsafe {
         let mut attributes = std::mem::zeroed();
         libc::pthread_attr_init(&raw mut attributes);
@@ -96,7 +97,8 @@ pub(crate) fn start(output: Output, switches: Option<Switches>) -> bool {
     }
     if HAS_OWN_FILES.load(Ordering::Acquire) {
         for descriptor in descriptors {
-            // SAFETY: these are not the program's. The other thread has its own, of the same files.
+            // SAFETY: the recorder opened these descriptors, and this is their only close: the other thread has copies
+            // of its own.
             unsafe { libc::close(descriptor) };
         }
     }
@@ -109,7 +111,8 @@ static HAS_OWN_FILES: AtomicBool = AtomicBool::new(false);
 /// Separates the thread's descriptors from the program's, so that neither closes those of the other. Closes all but
 /// these and standard error. Returns whether it succeeded.
 fn separate(descriptors: &mut [c_int]) -> bool {
-    // SAFETY: takes a number.
+    // SAFETY: the call takes an integer. It gives this thread its own table of descriptors, and changes no other
+    // thread's.
     if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
         return false;
     }
@@ -117,7 +120,7 @@ fn separate(descriptors: &mut [c_int]) -> bool {
     let mut from = 0;
     for &kept in [libc::STDERR_FILENO].iter().chain(descriptors.iter()).chain(&[c_int::MAX]) {
         if from < kept {
-            // SAFETY: these descriptors are copies that nothing uses.
+            // SAFETY: this thread has its own table of descriptors, and uses only those that are kept.
             unsafe { libc::syscall(libc::SYS_close_range, from, kept - 1, 0) };
         }
         from = kept.saturating_add(1);
@@ -146,9 +149,9 @@ fn is_alone() -> bool {
 
 extern "C-unwind" fn run(spill: *mut c_void) -> *mut c_void {
     thread::ignore();
-    // SAFETY: `start` passes it to this thread alone.
+    // SAFETY: `start` made the box, and passed it to this thread alone.
     let mut spill = unsafe { Box::from_raw(spill.cast::<Spill>()) };
-    // SAFETY: names this thread, with a string.
+    // SAFETY: the call sets the name of this thread, and reads a constant string.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"lw-recorder".as_ptr()) };
     spill.own_id = thread::id();
     HAS_OWN_FILES.store(separate(&mut spill.descriptors), Ordering::Release);
@@ -246,7 +249,8 @@ impl Spill {
                 self.write_thread(index, ring, name_of(ring));
             }
             let bytes = std::ptr::from_ref(self.words.as_slice()).cast::<u8>();
-            // SAFETY: words are bytes as well, in the order of the file, which is that of x86-64.
+            // SAFETY: `take` filled the first `taken` words, which live as long as `self`. Words have no invalid bytes,
+            // and stand in the order of the file, which is that of x86-64.
             let bytes = unsafe { std::slice::from_raw_parts(bytes, taken * size_of::<u64>()) };
             self.output.chunk(chunk::EVENTS, number, bytes);
         }

@@ -29,7 +29,7 @@ pub(crate) struct Switches {
 impl Switches {
     /// Opens the rings for the calling thread and those that it will create. Returns `None` if the kernel refuses.
     pub(crate) fn open() -> Option<Self> {
-        // SAFETY: takes a number and cannot fail.
+        // SAFETY: the call takes a number and cannot fail.
         let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
         let mut rings = Vec::new();
         for cpu in 0..usize::try_from(cpus).ok()? {

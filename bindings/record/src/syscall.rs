@@ -101,7 +101,7 @@ unsafe extern "C-unwind" fn futex_call(
     last: c_long,
     site: usize,
 ) -> c_long {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program made this system call with these arguments, so it answers for them as without the recorder.
     let call = || unsafe { next::syscall(number, word, operation, value, time, other, last) };
     let Some(ring) = current().filter(|ring| !ring.is_inside()) else { return call() };
     let place = site as u64 | u64::from(class::FUTEX) << DETAIL_SHIFT;
@@ -131,7 +131,7 @@ unsafe extern "C-unwind" fn scheduling_call(
     f: c_long,
     _site: usize,
 ) -> c_long {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program made this system call with these arguments, so it answers for them as without the recorder.
     let answer = unsafe { next::syscall(number, thread, b, c, d, e, f) };
     if answer == 0 {
         scheduling::changed_by(number, thread);

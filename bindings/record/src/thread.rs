@@ -28,7 +28,7 @@ global_asm!(
 #[inline(always)]
 fn get() -> usize {
     let ring;
-    // SAFETY: reads the thread's variable.
+    // SAFETY: the variable is the thread's own, exists as long as the thread, and is only read.
     unsafe {
         asm!(
             "mov {ring}, qword ptr [rip + lockwright_ring@GOTTPOFF]",
@@ -41,7 +41,7 @@ fn get() -> usize {
 }
 
 fn set(ring: usize) {
-    // SAFETY: writes the thread's variable.
+    // SAFETY: the variable is the thread's own, and exists as long as the thread.
     unsafe {
         asm!(
             "mov {at}, qword ptr [rip + lockwright_ring@GOTTPOFF]",
@@ -59,7 +59,7 @@ pub(crate) fn current() -> Option<&'static Ring> {
     match get() {
         0 => begin(),
         OFF => None,
-        // SAFETY: the thread's ring, which is never unmapped.
+        // SAFETY: `begin` stored the address of this thread's ring, and rings that were stored are never unmapped.
         ring => Some(unsafe { &*(ring as *const Ring) }),
     }
 }
@@ -71,7 +71,7 @@ pub(crate) fn ignore() {
 
 /// The number of the calling thread in the kernel.
 pub(crate) fn id() -> u32 {
-    // SAFETY: takes nothing and cannot fail. Thread ids are positive.
+    // SAFETY: the call takes nothing and cannot fail. Thread ids are positive.
     unsafe { libc::gettid() as u32 }
 }
 
@@ -86,7 +86,8 @@ fn begin() -> Option<&'static Ring> {
             return None;
         }
     };
-    // SAFETY: the C library returns the thread's own error number.
+    // SAFETY: the C library returns the address of the calling thread's own error number, and no other reference to it
+    // exists.
     let error = unsafe { &mut *libc::__errno_location() };
     let before = *error;
     // A signal handler that comes here is not recorded.
@@ -105,7 +106,7 @@ fn begin() -> Option<&'static Ring> {
             kernel::put_policy(ring, id);
             kernel::put_cpus(ring, id);
             let key = KEY.load(Ordering::Relaxed);
-            // SAFETY: the key exists, and the value is no pointer that anyone follows.
+            // SAFETY: `warm_up` made the key before the recording began, and no code follows the value as a pointer.
             unsafe { libc::pthread_setspecific(key, std::ptr::without_provenance(FIRST_ROUND)) };
             set(std::ptr::from_ref(ring) as usize);
         }
@@ -123,7 +124,7 @@ const FIRST_ROUND: usize = 1;
 /// Makes the key. Returns whether it succeeded.
 pub(crate) fn warm_up() -> bool {
     let mut key = 0;
-    // SAFETY: the pointer is valid, and the destructor lives as long as the process.
+    // SAFETY: `key` is valid for writing, and the destructor is a function of this library, which is never unloaded.
     let made = unsafe { libc::pthread_key_create(&raw mut key, Some(end)) } == 0;
     KEY.store(key, Ordering::Relaxed);
     made
@@ -135,7 +136,7 @@ extern "C" fn end(round: *mut c_void) {
     const ROUNDS: usize = 4;
     let round = round.addr();
     if round < ROUNDS {
-        // SAFETY: as in `begin`.
+        // SAFETY: the destructor of the key is called, so the key exists, and no code follows the value as a pointer.
         unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), std::ptr::without_provenance(round + 1)) };
         return;
     }
@@ -143,11 +144,11 @@ extern "C" fn end(round: *mut c_void) {
     if ring <= OFF {
         return;
     }
-    // SAFETY: the thread's ring, which is never unmapped.
+    // SAFETY: `begin` stored the address of this thread's ring, and rings that were stored are never unmapped.
     let ring = unsafe { &*(ring as *const Ring) };
     ignore();
     let mut name = [0_u8; 16];
-    // SAFETY: the kernel writes 16 bytes.
+    // SAFETY: `name` has the 16 bytes that the kernel writes.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     for (half, bytes) in ring.name.iter().zip(name.chunks_exact(8)) {
         half.store(u64::from_le_bytes(bytes.try_into().unwrap_or_default()), Ordering::Relaxed);

@@ -17,7 +17,7 @@ fn answer(errno: c_int) -> c_int {
 }
 
 unsafe extern "C-unwind" fn init(mutex: Opaque, kind: c_int, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::mtx_init(mutex, kind) };
     if answer == 0 {
         mutex::initialised(mutex, site);
@@ -26,44 +26,51 @@ unsafe extern "C-unwind" fn init(mutex: Opaque, kind: c_int, site: usize) -> c_i
 }
 
 unsafe extern "C-unwind" fn lock(mutex: Opaque, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes an initialised mutex, which stays valid during the call; a `mtx_t` is a
+    // `pthread_mutex_t`.
     answer(unsafe { mutex::lock(mutex, site) })
 }
 
 unsafe extern "C-unwind" fn trylock(mutex: Opaque, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes an initialised mutex, which stays valid during the call; a `mtx_t` is a
+    // `pthread_mutex_t`.
     answer(unsafe { mutex::trylock(mutex, site) })
 }
 
 unsafe extern "C-unwind" fn timedlock(mutex: Opaque, time: *const timespec, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes an initialised mutex and a time, which stay valid during the call; a `mtx_t` is a
+    // `pthread_mutex_t`.
     answer(unsafe { mutex::timedlock(mutex, time, site) })
 }
 
 /// As in the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn mtx_unlock(mutex: Opaque) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes a mutex that it holds; a `mtx_t` is a `pthread_mutex_t`.
     answer(unsafe { mutex::pthread_mutex_unlock(mutex) })
 }
 
 unsafe extern "C-unwind" fn wait(cond: Opaque, mutex: Opaque, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes objects that stay valid during the wait, and holds the mutex; the types are those of
+    // pthread.
     answer(unsafe { wait::cond_wait(cond, mutex, site) })
 }
 
 unsafe extern "C-unwind" fn timedwait(cond: Opaque, mutex: Opaque, time: *const timespec, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes objects and a time that stay valid during the wait, and holds the mutex; the types are
+    // those of pthread.
     answer(unsafe { wait::cond_timedwait(cond, mutex, time, site) })
 }
 
 unsafe extern "C-unwind" fn signal(cond: Opaque, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes an initialised object, which stays valid during the call; a `cnd_t` is a
+    // `pthread_cond_t`.
     answer(unsafe { wait::cond_signal(cond, site) })
 }
 
 unsafe extern "C-unwind" fn broadcast(cond: Opaque, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program passes an initialised object, which stays valid during the call; a `cnd_t` is a
+    // `pthread_cond_t`.
     answer(unsafe { wait::cond_broadcast(cond, site) })
 }
 

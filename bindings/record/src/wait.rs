@@ -44,7 +44,7 @@ fn condition(cond: Opaque, mutex: Opaque, site: usize, call: impl FnOnce() -> c_
 }
 
 pub(crate) unsafe extern "C-unwind" fn cond_wait(cond: Opaque, mutex: Opaque, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     condition(cond, mutex, site, || unsafe { next::pthread_cond_wait(cond, mutex) })
 }
 
@@ -54,7 +54,7 @@ pub(crate) unsafe extern "C-unwind" fn cond_timedwait(
     time: *const timespec,
     site: usize,
 ) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     condition(cond, mutex, site, || unsafe { next::pthread_cond_timedwait(cond, mutex, time) })
 }
 
@@ -65,24 +65,24 @@ unsafe extern "C-unwind" fn cond_clockwait(
     time: *const timespec,
     site: usize,
 ) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     condition(cond, mutex, site, || unsafe { next::pthread_cond_clockwait(cond, mutex, clock, time) })
 }
 
 pub(crate) unsafe extern "C-unwind" fn cond_signal(cond: Opaque, site: usize) -> c_int {
     signals(class::CONDITION, cond, site);
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { next::pthread_cond_signal(cond) }
 }
 
 pub(crate) unsafe extern "C-unwind" fn cond_broadcast(cond: Opaque, site: usize) -> c_int {
     signals(class::CONDITION, cond, site);
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { next::pthread_cond_broadcast(cond) }
 }
 
 unsafe extern "C-unwind" fn cond_init(cond: Opaque, attributes: *const c_void, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_cond_init(cond, attributes) };
     if answer == 0 {
         initialised(class::CONDITION, cond, site);
@@ -95,12 +95,12 @@ fn semaphore(semaphore: *mut sem_t, site: usize, call: impl FnOnce() -> c_int) -
 }
 
 unsafe extern "C-unwind" fn semaphore_wait(object: *mut sem_t, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     semaphore(object, site, || unsafe { next::sem_wait(object) })
 }
 
 unsafe extern "C-unwind" fn semaphore_timedwait(object: *mut sem_t, time: *const timespec, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     semaphore(object, site, || unsafe { next::sem_timedwait(object, time) })
 }
 
@@ -110,25 +110,25 @@ unsafe extern "C-unwind" fn semaphore_clockwait(
     time: *const timespec,
     site: usize,
 ) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     semaphore(object, site, || unsafe { next::sem_clockwait(object, clock, time) })
 }
 
 /// A successful attempt is a wait that ended at once; another one is none.
 unsafe extern "C-unwind" fn semaphore_trywait(object: *mut sem_t, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::sem_trywait(object) };
     if answer == 0 { semaphore(object, site, || 0) } else { answer }
 }
 
 unsafe extern "C-unwind" fn semaphore_post(object: *mut sem_t, site: usize) -> c_int {
     signals(class::SEMAPHORE, object.cast(), site);
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     unsafe { next::sem_post(object) }
 }
 
 unsafe extern "C-unwind" fn semaphore_init(object: *mut sem_t, shared: c_int, value: c_uint, site: usize) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::sem_init(object, shared, value) };
     if answer == 0 {
         initialised(class::SEMAPHORE, object.cast(), site);
@@ -138,7 +138,7 @@ unsafe extern "C-unwind" fn semaphore_init(object: *mut sem_t, shared: c_int, va
 
 unsafe extern "C-unwind" fn barrier_wait(barrier: Opaque, site: usize) -> c_int {
     let place = place(class::BARRIER, site);
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     waits(event::BARRIER, barrier.addr() as u64, place, || unsafe { next::pthread_barrier_wait(barrier) })
 }
 
@@ -148,7 +148,7 @@ unsafe extern "C-unwind" fn barrier_init(
     count: c_uint,
     site: usize,
 ) -> c_int {
-    // SAFETY: the same is required of the caller.
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_barrier_init(barrier, attributes, count) };
     if answer == 0 {
         initialised(class::BARRIER, barrier, site);

@@ -1,4 +1,5 @@
-//! Comparison of interruptible sections with the best lock: for each task, the bounds under both.
+//! Comparison of a protocol without waits (interruptible sections, lock-free and wait-free objects) with the best lock:
+//! for each task, the bounds under both.
 
 use crate::report::{Report, Row};
 use crate::units;
@@ -27,7 +28,7 @@ pub struct Changed {
     pub sections: Vec<(TaskId, ResourceId)>,
 }
 
-/// Compares a report under `ics` or `ics_lock` with the first report of `all` that is about a lock. `None` if there is
+/// Compares a report under `ics`, `ics_lock`, `lock_free` or `wait_free` with the first report of `all` that is about a lock. `None` if there is
 /// no such report, or no bound under `protocol`.
 #[must_use]
 pub fn beside(system: &System, all: &[(&Report, &Analysis)], report: &Report, protocol: Protocol) -> Option<Beside> {
@@ -56,10 +57,10 @@ pub fn beside(system: &System, all: &[(&Report, &Analysis)], report: &Report, pr
     Some(Beside { lock: lock.protocol.clone(), better, worse })
 }
 
-/// Critical sections of less urgent tasks that can delay a task.
+/// Critical sections of others that can delay a task.
 fn waited_for(system: &System, analysis: &Analysis, task: TaskId) -> Vec<(TaskId, ResourceId)> {
     let terms = explain(system, analysis, task);
-    let local = terms.iter().filter(|term| matches!(term.cause, Cause::Local | Cause::Boosted));
+    let local = terms.iter().filter(|term| matches!(term.cause, Cause::Local | Cause::Boosted | Cause::Waiting));
     local.filter_map(|term| Some((term.by.filter(|&by| by.index() < system.tasks().len())?, term.resource?))).collect()
 }
 

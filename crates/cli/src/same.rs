@@ -3,7 +3,7 @@
 use crate::layout::Column;
 use crate::report::{Report, Verdict};
 use crate::units;
-use lockwright_model::{Protocol, System, TaskId};
+use lockwright_model::{Mode, Protocol, Request, ResourceId, System, TaskId};
 use std::cmp::Reverse;
 
 /// The protocols in their order, with the bounds under each. Of protocols with the same rules and the same bounds, only
@@ -23,13 +23,20 @@ pub fn grouped(system: &System, bounds: Vec<(Protocol, Report)>) -> Vec<(Protoco
     groups
 }
 
-/// The protocol of each resource that is used. `msrp` and `fmlp_short` have the same rules for a shared resource.
+/// The protocol of each resource that is used. `msrp` and `fmlp_short` have the same rules for a shared resource, and so
+/// have `phase_fair` and `task_fair` for a resource that no task reads.
 fn rules(system: &System, protocol: Protocol) -> impl Iterator<Item = Protocol> {
     let used = system.resource_ids().filter(|&resource| !system.users(resource).is_empty());
     used.map(move |resource| match system.protocol_of(resource, protocol) {
         Protocol::Msrp => Protocol::FmlpShort,
+        sharing if sharing.has_readers() && !is_read(system, resource) => Protocol::FmlpShort,
         other => other,
     })
+}
+
+fn is_read(system: &System, resource: ResourceId) -> bool {
+    let reads = |request: &Request| request.resource == resource;
+    system.users(resource).iter().any(|&task| system.requests_in(task, Mode::Read).iter().any(reads))
 }
 
 /// The lines below a comparison that name the protocols with the same rules.

@@ -127,8 +127,9 @@ impl Uniprocessor {
     }
 }
 
-// SAFETY: the reasons given for `Locked` hold on one processor, to which the contract of `new` limits all threads.
-// There every access is seen in the order of the program.
+// SAFETY: on one processor, to which the contract of `new` limits all threads, each instruction is atomic, and every
+// access is seen in the order of the program. Each method changes memory by one compare-and-swap, so a word that is
+// `old` while the head is `seen` is changed once for that head, and never becomes `old` again, as for `Locked`.
 #[cfg(all(target_arch = "x86_64", not(any(lockwright_loom, lockwright_shuttle))))]
 #[allow(unsafe_code)]
 unsafe impl Commit for Uniprocessor {

@@ -177,7 +177,8 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRIT
     /// Returns `None` if there is no writer of this number.
     ///
     /// # Safety
-    /// The contract is that of [`Ics::shared_writer`].
+    /// While the returned writer lives, no other thread uses a writer of this number.
+    /// All actions of its last user happen before this call.
     #[must_use]
     #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
     pub unsafe fn forgotten_writer(&self, index: usize) -> Option<Writer<'_, W, WRITERS, WRITES, C>> {

@@ -34,8 +34,8 @@
 //! No lock needs 64-bit atomics; on targets that have them, [`Bpl`] and [`Batched`] can consist of `u64` words.
 //!
 //! # Features
-//! - `lock_api` implements `lock_api::RawMutex` for [`Tas`] and [`Ticket`], and `lock_api::RawRwLock` for [`PhaseFair`] and
-//!   [`TaskFair`].
+//! - `lock_api` implements `lock_api::RawMutex` for [`Tas`] and [`Ticket`], and `lock_api::RawRwLock` for [`PhaseFair`]
+//!   and [`TaskFair`].
 //! - `std` implements [`Deadline`] for `std::time::Instant`.
 //!
 //! # Examples

@@ -163,7 +163,9 @@ unsafe impl<R: Relax> Algorithm for PhaseFair<R> {
     }
 }
 
-// SAFETY: as for `Algorithm`.
+// SAFETY: a reader waits while WRITER is set, and a writer waits for all readers that were counted before it set
+// WRITER. So a reader and a writer are never inside together. Acquire and Release of `entered` and `left` order the
+// sections.
 #[allow(unsafe_code)]
 unsafe impl<R: Relax> Shareable for PhaseFair<R> {
     #[inline]

@@ -24,7 +24,7 @@ macro_rules! raw_mutex {
 
             #[inline]
             unsafe fn unlock(&$self) {
-                // SAFETY: the contract of `unlock` requires that the lock is held, and this is the holder's hold.
+                // SAFETY: `unlock` requires that the lock is held, and this is the holder's hold.
                 unsafe { $self.release($hold) };
             }
 

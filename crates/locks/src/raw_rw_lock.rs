@@ -24,7 +24,8 @@ macro_rules! raw_rw_lock {
 
             #[inline]
             unsafe fn unlock_shared(&self) {
-                // SAFETY: the contract of `unlock_shared` requires that the caller holds the lock for reading.
+                // SAFETY: `unlock_shared` requires that the caller holds the lock for reading, so a shared acquire has
+                // not been released.
                 unsafe { self.release_shared() };
             }
 
@@ -40,8 +41,8 @@ macro_rules! raw_rw_lock {
 
             #[inline]
             unsafe fn unlock_exclusive(&self) {
-                // SAFETY: the contract of `unlock_exclusive` requires that the caller is the writer, and this is the
-                // writer's hold: only the writer changes the word that gives it.
+                // SAFETY: `unlock_exclusive` requires that the caller is the writer, and only the writer changes the
+                // word from which `hold` is read. So this is the writer's hold.
                 unsafe { self.release(self.hold()) };
             }
         }

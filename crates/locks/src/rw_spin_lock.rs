@@ -45,7 +45,7 @@ pub struct ReadGuard<'a, A: Shareable, T: ?Sized> {
     here: PhantomData<*mut ()>,
 }
 
-// SAFETY: a shared guard gives shared access to the value and nothing else.
+// SAFETY: a shared guard gives only shared access to the value, for which `T: Sync` is enough.
 unsafe impl<A: Shareable, T: ?Sized + Sync> Sync for ReadGuard<'_, A, T> {}
 
 impl<A: Algorithm, T> RwSpinLock<A, T> {
@@ -141,7 +141,7 @@ impl<A: Shareable, T: ?Sized> Deref for ReadGuard<'_, A, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this guard shares the lock with readers only while it lives.
+        // SAFETY: the lock is locked for reading while this guard lives, so there are other readers at most.
         unsafe { &*self.lock.lock.value() }
     }
 }

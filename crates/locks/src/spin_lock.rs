@@ -49,7 +49,7 @@ pub struct Guard<'a, A: Algorithm, T: ?Sized> {
     here: PhantomData<(A::Request<'a>, *mut ())>,
 }
 
-// SAFETY: a shared guard gives shared access to the value and nothing else.
+// SAFETY: a shared guard gives only shared access to the value, for which `T: Sync` is enough.
 unsafe impl<A: Algorithm, T: ?Sized + Sync> Sync for Guard<'_, A, T> {}
 
 impl<A: Algorithm, T> SpinLock<A, T> {
@@ -190,7 +190,7 @@ impl<A: Algorithm, T: ?Sized> Deref for Guard<'_, A, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this guard holds the lock while it lives.
+        // SAFETY: this guard holds the lock while it lives, so no other guard gives access to the value.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -198,7 +198,7 @@ impl<A: Algorithm, T: ?Sized> Deref for Guard<'_, A, T> {
 impl<A: Algorithm, T: ?Sized> DerefMut for Guard<'_, A, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this guard holds the lock while it lives, and is borrowed mutably.
+        // SAFETY: this guard holds the lock while it lives, and is borrowed mutably as long as the value.
         unsafe { &mut *self.lock.value.get() }
     }
 }

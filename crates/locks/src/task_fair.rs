@@ -137,7 +137,8 @@ unsafe impl<R: Relax> Algorithm for TaskFair<R> {
     }
 }
 
-// SAFETY: as for `Algorithm`.
+// SAFETY: a reader enters when all earlier writers have left, and a later writer enters when this reader has left. So a
+// reader and a writer are never inside together. Acquire and Release of `readers` and `done` order the sections.
 #[allow(unsafe_code)]
 unsafe impl<R: Relax> Shareable for TaskFair<R> {
     #[inline]

@@ -28,6 +28,19 @@ pub enum Pick {
     Latest,
 }
 
+impl Pick {
+    pub(super) fn of(self, readings: &Readings) -> u64 {
+        match self {
+            Self::Average => readings.usual().0,
+            Self::Worst | Self::Latest => readings.usual().1,
+        }
+    }
+
+    pub(super) fn lateness(self, readings: &Readings) -> u64 {
+        if self == Self::Latest { readings.quantile(1.0) } else { self.of(readings) }
+    }
+}
+
 /// An operation of the machine and its kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]

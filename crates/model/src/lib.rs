@@ -24,6 +24,7 @@ mod ceiling;
 pub mod format;
 mod id;
 mod limits;
+mod mode;
 mod mpcp_ceiling;
 mod object;
 #[cfg(feature = "alloc")]
@@ -50,6 +51,7 @@ mod validate;
 pub use ceiling::NestedCeilings;
 pub use id::{CpuId, ResourceId, TaskId};
 pub use limits::{MAX_CPUS, MAX_EXECUTED_TASKS, MAX_NESTING, MAX_RESOURCES, MAX_STEPS, MAX_TASKS};
+pub use mode::Mode;
 pub use mpcp_ceiling::MpcpCeiling;
 pub use object::{ObjectKind, Progress};
 #[cfg(feature = "alloc")]

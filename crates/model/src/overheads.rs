@@ -204,8 +204,8 @@ impl Overheads {
         Protocol::ALL.into_iter().filter(|&one| self.by_protocol.iter().any(|&(known, _, _)| known == one))
     }
 
-    /// Returns the cost of an operation on an object, without its repetitions, as a function of the number of tasks that
-    /// share the object. Returns `None` if none was given.
+    /// Returns the cost of an operation on an object, without its repetitions, as a function of the number of tasks
+    /// that share the object. Returns `None` if none was given.
     #[must_use]
     pub fn object(&self, kind: ObjectKind, progress: Progress) -> Option<&Cost> {
         self.objects[kind as usize][progress as usize].as_ref()

@@ -45,11 +45,21 @@ pub enum Protocol {
     /// The OMLP: first come, first served, with one request for each processor at a time, whose owner is boosted. In a
     /// cluster of m processors, m requests at a time, with priority donation.
     Omlp,
+    /// A lock-free object. No job waits. An operation is attempted again if another one on its object was committed
+    /// during the attempt, on any processor.
+    LockFree,
+    /// A wait-free object. No job waits, and no operation is repeated.
+    WaitFree,
+    /// Reader-writer spinlocks without preemption: phases of readers and of one writer alternate while both wait.
+    PhaseFair,
+    /// Reader-writer spinlocks without preemption: first come, first served; readers without a writer between them read
+    /// together.
+    TaskFair,
 }
 
 impl Protocol {
     /// All protocols, in the order in which they are compared.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 21] = [
         Self::None,
         Self::Pip,
         Self::Icpp,
@@ -67,6 +77,10 @@ impl Protocol {
         Self::Msrp,
         Self::Mrsp,
         Self::Omlp,
+        Self::LockFree,
+        Self::WaitFree,
+        Self::PhaseFair,
+        Self::TaskFair,
     ];
 
     /// Returns the name, as files and arguments spell it.
@@ -90,6 +104,10 @@ impl Protocol {
             Self::Msrp => "msrp",
             Self::Mrsp => "mrsp",
             Self::Omlp => "omlp",
+            Self::LockFree => "lock_free",
+            Self::WaitFree => "wait_free",
+            Self::PhaseFair => "phase_fair",
+            Self::TaskFair => "task_fair",
         }
     }
 
@@ -105,10 +123,23 @@ impl Protocol {
         matches!(self, Self::None | Self::Pip | Self::Icpp | Self::Pcp | Self::Srp | Self::Mpcp)
     }
 
-    /// Returns whether sections are executed again instead of waiting, so that several jobs may be inside at a time.
+    /// Returns whether sections do not exclude one another: several jobs may be inside at a time, and except under
+    /// `WaitFree`, a section may be executed again.
     #[must_use]
     pub const fn is_interruptible(self) -> bool {
-        matches!(self, Self::Ics | Self::IcsLock)
+        matches!(self, Self::Ics | Self::IcsLock) || self.is_object()
+    }
+
+    /// Returns whether resources are objects that nobody waits for, also across processors.
+    #[must_use]
+    pub const fn is_object(self) -> bool {
+        matches!(self, Self::LockFree | Self::WaitFree)
+    }
+
+    /// Returns whether sections that read may be executed at the same time.
+    #[must_use]
+    pub const fn has_readers(self) -> bool {
+        matches!(self, Self::PhaseFair | Self::TaskFair)
     }
 
     /// Returns the protocol of this name, or `None` if there is none.

@@ -1,7 +1,18 @@
 //! Critical sections: derived from the body of a task, or laid out into a body.
 
-use crate::{Duration, ResourceId, Step};
+use crate::{Duration, Mode, ResourceId, Step};
 use alloc::vec::Vec;
+
+impl Mode {
+    /// Returns the step that acquires a resource in this mode.
+    #[must_use]
+    pub const fn step(self, resource: ResourceId) -> Step {
+        match self {
+            Self::Write => Step::Lock(resource),
+            Self::Read => Step::Read(resource),
+        }
+    }
+}
 
 /// One critical section of one job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +23,8 @@ pub struct Section {
     pub length: Duration,
     /// The index, in the same list, of the innermost section around this one. `None` for an outermost section.
     pub parent: Option<usize>,
+    /// Whether the resource is only read.
+    pub mode: Mode,
 }
 
 /// All requests of one job for one resource, in the form that the analysis needs.
@@ -23,6 +36,8 @@ pub struct Request {
     pub count: u32,
     /// The length of the longest of the sections.
     pub length: Duration,
+    /// What the sections do with the resource.
+    pub mode: Mode,
 }
 
 /// Returns the critical sections of a body, in the order of their locks. The body must be well nested.
@@ -33,8 +48,9 @@ pub fn sections_of(body: &[Step]) -> Vec<Section> {
     for step in body {
         match *step {
             Step::Run(time) => open.iter().for_each(|&section| sections[section].length += time),
-            Step::Lock(resource) => {
-                sections.push(Section { resource, length: Duration::ZERO, parent: open.last().copied() });
+            Step::Lock(resource) | Step::Read(resource) => {
+                let mode = if matches!(step, Step::Read(_)) { Mode::Read } else { Mode::Write };
+                sections.push(Section { resource, length: Duration::ZERO, parent: open.last().copied(), mode });
                 open.push(sections.len() - 1);
             }
             Step::Unlock(_) => {
@@ -56,8 +72,8 @@ pub fn sections_of(body: &[Step]) -> Vec<Section> {
 ///
 /// # Examples
 /// ```
-/// use lockwright_model::{place_requests, Duration, Request, ResourceId, Step};
-/// let bus = Request { resource: ResourceId(0), count: 1, length: Duration::from_ns(4) };
+/// use lockwright_model::{place_requests, Duration, Mode, Request, ResourceId, Step};
+/// let bus = Request { resource: ResourceId(0), count: 1, length: Duration::from_ns(4), mode: Mode::Write };
 /// let body = place_requests(Duration::from_ns(9), &[bus]).unwrap();
 /// assert_eq!(
 ///     body,
@@ -96,7 +112,7 @@ pub fn place_requests(wcet: Duration, requests: &[Request]) -> Option<Vec<Step>>
     for request in requests {
         for _ in 0..request.count {
             run_gap(&mut body);
-            body.push(Step::Lock(request.resource));
+            body.push(request.mode.step(request.resource));
             body.push(Step::Run(request.length));
             body.push(Step::Unlock(request.resource));
         }
@@ -131,8 +147,8 @@ mod tests {
         assert_eq!(
             sections_of(&body),
             [
-                Section { resource: A, length: ns(14), parent: None },
-                Section { resource: B, length: ns(4), parent: Some(0) }
+                Section { resource: A, length: ns(14), parent: None, mode: Mode::Write },
+                Section { resource: B, length: ns(4), parent: Some(0), mode: Mode::Write }
             ]
         );
     }
@@ -140,15 +156,20 @@ mod tests {
     #[test]
     fn placed_requests_fill_the_execution_time_exactly() {
         for wcet in 6..40 {
-            let requests =
-                [Request { resource: A, count: 2, length: ns(1) }, Request { resource: B, count: 1, length: ns(4) }];
+            let requests = [
+                Request { resource: A, count: 2, length: ns(1), mode: Mode::Write },
+                Request { resource: B, count: 1, length: ns(4), mode: Mode::Write },
+            ];
             let body = place_requests(ns(wcet), &requests).unwrap();
             let total: Duration =
                 body.iter().map(|step| if let Step::Run(time) = step { *time } else { Duration::ZERO }).sum();
             assert_eq!(total, ns(wcet));
             assert_eq!(sections_of(&body).len(), 3);
         }
-        assert_eq!(place_requests(ns(5), &[Request { resource: A, count: 6, length: ns(1) }]), None);
-        assert_eq!(place_requests(ns(5), &[Request { resource: A, count: u32::MAX, length: ns(0) }]), None);
+        assert_eq!(place_requests(ns(5), &[Request { resource: A, count: 6, length: ns(1), mode: Mode::Write }]), None);
+        assert_eq!(
+            place_requests(ns(5), &[Request { resource: A, count: u32::MAX, length: ns(0), mode: Mode::Write }]),
+            None
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times};
 use crate::{
-    CpuId, Duration, MAX_CPUS, Protocol, Request, Resource, ResourceId, Scheduler, Section, Step, Task, TaskId,
+    CpuId, Duration, MAX_CPUS, Mode, Protocol, Request, Resource, ResourceId, Scheduler, Section, Step, Task, TaskId,
     section, utilization,
 };
 use alloc::collections::BTreeSet;
@@ -70,7 +70,7 @@ impl System {
             check_body(&resources, task, TaskId::new(index))?;
         }
         let sections: Vec<_> = tasks.iter().map(|task| section::sections_of(&task.body)).collect();
-        let requests: Vec<_> = sections.iter().map(|sections| requests_of(sections)).collect();
+        let requests: Vec<_> = sections.iter().map(requests_of).collect();
         let mut users = alloc::vec![Vec::new(); resources.len()];
         for (index, requests) in requests.iter().enumerate() {
             for request in requests {
@@ -95,6 +95,7 @@ impl System {
         };
         system.check_resources()?;
         system.check_order()?;
+        system.check_unnested()?;
         Ok(system)
     }
 
@@ -194,7 +195,7 @@ impl System {
     pub fn set_body(&mut self, id: TaskId, body: Vec<Step>) -> Result<(), Invalid> {
         let wcet = body.iter().try_fold(Duration::ZERO, |sum, step| match step {
             Step::Run(time) => sum.checked_add(*time),
-            Step::Lock(_) | Step::Unlock(_) => Some(sum),
+            Step::Lock(_) | Step::Read(_) | Step::Unlock(_) => Some(sum),
         });
         let wcet = wcet.unwrap_or(Duration::from_ns(u64::MAX));
         let task = Task { body, wcet, ..self.tasks[id.index()].clone() };
@@ -297,10 +298,17 @@ impl System {
         &self.sections[task.index()]
     }
 
-    /// Returns the requests of one job, one entry for each resource, in order of first use.
+    /// Returns the requests of one job, one entry for each resource, in order of first use. The mode is `Read` if all
+    /// sections on the resource are.
     #[must_use]
     pub fn requests(&self, task: TaskId) -> &[Request] {
         &self.requests[task.index()]
+    }
+
+    /// Returns those of the [requests](System::requests) of one job that read, or those that write.
+    #[must_use]
+    pub fn requests_in(&self, task: TaskId, mode: Mode) -> Vec<Request> {
+        requests_of(self.sections(task).iter().filter(|section| section.mode == mode))
     }
 
     /// Returns the tasks that request a resource, by id.
@@ -319,9 +327,10 @@ impl System {
     /// Returns the protocol that rules `resource` if the system is under `protocol`.
     ///
     /// A resource that names its own protocol keeps it. If a protocol for several processors
-    /// would rule a resource of one processor, the result is `icpp`, with three exceptions:
-    /// `fmlp_short` is kept, `dpcp` and `dflp` are kept for a resource with its home on
-    /// another processor, and all are kept if there are clusters of several processors.
+    /// would rule a resource of one processor, the result is `icpp`, with four exceptions:
+    /// `fmlp_short`, `phase_fair` and `task_fair` are kept, `lock_free` and `wait_free` are kept, `dpcp` and `dflp` are
+    /// kept for a resource with its home on another processor, and all are kept if there are clusters of several
+    /// processors.
     #[must_use]
     pub fn protocol_of(&self, resource: ResourceId, protocol: Protocol) -> Protocol {
         match self.resource(resource).protocol.unwrap_or(protocol) {
@@ -332,6 +341,7 @@ impl System {
             Protocol::Srp => Protocol::Srp,
             interruptible @ (Protocol::Ics | Protocol::IcsLock) => interruptible,
             Protocol::FmlpShort => Protocol::FmlpShort,
+            kept if kept.is_object() || kept.has_readers() => kept,
             named if self.has_clusters() || self.is_global(resource) => named,
             named if named.has_homes() && self.is_away(resource) => named,
             _ => Protocol::Icpp,
@@ -429,15 +439,19 @@ impl System {
     }
 }
 
-fn requests_of(sections: &[Section]) -> Vec<Request> {
+fn requests_of<'a>(sections: impl IntoIterator<Item = &'a Section>) -> Vec<Request> {
     let mut requests: Vec<Request> = Vec::new();
     for section in sections {
         match requests.iter_mut().find(|request| request.resource == section.resource) {
             Some(request) => {
                 request.count += 1;
                 request.length = request.length.max(section.length);
+                request.mode = request.mode.min(section.mode);
             }
-            None => requests.push(Request { resource: section.resource, count: 1, length: section.length }),
+            None => {
+                let Section { resource, length, mode, .. } = *section;
+                requests.push(Request { resource, count: 1, length, mode });
+            }
         }
     }
     requests

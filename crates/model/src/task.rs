@@ -11,8 +11,22 @@ pub enum Step {
     Run(Duration),
     /// Acquire a resource, waiting if necessary.
     Lock(ResourceId),
+    /// Acquire a resource for reading. Under a reader-writer protocol, several jobs read at a time. Under every other
+    /// protocol this is `Lock`.
+    Read(ResourceId),
     /// Release the resource acquired last.
     Unlock(ResourceId),
+}
+
+impl Step {
+    /// Returns the resource that the step acquires, for reading or writing.
+    #[must_use]
+    pub const fn acquired(self) -> Option<ResourceId> {
+        match self {
+            Self::Lock(resource) | Self::Read(resource) => Some(resource),
+            Self::Run(_) | Self::Unlock(_) => None,
+        }
+    }
 }
 
 /// A recurring piece of work on one processor.

@@ -209,6 +209,34 @@ impl System {
         )
     }
 
+    /// Refuses a section inside another one if the file puts one of the two resources under a protocol without
+    /// nested sections: `lock_free`, `wait_free`, `phase_fair` or `task_fair`.
+    pub(crate) fn check_unnested(&self) -> Result<(), Invalid> {
+        let named = |id: ResourceId| self.resource(id).protocol.or(self.protocol());
+        for task in self.task_ids() {
+            let sections = self.sections(task);
+            for section in sections {
+                let Some(parent) = section.parent else { continue };
+                let (outer, inner) = (sections[parent].resource, section.resource);
+                let refuses = |protocol: &Protocol| protocol.is_object() || protocol.has_readers();
+                if let Some(protocol) = [outer, inner].into_iter().filter_map(named).find(refuses) {
+                    let name = |id: ResourceId| &self.resource(id).name;
+                    return invalid(
+                        self.nested_lock(task, outer, inner),
+                        format!(
+                            "task `{}` locks `{}` while holding `{}`, but sections under `{protocol}` are not nested",
+                            self.task(task).name,
+                            name(inner),
+                            name(outer)
+                        ),
+                        format!("end the section on `{}` first", name(outer)),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the step at which `task` locks `inner` directly inside `outer`.
     fn nested_lock(&self, task: TaskId, outer: ResourceId, inner: ResourceId) -> Subject {
         let sections = self.sections(task);
@@ -216,7 +244,7 @@ impl System {
             section.resource == inner && section.parent.is_some_and(|parent| sections[parent].resource == outer)
         });
         // Section n opens at the n-th lock.
-        let locks = self.task(task).body.iter().enumerate().filter(|(_, step)| matches!(step, Step::Lock(_)));
+        let locks = self.task(task).body.iter().enumerate().filter(|(_, step)| step.acquired().is_some());
         let step = nested.and_then(|nested| locks.map(|(step, _)| step).nth(nested));
         step.map_or(Subject::Task(task), |step| Subject::Step(task, step))
     }
@@ -355,7 +383,7 @@ pub(crate) fn check_body(resources: &[Resource], task: &Task, id: TaskId) -> Res
                     );
                 }
             },
-            Step::Lock(resource) => {
+            Step::Lock(resource) | Step::Read(resource) => {
                 if resource.index() >= resources.len() {
                     return invalid(subject, format!("task `{name}` locks an unknown resource"), "declare it");
                 }

@@ -100,7 +100,8 @@ constructed! {
 }
 
 constructed! {
-    /// A lock-free priority queue, a heap of `BLOCKS` blocks of 16 words, which holds one value fewer than it has words.
+    /// A lock-free priority queue, a heap of `BLOCKS` blocks of 16 words, which holds one value fewer than it has
+    /// words.
     ///
     /// An operation copies the blocks that it changes and the table of all blocks, and commits by one compare-and-swap.
     ///
@@ -129,7 +130,8 @@ constructed! {
 }
 
 constructed! {
-    /// A wait-free priority queue, a heap of `BLOCKS` blocks of 16 words, which holds one value fewer than it has words.
+    /// A wait-free priority queue, a heap of `BLOCKS` blocks of 16 words, which holds one value fewer than it has
+    /// words.
     ///
     /// A participant announces its request, and every attempt to commit also performs the request of another one.
     ///

@@ -1,7 +1,7 @@
 //! Sequential objects in an array of words, of which all words are zero at first.
 //!
-//! A concurrent execution may see words of different instants. It ends after the same number of accesses, and its result
-//! is discarded.
+//! A concurrent execution may see words of different instants. It ends after the same number of accesses, and its
+//! result is discarded.
 
 use crate::Value;
 use core::marker::PhantomData;

@@ -3,8 +3,8 @@
 extern crate alloc;
 
 use crate::{
-    Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs, Mrsp, Omlp, Pcp, Pip, Plain,
-    Srp,
+    Dflp, Dpcp, Fairness, FmlpLong, FmlpPlus, FmlpShort, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs, Mrsp, Omlp, Pcp,
+    Pip, Plain, ReaderWriter, Srp, WaitFree,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -56,7 +56,9 @@ pub fn boxed<const TASKS: usize, const RESOURCES: usize>(
         Protocol::Icpp => Box::new(Icpp::<TASKS, RESOURCES>::new(&priorities(), &ceilings())),
         Protocol::Pcp => Box::new(Pcp::<TASKS, RESOURCES>::new(&tasks(), &ceilings())),
         Protocol::Srp => Box::new(Srp::<TASKS, RESOURCES>::new(&tasks(), &ceilings())),
-        Protocol::Ics => Box::new(Ics::<TASKS, RESOURCES>::new(system.tasks().len(), resources)),
+        // An attempt fails for the same reason for which an interruptible section restarts, on any processor.
+        Protocol::Ics | Protocol::LockFree => Box::new(Ics::<TASKS, RESOURCES>::new(system.tasks().len(), resources)),
+        Protocol::WaitFree => Box::new(WaitFree::<TASKS, RESOURCES>::new(system.tasks().len(), resources)),
         Protocol::IcsLock => {
             let level = |resource| (system.cutoff(resource), system.locked_ceiling(resource).unwrap_or(Priority::MIN));
             let levels: Vec<_> = system.resource_ids().map(level).collect();
@@ -72,6 +74,12 @@ pub fn boxed<const TASKS: usize, const RESOURCES: usize>(
         Protocol::FmlpLong => Box::new(FmlpLong::<TASKS, RESOURCES>::new(&tasks(), resources)),
         Protocol::FmlpPlus => Box::new(FmlpPlus::<TASKS, RESOURCES>::new(&tasks(), resources)),
         Protocol::FmlpShort | Protocol::Msrp => Box::new(FmlpShort::<TASKS, RESOURCES>::new(&tasks(), resources)),
+        Protocol::PhaseFair => {
+            Box::new(ReaderWriter::<TASKS, RESOURCES>::new(Fairness::Phases, &priorities(), resources))
+        }
+        Protocol::TaskFair => {
+            Box::new(ReaderWriter::<TASKS, RESOURCES>::new(Fairness::Tasks, &priorities(), resources))
+        }
         Protocol::Mrsp => {
             let users = system.resource_ids().map(|resource| system.users(resource));
             Box::new(Mrsp::<TASKS, RESOURCES>::new(&tasks(), users))

@@ -38,9 +38,10 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpLong<TASKS, RESOURCES> {
         self.single.owner(resource)
     }
 
-    /// What counts for a task now: nobody that waits inherits, for requests are not nested.
+    /// Reports the current priority of a task, if it has changed. A waiting task inherits nothing, because requests are
+    /// not nested.
     ///
-    /// BOUND: a step a waiter.
+    /// BOUND: a step for each waiter.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let mut priority = self.single.base(task);
         if let Stand::Holds(held) = self.single.stand(task) {
@@ -55,7 +56,7 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpLong<TASKS, RESOURCES> {
         self.single.forget_epochs();
     }
 
-    /// What [`FmlpLong::settle`] is a short way to: all that wait, for all owners.
+    /// The plain form of [`FmlpLong::settle`], over all waiters of all owners, to which the tests compare it.
     #[cfg(test)]
     pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
         for task in self.single.tasks() {

@@ -44,7 +44,7 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpPlus<TASKS, RESOURCES> {
         self.single.owner(resource)
     }
 
-    /// Tells a task its current priority.
+    /// Reports the current priority of a task, if it has changed.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let priority = self.order.priority(task).unwrap_or(self.single.base(task));
         self.single.tell(task, priority, act);
@@ -78,7 +78,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for FmlpPlus<TASKS, RES
         let cpu = self.single.own_cpu(task);
         if self.order.push(task, cpu) {
             let mut place = 0;
-            // BOUND: the requests there are.
+            // BOUND: one round for each request.
             while let Some((other, there)) = self.order.get(place) {
                 if there == cpu && other != task {
                     self.settle(other, act);

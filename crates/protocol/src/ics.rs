@@ -25,9 +25,9 @@ use lockwright_model::{Priority, ResourceId, TaskId};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ics<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     tasks: [TaskState; TASKS],
-    /// By resource: how many tasks are inside, and not invalidated.
+    /// By resource: the number of tasks that are inside and not invalidated.
     inside: [u16; RESOURCES],
-    /// Tasks and resources that exist; others are refused.
+    /// The numbers of tasks and resources; others are refused.
     counts: (usize, usize),
 }
 
@@ -71,7 +71,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Ics<TASKS, RESOURCES> {
         if resource.index() < self.counts.1 { Ok(()) } else { Err(Refusal::UnknownResource) }
     }
 
-    /// Whether the task may ask for the resource.
+    /// Whether the task may request the resource.
     pub(crate) fn may_enter(&self, task: TaskId, resource: ResourceId) -> Result<(), Refusal> {
         self.both_known(task, resource)?;
         match self.inside(task) {
@@ -86,9 +86,9 @@ impl<const TASKS: usize, const RESOURCES: usize> Ics<TASKS, RESOURCES> {
         self.inside[resource.index()] += 1;
     }
 
-    /// The task wants to commit. Says whether it did; else its section begins again.
+    /// Tries to commit the section of the task. Returns whether it committed; otherwise the section begins again.
     ///
-    /// BOUND: no loop where nobody else is inside, else a step a task.
+    /// BOUND: no loop if no other task is inside, otherwise a step for each task.
     pub(crate) fn leave(&mut self, task: TaskId, resource: ResourceId) -> Result<bool, Refusal> {
         self.both_known(task, resource)?;
         let place = self.tasks[task.index()].place;
@@ -123,7 +123,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Ics<TASKS, RESOURCE
         Ok(())
     }
 
-    /// As it wants to commit.
+    /// Commits the section, or restarts it.
     fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         if !self.leave(task, resource)? {
             act(Action::Restart { task, resource });

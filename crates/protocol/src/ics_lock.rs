@@ -83,7 +83,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for IcsLock<TASKS, RESO
         Ok(())
     }
 
-    /// As it wants to commit.
+    /// Commits the section and unlocks, or restarts it.
     fn release(&mut self, task: TaskId, resource: ResourceId, mut act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         if !self.sections.leave(task, resource)? {
             act(Action::Restart { task, resource });

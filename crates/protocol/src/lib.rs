@@ -1,7 +1,8 @@
 //! Real-time locking protocols as plain state machines: events in, ordered actions out.
 //!
-//! A machine decides, and does nothing else. It makes no system calls, does not allocate, never waits, and knows no
-//! time. The simulator carries out its [`Action`]s in virtual time, and the runtime carries them out with system calls.
+//! A machine decides, and does nothing else. It makes no system calls, does not allocate, never waits, and has no
+//! clock. The simulator carries out its [`Action`]s in virtual time, and the runtime carries them out with system
+//! calls.
 //!
 //! # Example
 //! ```
@@ -53,8 +54,13 @@
 //! | [`FmlpShort`] | spins | arrival | handed to the first waiter | above everything |
 //! | [`Mrsp`] | spins | arrival | handed to the first waiter | the ceiling of the processor where it executes |
 //! | [`Omlp`] | suspended, until admitted in its cluster first; or before its start | arrival | handed to the first waiter | boosted, once admitted |
+//! | [`ReaderWriter`] | spins | arrival, or phases of readers and of one writer in turn | handed to the next phase | above everything |
 //! | [`Fulock`] | suspended | priority | handed to the first waiter, or free with that waiter woken, as the caller chooses | highest of the base, of the ceilings of what it holds and of all its waiters, along the chain; each lock chooses what counts |
 //! | [`Fuqueue`] | suspended | priority | no owners: the first waiters are woken | - |
+//!
+//! `phase_fair` and `task_fair` have the machine [`ReaderWriter`], the only one that distinguishes reading from writing.
+//! `lock_free` has the machine [`Ics`], and `wait_free` the machine [`WaitFree`], under which no task waits and nothing
+//! is repeated.
 //!
 //! The protocols for several processors, except `Mpcp`, have no nested requests. Resources that are nested are put into
 //! a group with one lock.
@@ -92,9 +98,11 @@ mod omlp;
 mod parts;
 mod pcp;
 mod pip;
+mod reader_writer;
 mod srp;
 #[cfg(test)]
 mod testing;
+mod wait_free;
 
 pub use action::{Action, Refusal};
 #[cfg(feature = "boxed")]
@@ -119,7 +127,9 @@ pub use parts::queue::{Order, WAITING_MAX, Waiting};
 pub use parts::request_order::request_priorities;
 pub use pcp::Pcp;
 pub use pip::Pip;
+pub use reader_writer::{Fairness, ReaderWriter};
 pub use srp::Srp;
+pub use wait_free::WaitFree;
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -50,6 +50,15 @@ pub trait Machine {
     /// [`Refusal::Nested`], [`Refusal::TooDeep`], [`Refusal::Deadlock`] and [`Refusal::Job`] as the protocol requires.
     fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal>;
 
+    /// As [`request`](Machine::request), for reading. Only reader-writer protocols tell the two apart: under every
+    /// other protocol a section that reads is exclusive.
+    ///
+    /// # Errors
+    /// Those of [`request`](Machine::request).
+    fn request_read(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.request(task, resource, act)
+    }
+
     /// `task` releases `resource`.
     ///
     /// # Errors

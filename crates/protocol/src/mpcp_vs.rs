@@ -25,7 +25,7 @@ use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
 pub struct MpcpVs<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     single: Single<TASKS, RESOURCES>,
     ceilings: [Option<MpcpCeiling>; RESOURCES],
-    /// Woken, and not heard of since.
+    /// The tasks that were woken and have not called since.
     awake: [bool; TASKS],
 }
 
@@ -56,7 +56,7 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
         })
     }
 
-    /// The task executes, and wants the resource.
+    /// An executing task requests the resource.
     fn try_once(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) {
         if self.may_go_on(task) {
             let owns = self.single.enter(task, resource, self.single.base(task));
@@ -68,7 +68,7 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
         }
     }
 
-    /// Tells a task its current priority.
+    /// Reports the current priority of a task, if it has changed.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let mut priority = self.single.base(task);
         if let Stand::Waits(resource) | Stand::Holds(resource) = self.single.stand(task)
@@ -79,8 +79,8 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
         self.single.tell(task, priority, act);
     }
 
-    /// Wakes those that may begin now that something changed for `task`: they do when they execute, not before. They
-    /// are of its processor, for nobody else waits for it.
+    /// Wakes the tasks that may make their requests after the change of `changed`; they make them when they execute.
+    /// Only tasks of its processor wait for it.
     ///
     /// BOUND: a step for each pair of tasks of a processor.
     fn wake(&mut self, changed: TaskId, act: &mut dyn FnMut(Action)) {
@@ -94,7 +94,7 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
         }
     }
 
-    /// What [`MpcpVs::wake`] is a short way to: all tasks, each with all others of its processor.
+    /// The plain form of [`MpcpVs::wake`], over all tasks of each processor, to which the tests compare it.
     #[cfg(test)]
     pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
         for task in self.single.tasks() {

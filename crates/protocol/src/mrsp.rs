@@ -35,7 +35,7 @@ pub struct Mrsp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEF
     /// By resource and processor.
     ceilings: [[Priority; MAX_CPUS]; RESOURCES],
     jobs: [bool; TASKS],
-    /// How many tasks wait.
+    /// The number of waiting tasks.
     waiting: usize,
 }
 
@@ -76,14 +76,14 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         Ok(())
     }
 
-    /// Priorities and places anew, and whatever is another than before is told: to others first, by id, then `granted`,
-    /// then to `last`.
+    /// Computes priorities and processors again, and reports those that have changed: first those of other tasks, by
+    /// id, then `granted`, then those of `last`.
     ///
-    /// Others change only where they own `changed`, which the event was about, or what somebody waits for: only these
-    /// may be helped. All others were told already.
+    /// Other tasks change only if they own `changed`, the resource of the event, or a resource with waiters: only these
+    /// may be helped.
     ///
-    /// BOUND: no loop where nobody waits. Else a step for each resource, and for each that is waited for one for each
-    /// waiter, and for each task of the processors where its owner may execute.
+    /// BOUND: no loop if no task waits. Otherwise a step for each resource, and for each resource with waiters a step
+    /// for each waiter, and for each task of the processors where its owner may execute.
     fn settle(
         &mut self,
         last: TaskId,
@@ -118,7 +118,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         self.single.tell(last, priority, act);
     }
 
-    /// To another than the caller.
+    /// Reports the priority and the processor of a task other than the caller.
     fn tell(&mut self, task: TaskId, (priority, cpu): (Priority, CpuId), act: &mut dyn FnMut(Action)) {
         self.single.tell(task, priority, act);
         self.single.send(task, cpu, act);
@@ -141,22 +141,23 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         }
     }
 
-    /// On whose processor an owner is without further help: where it was, if that is its own processor or one that a
-    /// waiter lends.
+    /// The task on whose processor an owner executes without further help: where it was, if a waiter lends that
+    /// processor, otherwise its own.
     fn stays(&self, owner: TaskId, resource: ResourceId) -> TaskId {
         let cpu = self.single.cpu(owner);
         let lender = self.single.waiters(resource).find(|&waiter| self.single.own_cpu(waiter) == cpu);
         lender.unwrap_or(owner)
     }
 
-    /// The resources that somebody waits for, and their owners.
+    /// The resources with waiters, and their owners.
     fn awaited(&self) -> impl Iterator<Item = (ResourceId, TaskId)> {
         let awaited = self.single.resources().filter(|&resource| self.is_awaited(resource));
         awaited.filter_map(|resource| Some((resource, self.owner(resource)?)))
     }
 
-    /// Where every owner that somebody waits for executes, by resource. Once for each is enough: who is helped is in
-    /// nobody's way whom the helper is not, and who goes home is in nobody's way who executed there before.
+    /// The priority and the processor of the owner of each resource with waiters. One pass is enough: an owner that is
+    /// helped preempts no task that its helper would not preempt, and an owner that returns to its own processor
+    /// preempts no owner that executed there before.
     fn help(&self) -> [(Priority, CpuId); RESOURCES] {
         let mut goals = [(Priority::MIN, CpuId(0)); RESOURCES];
         for (resource, owner) in self.awaited() {
@@ -176,7 +177,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         goals
     }
 
-    /// Whether nothing more urgent than `owner` would be executes on the processor of `host`.
+    /// Whether no job that is more urgent than `owner` would be there executes on the processor of `host`.
     fn executes(
         &self,
         owner: TaskId,
@@ -195,7 +196,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         !self.single.peers(host).iter().any(is_in_the_way) && !self.awaited().any(may_come)
     }
 
-    /// What [`Mrsp::settle`] is a short way to: all tasks, and all resources.
+    /// The plain form of [`Mrsp::settle`], over all tasks and all resources, to which the tests compare it.
     #[cfg(test)]
     pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
         let mut goals = [(Priority::MIN, CpuId(0)); TASKS];

@@ -159,7 +159,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Plain<TASKS, RESOUR
                 act(Action::Wake { task });
             }
             State::Woken(resource) => {
-                // It had been woken for a lock it will not take: pass the wake-up on.
+                // It was woken for a lock that it will not lock: pass the wake-up on.
                 self.tasks[task.index()] = State::Runs;
                 self.wake_first(resource, act);
             }

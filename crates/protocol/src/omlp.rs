@@ -41,15 +41,15 @@ use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
 pub struct Omlp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     single: Single<TASKS, RESOURCES>,
     jobs: [bool; TASKS],
-    /// By the first processor of a cluster: how many jobs there are.
+    /// By the first processor of a cluster: the number of its jobs.
     jobs_there: [u16; MAX_CPUS],
-    /// To whom the job of a task lends its priority.
+    /// By task: the task to which its job lends its priority.
     lends_to: [Option<TaskId>; TASKS],
-    /// How many lend.
+    /// The number of jobs that lend.
     lenders: usize,
-    /// By the first processor of a cluster: how many it has.
+    /// By the first processor of a cluster: the number of its processors.
     processors: [u8; MAX_CPUS],
-    /// By the first processor of a cluster: who is held back there.
+    /// By the first processor of a cluster: the tasks whose requests are deferred.
     held_back: [WaitQueue; MAX_CPUS],
     links: Links<TaskId, TASKS>,
 }
@@ -102,7 +102,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         usize::from(self.processors[cluster.index()])
     }
 
-    /// Other tasks of its cluster.
+    /// The other tasks of its cluster.
     fn beside(&self, task: TaskId) -> impl Iterator<Item = TaskId> + use<'_, TASKS, RESOURCES> {
         self.single.peers(task).iter().copied().filter(move |&other| other != task)
     }
@@ -116,14 +116,14 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         if self.lenders == 0 { None } else { self.beside(task).find(is_lender) }
     }
 
-    /// Ends the loan of a job, where it lends. Says whether it did.
+    /// Ends the loan of a job. Returns whether the job lent.
     fn end_loan(&mut self, lender: TaskId) -> bool {
         let lent = self.lends_to[lender.index()].take().is_some();
         self.lenders -= usize::from(lent);
         lent
     }
 
-    /// The priority by which a job has its place, where it has one of its own.
+    /// The priority by which a job has its place, or `None` if it has no place of its own.
     fn standing(&self, task: TaskId) -> Option<Priority> {
         let own = self.single.base(task);
         let lent = || self.lender(task).map_or(own, |lender| self.single.base(lender).max(own));
@@ -131,12 +131,12 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         counts.then(|| if self.has_asked(task) { lent() } else { own })
     }
 
-    /// Whose place a job that arrives takes: that of the last of those that have one, where all have, and it is more
-    /// urgent.
+    /// The job whose place an arriving job takes: if all places are taken, and the arriving job is more urgent than the
+    /// last job with a place, that last job.
     ///
-    /// BOUND: for each processor of the cluster a step a task, and as many again for each request.
+    /// BOUND: for each processor of the cluster, a step for each task, and as many again for each request.
     fn displaced(&self, task: TaskId) -> Option<TaskId> {
-        // Among equals, who has asked keeps its place.
+        // Among equals, a job with a request keeps its place.
         let order = |other: TaskId| Some((self.standing(other)?, self.has_asked(other), other));
         let mut last = None;
         for _ in 0..self.places(self.single.own_cpu(task)) {
@@ -147,13 +147,13 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         (standing < self.single.base(task)).then_some(displaced)
     }
 
-    /// Whether a job that asks has a place of its own: of its cluster fewer jobs than that has processors have a
-    /// request, or are more urgent and do not lend.
+    /// Whether a job that makes a request has a place of its own: fewer other jobs of its cluster than the cluster has
+    /// processors have a request, or are more urgent and do not lend.
     ///
-    /// BOUND: no loop where the cluster has a processor for each of its jobs, else a step a task.
+    /// BOUND: no loop if the cluster has a processor for each of its jobs, otherwise a step for each task.
     fn may_go_on(&self, task: TaskId) -> bool {
         let places = self.places(self.single.own_cpu(task));
-        // One of them is its own.
+        // The count includes this job.
         if usize::from(self.jobs_there[self.single.own_cpu(task).index()]) <= places {
             return true;
         }
@@ -165,9 +165,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         self.beside(task).filter(goes_first).take(places).count() < places
     }
 
-    /// Ends the loans of jobs that need none any more, in the cluster of `changed`.
+    /// Ends the loans to jobs that no longer need them, in the cluster of `changed`.
     ///
-    /// BOUND: no loop where nobody lends; else a step a task of the cluster, and as many again for each that lends.
+    /// BOUND: no loop if no job lends; otherwise a step for each task of the cluster, and as many again for each job
+    /// that lends.
     fn give_back(&mut self, changed: TaskId, act: &mut dyn FnMut(Action)) {
         if self.lenders == 0 {
             return;
@@ -185,10 +186,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         }
     }
 
-    /// Lets the first of those held back in a cluster go on, as many as may. The caller is not woken: it was not told
-    /// to wait.
+    /// Lets as many deferred requests of a cluster go on as have places now, the first ones first. The caller is not
+    /// woken, because it has not been told to wait.
     ///
-    /// BOUND: as many as the cluster has processors.
+    /// BOUND: one round for each processor of the cluster.
     fn admit(&mut self, cluster: CpuId, caller: Option<TaskId>, act: &mut dyn FnMut(Action)) {
         while let Some(task) = self.held_back[cluster.index()].first().filter(|&task| self.may_go_on(task)) {
             let Stand::Sent(resource) = self.single.stand(task) else { return };
@@ -204,13 +205,14 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         }
     }
 
-    /// Tells a task its current priority.
+    /// Reports the current priority of a task, if it has changed.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let base = self.single.base(task);
         self.single.tell(task, if self.has_asked(task) { Priority::BASE_MAX.boosted() } else { base }, act);
     }
 
-    /// What [`Omlp::give_back`] and [`Omlp::admit`] are short ways to: all tasks, each with all others of its cluster.
+    /// The plain form of [`Omlp::give_back`] and [`Omlp::admit`], over all tasks of each cluster, to which the tests
+    /// compare these.
     #[cfg(test)]
     pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
         let cluster = |task| self.single.own_cpu(task);
@@ -307,7 +309,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Omlp<TASKS, RESOURC
         self.single.known(task)?;
         let cluster = self.single.own_cpu(task);
         if self.end_loan(task) {
-            // It has not begun, and does not.
+            // The job has not begun, and does not begin.
             self.jobs[task.index()] = false;
             self.jobs_there[cluster.index()] -= 1;
         } else if let Stand::Sent(_) = self.single.give_up(task)? {
@@ -342,8 +344,9 @@ mod tests {
 
     const TASKS: usize = 6;
 
-    /// What cannot be walked: base priorities that change, equal ones, larger clusters. Whatever comes, a cluster has
-    /// no more requests than processors, each lender has one request to lend to, and everybody finishes.
+    /// Covers cases that are too large for the walk: changing and equal base priorities, and larger clusters. After
+    /// every event, a cluster has no more requests than processors, and each lender lends to one request; in the end
+    /// all jobs finish.
     #[test]
     fn requests_keep_their_places_when_priorities_change() {
         let mut random = fastrand::Rng::with_seed(1);
@@ -356,7 +359,7 @@ mod tests {
             let mut machine = Omlp::<TASKS, 2>::new(&tasks, 2).with_clusters(sizes);
             let mut asleep = [false; TASKS];
             for step in 0..400 {
-                // In the end nobody comes any more.
+                // In the end no more jobs arrive.
                 let events = if step < 200 { 6 } else { 3 };
                 let (task, resource) = (TaskId::new(random.usize(0..TASKS)), ResourceId::new(random.usize(0..2)));
                 let runs = !asleep[task.index()];
@@ -390,7 +393,7 @@ mod tests {
                 assert!(lenders.iter().all(|&to| machine.has_asked(to)));
                 assert!(lenders.iter().enumerate().all(|(place, to)| !lenders[..place].contains(to)));
             }
-            // Who holds something gives it back, and who has a job ends it.
+            // Each holder releases its resource, and each job finishes.
             for _ in 0..4 * TASKS {
                 for task in machine.single.tasks() {
                     let mut told = Vec::new();

@@ -31,27 +31,27 @@ pub struct Pcp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFA
     tasks: [TaskState; TASKS],
     peers: Peers<TASKS>,
     counts: (usize, usize),
-    /// The tasks that wait, by id: the first of them, and each one's next.
+    /// The first task of the list of waiting tasks, which is sorted by id.
     first_waiting: Option<TaskId>,
-    /// Whether any did at the last event: then others than the caller may fall.
+    /// Whether tasks waited at the last event. If so, the priorities of tasks other than the caller may fall.
     is_stirred: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct TaskState {
-    /// What it will be.
+    /// The base priority once the task holds nothing and does not wait.
     base: Priority,
-    /// What counts while it holds or waits.
+    /// The base priority that counts while the task holds a resource or waits.
     frozen: Priority,
     effective: Priority,
     cpu: CpuId,
     epoch: u32,
     held: u8,
-    /// The highest ceiling of what it holds.
+    /// The highest ceiling of the resources that it holds.
     top: Option<Priority>,
     waits_for: Option<ResourceId>,
     next_waiting: Option<TaskId>,
-    /// Woken, and not heard of since.
+    /// Whether it was woken and has not called since.
     is_awake: bool,
 }
 
@@ -106,8 +106,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
         self.tasks[..self.counts.0].get(task.index()).copied().ok_or(Refusal::UnknownTask)
     }
 
-    /// Whether nobody keeps `task` from locking `resource`: no owner of it, and none on its processor at a ceiling of
-    /// at least its priority.
+    /// Whether `task` may lock `resource`: the resource is free, and no other task of its processor holds a resource
+    /// with a ceiling of at least its priority.
     fn may_go_on(&self, task: TaskId, resource: ResourceId) -> bool {
         let priority = self.state(task).effective;
         let is_in_the_way = |&other: &TaskId| other != task && self.state(other).top >= Some(priority);
@@ -122,7 +122,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
         state.top = state.top.max(Some(self.ceilings[resource.index()]));
     }
 
-    /// The task does not hold any more what it held. Its highest ceiling is searched where it holds something else.
+    /// The task no longer holds the resource. Its highest ceiling is searched only if it holds another one.
     fn let_go(&mut self, task: TaskId, resource: ResourceId) {
         self.owners[resource.index()] = None;
         let held = self.tasks[task.index()].held - 1;
@@ -137,7 +137,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
         core::iter::successors(self.first_waiting, |&task| self.state(task).next_waiting)
     }
 
-    /// BOUND: a step a task that waits.
+    /// BOUND: a step for each waiting task.
     fn start_waiting(&mut self, task: TaskId, resource: ResourceId) {
         let before = self.waiting().take_while(|&other| other < task).last();
         let next = before.map_or(self.first_waiting, |before| self.state(before).next_waiting);
@@ -146,7 +146,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
         self.set_next(before, Some(task));
     }
 
-    /// BOUND: a step a task that waits.
+    /// BOUND: a step for each waiting task.
     fn stop_waiting(&mut self, task: TaskId) {
         let state = &mut self.tasks[task.index()];
         state.is_awake = false;
@@ -164,11 +164,11 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
         }
     }
 
-    /// Priorities anew, from who keeps whom waiting; then who may go on is woken; `last` is told last. Owners alone
-    /// inherit, and `last` alone may have stopped being one.
+    /// Computes the inherited priorities again, wakes the tasks that may lock now, and reports the priority of `last`
+    /// last. Only owners inherit, and only `last` may have ceased to be an owner.
     ///
-    /// BOUND: no loop where nobody waits. Else a step for each resource, and rounds over those that wait: in each but
-    /// the last a priority rises to that of one more of them.
+    /// BOUND: no loop if no task waits. Otherwise a step for each resource, and rounds over the waiting tasks: in each
+    /// round except the last, a priority rises to that of one more waiting task.
     fn settle(&mut self, last: TaskId, act: &mut dyn FnMut(Action)) {
         let state = &mut self.tasks[last.index()];
         let before_last = state.effective;
@@ -179,14 +179,14 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
             self.is_stirred = self.first_waiting.is_some();
             self.settle_owners(last, act);
         } else {
-            // Nobody inherits, and nobody did.
+            // No task inherits now, and none did at the last event.
             state.effective = state.frozen;
         }
         self.tell(last, before_last, act);
     }
 
     fn settle_owners(&mut self, last: TaskId, act: &mut dyn FnMut(Action)) {
-        // By resource, and by task: with the priority they have had.
+        // The owners by resource, and the owners with their previous priorities.
         let mut owned = [(ResourceId(0), TaskId(0)); RESOURCES];
         let mut told = [(TaskId(0), Priority::MIN); RESOURCES];
         let mut count = 0;
@@ -219,7 +219,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
             }
         }
         told.sort_unstable();
-        // One that owns several is told once.
+        // The priority of an owner of several resources is reported once.
         for &(task, before) in told.chunk_by(|one, other| one.0 == other.0).filter_map(<[_]>::first) {
             if task != last {
                 self.tell(task, before, act);
@@ -247,7 +247,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
         }
     }
 
-    /// What [`Pcp::settle`] is a short way to: all tasks, each with all that is owned.
+    /// The plain form of [`Pcp::settle`], over all tasks and all owned resources, to which the tests compare it.
     #[cfg(test)]
     pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
         let tasks = (0..self.counts.0).map(TaskId::new);

@@ -100,7 +100,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pip<TASKS, RESOURCES> {
 
     /// Recomputes the effective priority of `task` and of every owner up the chain of waiting.
     ///
-    /// BOUND: one step a task: the chain has no cycle, because a request that would close one is refused.
+    /// BOUND: one step for each task: the chain has no cycle, because a request that would close one is refused.
     fn propagate(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let mut at = Some(task);
         while let Some(task) = at {
@@ -184,7 +184,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Pip<TASKS, RESOURCE
         let place = state.held().iter().position(|&held| held == resource).expect("an owner holds what it owns");
         state.held.copy_within(place + 1.., place);
         state.depth -= 1;
-        // What is past the depth is kept in one form, so that equal states are equal.
+        // Entries past the depth have one form, so that equal states are equal.
         state.held[usize::from(state.depth)..].fill(ResourceId(0));
         self.wake_first(resource, act);
         self.propagate(task, act);
@@ -201,7 +201,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Pip<TASKS, RESOURCE
             self.take(task, resource, act);
         } else {
             if self.owners[resource.index()].is_none() {
-                // A more urgent waiter came before it: that one takes the lock.
+                // A more urgent waiter came before it, and gets the lock.
                 self.wake_first(resource, act);
             }
             act(Action::Block { task, resource });
@@ -215,7 +215,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Pip<TASKS, RESOURCE
         self.queues[resource.index()].remove(&mut self.links, task);
         match self.owners[resource.index()] {
             Some(owner) => self.propagate(owner, act),
-            // It may have been woken for a lock it will not take: the next one is.
+            // It may have been woken for a lock that it will not lock: wake the next waiter.
             None => self.wake_first(resource, act),
         }
         act(Action::Wake { task });

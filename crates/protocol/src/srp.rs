@@ -33,31 +33,31 @@ pub struct Srp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFA
     links: Links<TaskId, TASKS>,
     tasks: [TaskState; TASKS],
     peers: Peers<TASKS>,
-    /// By the first place of a processor's tasks among the peers: what happens there.
+    /// The counts of each processor, at the place of its first task in `peers`.
     there: [There; TASKS],
     counts: (usize, usize),
 }
 
-/// How many tasks of a processor there are, so that none are searched where there is none.
+/// Counts of the tasks of a processor. If a count is 0, no task is searched.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct There {
-    /// Who hold something.
+    /// Tasks that hold a resource.
     holders: u16,
-    /// Whose jobs are held.
+    /// Tasks whose jobs are held.
     held: u16,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct TaskState {
-    /// With the next job.
+    /// The base priority, which counts from the next job on.
     base: Priority,
-    /// The preemption level, and what it was told.
+    /// The preemption level, which is also the priority reported last.
     level: Priority,
     cpu: CpuId,
     epoch: u32,
     job: Job,
     held: u8,
-    /// The highest ceiling of what it holds.
+    /// The highest ceiling of the resources that it holds.
     top: Option<Priority>,
     waits_for: Option<ResourceId>,
 }
@@ -65,7 +65,7 @@ struct TaskState {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Job {
     None,
-    /// Released, and not started.
+    /// The job is released, but has not started.
     Held,
     Started,
 }
@@ -115,14 +115,14 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
         self.tasks[..self.counts.0].get(task.index()).copied().ok_or(Refusal::UnknownTask)
     }
 
-    /// Where the task belongs.
+    /// The counts of the processor of the task.
     fn there(&mut self, task: TaskId) -> &mut There {
         &mut self.there[self.peers.places(task).start]
     }
 
     /// Whether a job of the task may start now.
     ///
-    /// BOUND: no loop where nobody of its processor holds anything, else a step a task there.
+    /// BOUND: no loop if no task of its processor holds a resource, otherwise a step for each task there.
     fn may_start(&self, task: TaskId) -> bool {
         if self.there[self.peers.places(task).start].holders == 0 {
             return true;
@@ -132,10 +132,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
         !peers.any(|&other| other != task && self.tasks[other.index()].top >= Some(level))
     }
 
-    /// Lets those of the processor of `changed` start that are above the ceilings now: those of others are as they
-    /// were, or higher.
+    /// Starts the held jobs that are above the ceilings now. Only those of the processor of `changed` can be: elsewhere
+    /// no ceiling has fallen.
     ///
-    /// BOUND: no loop where none are held, else a step a task, and as many again for each that is held.
+    /// BOUND: no loop if no job is held, otherwise a step for each task, and as many again for each held job.
     fn start(&mut self, changed: TaskId, act: &mut dyn FnMut(Action)) {
         if self.there(changed).held == 0 {
             return;
@@ -159,7 +159,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
         self.there(task).holders += u16::from(is_first);
     }
 
-    /// The task does not hold any more what it held. Its highest ceiling is searched where it holds something else.
+    /// The task no longer holds the resource. Its highest ceiling is searched only if it holds another one.
     fn let_go(&mut self, task: TaskId, resource: ResourceId) {
         self.owners[resource.index()] = None;
         let held = self.tasks[task.index()].held - 1;
@@ -171,7 +171,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
         self.there(task).holders -= u16::from(held == 0);
     }
 
-    /// Without a job: what was changed takes effect.
+    /// If the task has no job, a change of its base priority takes effect.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let state = &mut self.tasks[task.index()];
         if state.job == Job::None && state.level != state.base {
@@ -181,7 +181,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
         }
     }
 
-    /// What [`Srp::start`] is a short way to: all tasks, each with all that is owned on its processor.
+    /// The plain form of [`Srp::start`], over all tasks and all resources owned on their processors, to which the tests
+    /// compare it.
     #[cfg(test)]
     pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
         for task in (0..self.counts.0).map(TaskId::new) {

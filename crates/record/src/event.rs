@@ -49,6 +49,8 @@ pub enum EventKind {
         mode: Mode,
         /// The place of the call.
         site: SiteId,
+        /// Whether the call was an attempt (`pthread_mutex_trylock`), which would not have waited.
+        tried: bool,
     },
     /// The wait ended without the object: a time-out, a deadlock found, an error.
     Refused {

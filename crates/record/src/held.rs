@@ -13,6 +13,8 @@ pub(crate) struct Held {
     pub(crate) mode: Mode,
     /// The place of the lock.
     pub(crate) site: SiteId,
+    /// Whether the lock was an attempt.
+    pub(crate) tried: bool,
     /// The index of its `Locked` in [`History::entries`].
     pub(crate) first: usize,
     /// The index of its `Unlock`; `None` if the thread holds the object at the end.
@@ -39,7 +41,7 @@ pub(crate) fn held(history: &History) -> Vec<Held> {
     let mut open: Vec<(usize, u32)> = Vec::new();
     for (index, entry) in history.entries.iter().enumerate() {
         match entry.kind {
-            EventKind::Locked { object, mode, site } => {
+            EventKind::Locked { object, mode, site, tried } => {
                 if let Some((_, count)) = open.iter_mut().find(|(place, _)| sections[*place].object == object) {
                     *count += 1;
                     continue;
@@ -47,7 +49,7 @@ pub(crate) fn held(history: &History) -> Vec<Held> {
                 let parent = open.last().map(|&(place, _)| place);
                 let depth = open.len();
                 open.push((sections.len(), 1));
-                sections.push(Held { object, mode, site, first: index, last: None, parent, depth });
+                sections.push(Held { object, mode, site, tried, first: index, last: None, parent, depth });
             }
             EventKind::Unlock { object } => {
                 let Some(place) = open.iter().rposition(|&(place, _)| sections[place].object == object) else {

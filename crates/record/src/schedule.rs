@@ -179,6 +179,6 @@ impl Writer<'_> {
 
     fn locked(&mut self, at_ns: u64, index: usize, resource: model::ResourceId) {
         let (object, mode) = (u32::from(resource.0), Mode::Write);
-        self.push(at_ns, index, EventKind::Locked { object, mode, site: LOCK });
+        self.push(at_ns, index, EventKind::Locked { object, mode, site: LOCK, tried: false });
     }
 }

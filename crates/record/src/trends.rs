@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn depths_and_lengths_are_counted() {
-        let lock = |at_ns, object| (at_ns, EventKind::Locked { object, mode: Mode::Write, site: 0 });
+        let lock = |at_ns, object| (at_ns, EventKind::Locked { object, mode: Mode::Write, site: 0, tried: false });
         let unlock = |at_ns, object| (at_ns, EventKind::Unlock { object });
         // Nested; locked again by the same thread; hand over hand; and one without an end.
         let script = [

@@ -2,8 +2,8 @@
 //!
 //! A [`Schedule`] is read from the records of a simulation or of a run. For each task and each instant, it shows
 //! whether the task executes, and otherwise which resource it waits for and which task executes instead. [`svg`] draws
-//! it for a page, [`text`] for a terminal. [`bounds`] draws response-time bounds as bars of their terms, and [`strip`] the
-//! observed response times beside them. [`page`] puts them into one file of HTML.
+//! it for a page, [`text`] for a terminal. [`bounds`] draws response-time bounds as bars of their terms, and [`strip`]
+//! the observed response times beside them. [`page`] puts them into one file of HTML.
 
 #![forbid(unsafe_code)]
 

@@ -12,7 +12,7 @@ struct Native(UnsafeCell<libc::pthread_mutex_t>);
 impl Native {
     fn new(protocol: i32, ceiling: i32, robust: bool) -> Option<Box<Self>> {
         let mutex = Box::new(Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)));
-        // SAFETY: the attributes are initialised first, and the mutex stays where it is.
+        // SAFETY: the attributes are initialised before they are used, and the mutex is in a box, so it does not move.
         let made = unsafe {
             let mut attributes = std::mem::zeroed();
             libc::pthread_mutexattr_init(&raw mut attributes);
@@ -29,7 +29,7 @@ impl Native {
     }
 
     fn turn(&self) {
-        // SAFETY: the mutex was initialised, and the thread that locked it unlocks it.
+        // SAFETY: the mutex was initialised when it was made, and this thread locks it before it unlocks it.
         unsafe {
             assert_eq!(libc::pthread_mutex_lock(self.0.get()), 0);
             libc::pthread_mutex_unlock(self.0.get());
@@ -87,7 +87,7 @@ fn uncontended(criterion: &mut Criterion) {
 }
 
 fn robust(builder: Builder) -> Builder {
-    // SAFETY: guards are dropped where they are made.
+    // SAFETY: each guard is dropped in the function that made it, so a held mutex does not move.
     unsafe { builder.robust(true) }
 }
 
@@ -114,7 +114,7 @@ fn become_fifo(level: i32) -> bool {
 
 fn become_ordinary() {
     let param = libc::sched_param { sched_priority: 0 };
-    // SAFETY: as above.
+    // SAFETY: `param` is valid for reading.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const param) };
 }
 

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 /// An object of the C library.
 struct Native<T>(Box<UnsafeCell<T>>);
 
-// SAFETY: the C library's objects are for several threads.
+// SAFETY: the C library's functions synchronise the threads that use these objects, and nothing else accesses them.
 unsafe impl<T> Sync for Native<T> {}
 
 impl<T> Native<T> {
     /// # Safety
     /// All zeros are a `T`.
     unsafe fn zeroed() -> Self {
-        // SAFETY: the caller promises it.
+        // SAFETY: zeros are a `T`, which is the contract of this function.
         Self(Box::new(UnsafeCell::new(unsafe { std::mem::zeroed() })))
     }
 
@@ -29,7 +29,7 @@ impl<T> Native<T> {
 
 impl Native<libc::sem_t> {
     fn semaphore(units: u32) -> Self {
-        // SAFETY: zeros are initialised next, and the semaphore stays where it is.
+        // SAFETY: zeros are a `sem_t` that is initialised next, and the box keeps it where it is.
         unsafe {
             let made = Self::zeroed();
             assert_eq!(libc::sem_init(made.at(), 0, units), 0);
@@ -38,19 +38,19 @@ impl Native<libc::sem_t> {
     }
 
     fn acquire(&self) {
-        // SAFETY: the semaphore was initialised.
+        // SAFETY: `semaphore` initialised it, and the box keeps it where it is.
         while unsafe { libc::sem_wait(self.at()) } != 0 {}
     }
 
     fn release(&self) {
-        // SAFETY: as above.
+        // SAFETY: `semaphore` initialised it, and the box keeps it where it is.
         unsafe { libc::sem_post(self.at()) };
     }
 }
 
 impl Native<libc::pthread_barrier_t> {
     fn barrier(count: u32) -> Self {
-        // SAFETY: zeros are initialised next, and the barrier stays where it is.
+        // SAFETY: zeros are a `pthread_barrier_t` that is initialised next, and the box keeps it where it is.
         unsafe {
             let made = Self::zeroed();
             assert_eq!(libc::pthread_barrier_init(made.at(), std::ptr::null(), count), 0);
@@ -59,7 +59,7 @@ impl Native<libc::pthread_barrier_t> {
     }
 
     fn wait(&self) {
-        // SAFETY: the barrier was initialised.
+        // SAFETY: `barrier` initialised it, and the box keeps it where it is.
         unsafe { libc::pthread_barrier_wait(self.at()) };
     }
 }
@@ -132,10 +132,10 @@ fn barriers(criterion: &mut Criterion) {
 fn onces(criterion: &mut Criterion) {
     bind();
     let mut group = criterion.benchmark_group("once");
-    // SAFETY: zero is a `pthread_once_t` that nobody has used.
+    // SAFETY: zero is a `pthread_once_t` whose routine has not been called.
     let native = unsafe { Native::<i32>::zeroed() };
     let call = || {
-        // SAFETY: as above; the function has the right type.
+        // SAFETY: `native` is a `pthread_once_t` that outlives the call, and `nothing` is a function of the right type.
         unsafe { pthread_once(black_box(native.at()), nothing) }
     };
     group.bench_function("glibc", |bencher| bencher.iter(call));

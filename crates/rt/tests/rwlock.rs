@@ -31,7 +31,7 @@ fn until_waiting_in<T>(tid: u32, lock: &T) {
     });
 }
 
-/// How the threads of a storm lock.
+/// How the threads of a stress lock.
 #[derive(Clone, Copy)]
 struct Locking {
     read: fn(&RawRwLock, Limit) -> Result<(), RawError>,
@@ -52,7 +52,7 @@ const LOCKS_NOT: Locking = Locking { read: |_, _| Ok(()), unlock_read: |_| Ok(()
 
 /// Threads of all levels on all processors read and write a pair of equal numbers, and give up now and then. Returns
 /// whether no reader saw different numbers and no increment was lost.
-fn storm(locking: Locking, threads: u64, rounds: u64) -> bool {
+fn stress(locking: Locking, threads: u64, rounds: u64) -> bool {
     let Some(_stage) = Stage::set_for(Duration::from_secs(120)) else { return true };
     let lock = Arc::new((RawRwLock::new(false, 0), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)));
     let cpus = cpus();
@@ -112,14 +112,14 @@ fn storm(locking: Locking, threads: u64, rounds: u64) -> bool {
 
 #[test]
 fn readers_and_writers_exclude_each_other() {
-    assert!(storm(LOCKS, 8, 4_000));
-    assert!(storm(LOCKS, 3, 10_000));
+    assert!(stress(LOCKS, 8, 4_000));
+    assert!(stress(LOCKS, 3, 10_000));
 }
 
 #[test]
 fn readers_that_exclude_nobody_are_noticed() {
     if Stage::set().is_some() {
-        assert!(!storm(LOCKS_NOT, 8, 4_000));
+        assert!(!stress(LOCKS_NOT, 8, 4_000));
     }
 }
 
@@ -374,14 +374,16 @@ fn the_kernel_finds_cycles_through_writers() {
 fn a_writer_that_ends_is_reported() {
     let Some(stage) = Stage::set() else { return };
     let lock = raw();
-    let leave = Gate::default();
+    let (holds, leave) = (Gate::default(), Gate::default());
     let writer = stage.thread(10, {
-        let (lock, leave) = (Arc::clone(&lock), leave.clone());
+        let (lock, holds, leave) = (Arc::clone(&lock), holds.clone(), leave.clone());
         move || {
             lock.write(Limit::Never).expect("free");
+            holds.open();
             leave.pass();
         }
     });
+    holds.pass();
     let waiters = [false, false, true].map(|writes| waiter(&stage, 20, &lock, writes, LONG, || ()));
     leave.open();
     writer.end();

@@ -99,6 +99,7 @@ pub(crate) enum Stage {
     /// The rest of a run, in nanoseconds.
     Rest(u64),
     Lock(ResourceId),
+    Read(ResourceId),
     Unlock(ResourceId),
     /// The end of the job.
     End,
@@ -110,6 +111,7 @@ impl Stage {
         let stage = |&step: &Step| match step {
             Step::Run(worst) => Self::Run(worst.as_ns()),
             Step::Lock(resource) => Self::Lock(resource),
+            Step::Read(resource) => Self::Read(resource),
             Step::Unlock(resource) => Self::Unlock(resource),
         };
         body.iter().map(stage).chain([Self::End])

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use lockwright_model::{
-    CpuId, Duration, Priority, Protocol, Resource, ResourceId, Step, System, Task, assign_rate_monotonic,
+    CpuId, Duration, Mode, Priority, Protocol, Resource, ResourceId, Step, System, Task, assign_rate_monotonic,
 };
 
 /// The shape of generated systems. All ranges include both ends.
@@ -35,6 +35,8 @@ pub struct Shape {
     pub own_protocol: (u8, Vec<Protocol>),
     /// The percentage of resources with a cutoff of their own, anywhere among the priorities of the tasks.
     pub cutoff: u8,
+    /// The percentage of sections that read.
+    pub reads: u8,
 }
 
 impl Shape {
@@ -55,6 +57,7 @@ impl Shape {
             own_ceiling: 5,
             own_protocol: (0, Vec::new()),
             cutoff: 0,
+            reads: 0,
         }
     }
 
@@ -75,6 +78,7 @@ impl Shape {
             own_ceiling: 0,
             own_protocol: (0, Vec::new()),
             cutoff: 0,
+            reads: 0,
         }
     }
 }
@@ -196,7 +200,9 @@ fn draw_body(random: &mut Rng, shape: &Shape, cost: u64, usable: &[usize]) -> Ve
         run(&mut body, before);
         let outer = usable[random.usize(0..usable.len())];
         let inner = usable.iter().copied().find(|&inner| inner > outer);
-        body.push(Step::Lock(ResourceId::new(outer)));
+        // As above, without readers no random number is drawn.
+        let reads = shape.reads > 0 && random.u8(0..100) < shape.reads;
+        body.push(if reads { Mode::Read } else { Mode::Write }.step(ResourceId::new(outer)));
         match inner.filter(|_| length > 1 && random.u8(0..100) < shape.nested) {
             Some(inner) => {
                 let lead = random.u64(0..length);

@@ -158,7 +158,7 @@ fn before_asking(system: &System, task: TaskId) -> Option<u64> {
     for step in &system.task(task).body {
         match step {
             Step::Run(time) => sum += time.as_ns(),
-            Step::Lock(resource) if resource.index() == 0 => return Some(sum),
+            Step::Lock(resource) | Step::Read(resource) if resource.index() == 0 => return Some(sum),
             _ => {}
         }
     }

@@ -172,8 +172,8 @@ impl Arguments {
 pub fn call(&Arguments([word, operation, expected, _, target, mask]): &Arguments, until: Option<Deadline>) -> Ended {
     let time = until.map(|until| timespec(until.at_ns));
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the words outlive the call because the callers borrow them; the time is null or points to a timespec that
-    // does.
+    // SAFETY: the arguments were made from borrowed words, which the callers keep alive during the call. The time is
+    // null, or points to `time` above.
     let result = unsafe { libc::syscall(libc::SYS_futex, word, operation, expected, time, target, mask) };
     if result >= 0 && operation & libc::c_long::from(libc::FUTEX_CMD_MASK) == libc::FUTEX_WAIT_REQUEUE_PI.into() {
         sanitizer::acquire(std::ptr::with_exposed_provenance(target as usize));
@@ -204,7 +204,7 @@ pub fn wait(scope: Scope, word: &AtomicU32, expected: u32, until: Option<Deadlin
 #[inline]
 pub fn has_waiters(scope: Scope, word: &AtomicU32) -> bool {
     let operation = libc::FUTEX_REQUEUE | scope.flag();
-    // SAFETY: the word outlives the call.
+    // SAFETY: the word is borrowed, so it is valid during the call, which only compares and requeues.
     let count =
         unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 0, 1 as libc::c_long, word.as_ptr()) };
     // The kernel refuses to move waiters that wait to be moved to a word with priority inheritance.
@@ -228,7 +228,7 @@ pub fn wake(scope: Scope, word: *const AtomicU32, count: i32) -> usize {
 )]
 #[inline]
 pub fn try_wake(scope: Scope, word: *const AtomicU32, count: i32) -> Result<usize, i32> {
-    // SAFETY: the kernel uses the address as a name only, and refuses one that is not mapped.
+    // SAFETY: the kernel uses the address only to find the waiters, and refuses one that is not mapped.
     let woken = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | scope.flag(), count) };
     usize::try_from(woken).map_err(|_| errno())
 }
@@ -251,7 +251,8 @@ pub fn requeue(
     target: *const AtomicU32,
 ) -> Option<usize> {
     let operation = libc::FUTEX_CMP_REQUEUE | scope.flag();
-    // SAFETY: the kernel uses the addresses as names only, and refuses one that is not mapped.
+    // SAFETY: the kernel reads `word`, which is borrowed. It uses `target` only to name the new queue, and refuses an
+    // address that is not mapped.
     let moved = unsafe {
         libc::syscall(libc::SYS_futex, word.as_ptr(), operation, wake, count as libc::c_long, target, expected)
     };
@@ -267,7 +268,7 @@ pub fn requeue(
 /// The kernel's error number.
 #[expect(
     clippy::not_unsafe_ptr_arg_deref,
-    reason = "the kernel uses the address as a name, and refuses one that is not mapped"
+    reason = "the kernel changes only a word that a waiter named, and refuses an address that is not mapped"
 )]
 #[inline]
 pub fn cmp_requeue_pi(
@@ -278,7 +279,9 @@ pub fn cmp_requeue_pi(
     target: *const AtomicU32,
 ) -> Result<usize, i32> {
     let operation = libc::FUTEX_CMP_REQUEUE_PI | scope.flag();
-    // SAFETY: the kernel uses the addresses as names only, and refuses one that is not mapped.
+    // SAFETY: the kernel reads `word`, which is borrowed. It changes the word at `target` only if the first waiter
+    // named this address in [`Arguments::wait_requeue_pi`]; that waiter keeps the word valid while it waits. The kernel
+    // refuses an address that is not mapped.
     let moved =
         unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1, count as libc::c_long, target, expected) };
     usize::try_from(moved).map_err(|_| errno())
@@ -296,8 +299,8 @@ pub fn lock_pi(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Resul
     };
     let time = until.map(|until| timespec(until.at_ns));
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the word outlives the call; the time is null, which means no deadline, or points to a timespec that
-    // outlives the call.
+    // SAFETY: the word is borrowed, so it is valid during the call. The time is null, which means no deadline, or
+    // points to a timespec that outlives the call.
     let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation | scope.flag(), 0, time) };
     if result == 0 {
         sanitizer::acquire(word);
@@ -311,7 +314,7 @@ pub fn lock_pi(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Resul
 /// not show it.
 #[inline]
 pub fn trylock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
-    // SAFETY: the word outlives the call.
+    // SAFETY: the word is borrowed, so it is valid during the call, and it is atomic, so the kernel may change it.
     let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_TRYLOCK_PI | scope.flag()) };
     if result == 0 {
         sanitizer::acquire(word);
@@ -331,7 +334,7 @@ pub fn unlock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
     let mut last = SysError { call: "futex unlock", errno: libc::EAGAIN };
     // BOUND: UNLOCKS_MAX rounds.
     for _ in 0..UNLOCKS_MAX {
-        // SAFETY: the word outlives the call.
+        // SAFETY: the word is borrowed, so it is valid during the call, and it is atomic, so the kernel may change it.
         let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_UNLOCK_PI | scope.flag()) };
         if result == 0 {
             return Ok(());

@@ -19,8 +19,8 @@ pub struct Guarded<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only through `Guard`, which one thread at a time has; it moves between threads, so `T`
-// is Send.
+// SAFETY: the value is reached only through `Guard`, and only the thread that owns the word has one. So the value moves
+// between threads, and `T: Send` is enough.
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
 /// Access to the value. The thread that locked it unlocks it when the guard is dropped, also in a panic.
@@ -90,7 +90,8 @@ impl<T> Deref for Guard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this thread owns the word for as long as `self` lives.
+        // SAFETY: this thread owns the word while `self` lives, so no other thread has a guard, and `self` is borrowed
+        // shared.
         unsafe { &*self.guarded.value.get() }
     }
 }
@@ -98,7 +99,8 @@ impl<T> Deref for Guard<'_, T> {
 impl<T> DerefMut for Guard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this thread owns the word for as long as `self` lives, and `self` is borrowed mutably.
+        // SAFETY: this thread owns the word while `self` lives, so no other thread has a guard, and `self` is borrowed
+        // mutably.
         unsafe { &mut *self.guarded.value.get() }
     }
 }

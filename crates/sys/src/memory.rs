@@ -38,7 +38,7 @@ pub fn lock_limit() -> Result<Limit, SysError> {
 fn limit(resource: i64) -> Result<Limit, SysError> {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     let keep = std::ptr::null::<libc::rlimit64>();
-    // SAFETY: nothing is set, and `limit` is valid for writing.
+    // SAFETY: the null pointer changes nothing, and `limit` is valid for writing.
     if unsafe { libc::syscall(libc::SYS_prlimit64, 0, resource, keep, &raw mut limit) } != 0 {
         return Err(SysError::last("prlimit"));
     }

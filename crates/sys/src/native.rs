@@ -17,9 +17,10 @@ pub struct NativeKind {
 #[derive(Debug)]
 pub struct NativeMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
-// SAFETY: a `pthread_mutex_t` may be used by several threads.
+// SAFETY: the C library's functions synchronise threads that use one `pthread_mutex_t`, and nothing else accesses it.
 unsafe impl Sync for NativeMutex {}
-// SAFETY: the mutex is boxed, so it does not move in memory.
+// SAFETY: the mutex is in a box, so it keeps its address when `Self` moves to another thread, and any thread may lock
+// it.
 unsafe impl Send for NativeMutex {}
 
 const PRIO_INHERIT: i32 = 1;
@@ -33,7 +34,8 @@ impl NativeMutex {
     /// Initialises a mutex. Returns `None` if the C library refuses these attributes.
     pub fn new(kind: NativeKind) -> Option<Self> {
         let mutex = Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
-        // SAFETY: the attributes are initialised before they are used, and all pointers are valid.
+        // SAFETY: the attributes are initialised before they are used; they and the boxed mutex are valid until the
+        // calls return.
         let made = unsafe {
             let mut attributes = std::mem::zeroed();
             libc::pthread_mutexattr_init(&raw mut attributes);
@@ -63,15 +65,15 @@ impl NativeMutex {
     /// Locks it. Returns false if the C library refuses.
     #[inline]
     pub fn lock(&self) -> bool {
-        // SAFETY: the mutex was initialised in `new`.
+        // SAFETY: `new` initialised the mutex, which stays in its box as long as `self`.
         unsafe { libc::pthread_mutex_lock(self.0.get()) == 0 }
     }
 
     /// Unlocks it. The caller must be the owner.
     #[inline]
     pub fn unlock(&self) {
-        // SAFETY: the mutex was initialised in `new`. An unlock by another thread is defined for the kinds that are
-        // measured.
+        // SAFETY: `new` initialised the mutex, which stays in its box as long as `self`. For the measured kinds, an
+        // unlock by another thread has a defined result.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
     }
 }
@@ -80,9 +82,9 @@ impl NativeMutex {
 #[derive(Debug)]
 pub struct NativeSemaphore(Box<UnsafeCell<libc::sem_t>>);
 
-// SAFETY: a `sem_t` may be used by several threads.
+// SAFETY: the C library's functions synchronise threads that use one `sem_t`, and nothing else accesses it.
 unsafe impl Sync for NativeSemaphore {}
-// SAFETY: the semaphore is boxed, so it does not move in memory.
+// SAFETY: the semaphore is in a box, so it keeps its address when `Self` moves to another thread, and it has no owner.
 unsafe impl Send for NativeSemaphore {}
 
 impl NativeSemaphore {
@@ -90,7 +92,7 @@ impl NativeSemaphore {
     pub fn new() -> Option<Self> {
         // SAFETY: all zeros are valid contents of a `sem_t`, which is initialised below.
         let semaphore = Box::new(UnsafeCell::new(unsafe { std::mem::zeroed::<libc::sem_t>() }));
-        // SAFETY: the pointer is valid.
+        // SAFETY: the box owns the memory, and no other thread knows it yet.
         let made = unsafe { libc::sem_init(semaphore.get(), 0, 1) };
         (made == 0).then_some(Self(semaphore))
     }
@@ -98,14 +100,14 @@ impl NativeSemaphore {
     /// Waits for it. Returns false if the C library refuses or a signal interrupts the wait.
     #[inline]
     pub fn wait(&self) -> bool {
-        // SAFETY: the semaphore was initialised in `new`.
+        // SAFETY: `new` initialised the semaphore, which stays in its box as long as `self`.
         unsafe { libc::sem_wait(self.0.get()) == 0 }
     }
 
     /// Posts it.
     #[inline]
     pub fn post(&self) {
-        // SAFETY: the semaphore was initialised in `new`.
+        // SAFETY: `new` initialised the semaphore, which stays in its box as long as `self`.
         unsafe { libc::sem_post(self.0.get()) };
     }
 }

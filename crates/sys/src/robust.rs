@@ -104,7 +104,8 @@ impl List {
     /// examines the lock.
     #[inline]
     pub fn begin(self, node: &Node, inherits: bool) {
-        // SAFETY: the head belongs to this thread, which alone writes it; the kernel reads it when the thread ends.
+        // SAFETY: the head belongs to the calling thread, and stays valid as long as that thread. Only this thread
+        // writes it; the kernel reads it when the thread ends.
         unsafe { ptr::write_volatile(&raw mut (*self.0).pending, node.link(inherits)) };
         compiler_fence(Ordering::SeqCst);
     }
@@ -113,15 +114,16 @@ impl List {
     #[inline]
     pub fn end(self) {
         compiler_fence(Ordering::SeqCst);
-        // SAFETY: as in `begin`.
+        // SAFETY: the head belongs to the calling thread, and stays valid as long as that thread. Only this thread
+        // writes it; the kernel reads it when the thread ends.
         unsafe { ptr::write_volatile(&raw mut (*self.0).pending, 0) };
     }
 
     /// Links a lock that this thread has locked.
     #[inline]
     pub fn insert(self, node: &Node, inherits: bool) {
-        // SAFETY: the head and every linked node belong to locks that this thread holds. They do not move, and only
-        // this thread changes their links.
+        // SAFETY: the head belongs to the calling thread. Every linked node belongs to a lock that this thread holds,
+        // so it does not move, and only this thread changes its links.
         unsafe {
             let first = (*self.0).list;
             node.next.set(first);
@@ -135,7 +137,8 @@ impl List {
     /// Whether this lock is the first in the list. The lock that was locked last is.
     #[inline]
     pub fn is_first(self, node: &Node, inherits: bool) -> bool {
-        // SAFETY: the head belongs to this thread, which alone writes it.
+        // SAFETY: the head belongs to the calling thread, which alone writes it, and stays valid as long as that
+        // thread.
         unsafe { (*self.0).list == node.link(inherits) }
     }
 
@@ -143,7 +146,8 @@ impl List {
     #[inline]
     pub fn remove_first(self, node: &Node) {
         let next = node.next.get();
-        // SAFETY: as in `insert`.
+        // SAFETY: `next` is the link after the first node: the head, or a node of a lock that this thread holds. It
+        // does not move, and only this thread changes its links.
         unsafe {
             Self::set_prev(next, self.0.expose_provenance());
             ptr::write_volatile(&raw mut (*self.0).list, next);
@@ -160,7 +164,8 @@ impl List {
         if prev == 0 || next == 0 {
             return;
         }
-        // SAFETY: as in `insert`. `prev` is the address of a link: the head's, or that of another node.
+        // SAFETY: the node is linked, so `prev` and `next` are links of this thread's list: the head, or nodes of locks
+        // that this thread holds. They do not move, and only this thread changes them.
         unsafe {
             Self::set_prev(next, node.prev.get());
             ptr::write_volatile(ptr::with_exposed_provenance_mut::<usize>(prev), next);
@@ -177,7 +182,8 @@ impl List {
     /// `next` is a link of the calling thread's list.
     unsafe fn set_prev(next: usize, prev: usize) {
         let next = ptr::with_exposed_provenance_mut::<usize>(next & !INHERITS);
-        // SAFETY: the caller passes a link of its own list, and a `prev` precedes every such link.
+        // SAFETY: `next` is a link of the calling thread's list. The word before each link is its `prev`, also before
+        // the head, and only this thread writes it.
         unsafe { ptr::write_volatile(next.sub(1), prev) };
     }
 }

@@ -37,7 +37,7 @@ const PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 7;
 const REGISTER_PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 8;
 
 fn membarrier(command: i32) -> Result<(), SysError> {
-    // SAFETY: the call takes integers only.
+    // SAFETY: the call takes integers only, and a barrier changes no memory of this program.
     match unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } {
         0 => Ok(()),
         _ => Err(SysError::last("membarrier")),
@@ -62,7 +62,7 @@ pub fn abort_all() -> Result<(), SysError> {
 pub fn give_up() -> ! {
     const MESSAGE: &[u8] =
         b"lockwright: ics: the kernel refuses membarrier, so a thread on another processor cannot go on; aborted\n";
-    // SAFETY: the pointer and the length are those of a constant.
+    // SAFETY: the message is a constant, so the pointer is valid for its length.
     unsafe { libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
     std::process::abort()
 }
@@ -90,7 +90,7 @@ impl Registered {
     /// (`glibc.pthread.rseq=0`), or was refused by the kernel.
     pub fn find() -> Option<Self> {
         let symbol = |name: &std::ffi::CStr| {
-            // SAFETY: the name ends with a zero byte.
+            // SAFETY: the name is a constant string with a final zero.
             let place = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
             (!place.is_null()).then_some(place)
         };

@@ -125,6 +125,24 @@ static inline void on_one_cpu(void)
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
 }
 
+/* Waits until a thread of this process sleeps. */
+static inline void until_asleep(int thread)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    for (;;) {
+        FILE *file = fopen(path, "r");
+        CHECK(file && fgets(text, sizeof text, file));
+        fclose(file);
+        /* The state follows the name, which is in parentheses. */
+        char *name_end = strrchr(text, ')');
+        CHECK(name_end);
+        if (name_end[2] == 'S')
+            return;
+        sleep_ms(1);
+    }
+}
+
 static inline void *shared_memory(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -48,6 +48,13 @@ static void *contender(void *unused)
     GIVES(0, pthread_mutex_unlock(&plain));
     GIVES(0, pthread_rwlock_rdlock(&table));
     GIVES(0, pthread_rwlock_unlock(&table));
+    struct timespec no_time = {.tv_sec = 1, .tv_nsec = 1000000000};
+    GIVES(EINVAL, pthread_rwlock_timedrdlock(&table, &no_time));
+    GIVES(EINVAL, pthread_rwlock_timedwrlock(&table, &no_time));
+    GIVES(0, pthread_mutex_trylock(&plain));
+    GIVES(0, pthread_rwlock_trywrlock(&table));
+    GIVES(0, pthread_rwlock_unlock(&table));
+    GIVES(0, pthread_mutex_unlock(&plain));
     return unused;
 }
 

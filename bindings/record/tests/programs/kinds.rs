@@ -57,7 +57,9 @@ fn each_kind_of_lock_is_recorded() {
     assert_eq!(first[..locks.len() + 1][1..], locks);
     assert_eq!(steps(&recording, "dies"), ["start", "lock robust", "end"]);
     let other = ["start", "request plain", "lock plain", "unlock plain", "request table for reading"];
-    let other = [&other[..], &["lock table for reading", "unlock table", "end"]].concat();
+    let invalid = ["request table for reading", "refused table", "request table", "refused table"];
+    let tried = ["try plain", "try table", "unlock table", "unlock plain"];
+    let other = [&other[..], &["lock table for reading", "unlock table"], &invalid, &tried, &["end"]].concat();
     assert_eq!(steps(&recording, "contender"), other);
     assert_eq!(steps(&recording, "refused"), ["start", "request plain", "refused plain", "end"]);
     assert_eq!(steps(&recording, "eleven"), ["start", "lock eleven", "unlock eleven", "end"]);

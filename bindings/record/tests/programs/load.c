@@ -1,4 +1,4 @@
-/* Locks often. Arguments: "storm", the number of threads, the pairs of each, and the pairs of each in a second at most
+/* Locks often. Arguments: "stress", the number of threads, the pairs of each, and the pairs of each in a second at most
    (0: as many as possible); or "speed". */
 #include "check.h"
 #include <dlfcn.h>
@@ -8,7 +8,7 @@ static pthread_mutex_t common = PTHREAD_MUTEX_INITIALIZER;
 static long pairs, rate, counter;
 
 /* Pairs of its own mutex, and of the common one in between. */
-static void *storm(void *argument)
+static void *stress(void *argument)
 {
     pthread_mutex_t *mutex = argument;
     double begin = now_ms(CLOCK_MONOTONIC);
@@ -73,7 +73,7 @@ int main(int count, char **arguments)
         GIVES(0, pthread_mutex_init(&own[i], NULL));
     if (strcmp(arguments[1], "speed") == 0) {
         /* The C library is faster while there is only one thread. */
-        join(start(storm, &own[0]));
+        join(start(stress, &own[0]));
         speed();
         return 0;
     }
@@ -85,7 +85,7 @@ int main(int count, char **arguments)
     pthread_t all[8];
     double begin = now_ms(CLOCK_MONOTONIC);
     for (int i = 0; i < threads; i++)
-        all[i] = start(storm, &own[i]);
+        all[i] = start(stress, &own[i]);
     for (int i = 0; i < threads; i++)
         join(all[i]);
     double s = (now_ms(CLOCK_MONOTONIC) - begin) / 1e3;

@@ -4,13 +4,13 @@ use super::support::{build, options, try_record};
 use lockwright_record::{EventKind, Recording, start};
 use std::path::Path;
 
-/// Every lock and unlock of a storm of a million events a second is there, in the order of each thread and of each mutex.
+/// Every lock and unlock of a million events a second is there, in the order of each thread and of each mutex.
 #[test]
-fn a_storm_loses_nothing() {
+fn stress_loses_nothing() {
     /// More events than a ring has room for.
     const PAIRS: usize = 400_000;
     let Some(program) = build("load.c", &[]) else { return };
-    let recording = lossless(&program, &["storm", "2", &PAIRS.to_string(), "250000"]);
+    let recording = lossless(&program, &["stress", "2", &PAIRS.to_string(), "250000"]);
     let mut locks = vec![0; recording.objects.len()];
     let mut holders = vec![None; recording.objects.len()];
     for event in &recording.events {
@@ -54,7 +54,7 @@ fn lost_events_are_counted() {
     let Some(program) = build("load.c", &[]) else { return };
     let mut options = options();
     options.ring_bytes = 1 << 16;
-    let command = [program.into(), "storm".into(), "1".into(), PAIRS.to_string().into(), "0".into()];
+    let command = [program.into(), "stress".into(), "1".into(), PAIRS.to_string().into(), "0".into()];
     let recording = start(&command, &options).expect("a recording").recording;
     assert!(recording.complete && recording.lost > 0, "{}", recording.lost);
     let is_lock = |kind: &EventKind| matches!(kind, EventKind::Locked { .. } | EventKind::Unlock { .. });
@@ -71,6 +71,6 @@ fn cost() {
     let Some(program) = build("load.c", &[]) else { return };
     for _ in 0..3 {
         try_record(&program, &["speed"]).expect("a recording");
-        try_record(&program, &["storm", "1", "3000000", "0"]).expect("a recording");
+        try_record(&program, &["stress", "1", "3000000", "0"]).expect("a recording");
     }
 }

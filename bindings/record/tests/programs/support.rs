@@ -97,7 +97,10 @@ fn step(recording: &Recording, kind: EventKind) -> Option<String> {
         EventKind::Start => "start".to_owned(),
         EventKind::End => "end".to_owned(),
         EventKind::Request { object: id, mode, .. } => format!("request {}{}", object(id), how(mode)),
-        EventKind::Locked { object: id, mode, .. } => format!("lock {}{}", object(id), how(mode)),
+        EventKind::Locked { object: id, mode, tried, .. } => {
+            let call = if tried { "try" } else { "lock" };
+            format!("{call} {}{}", object(id), how(mode))
+        }
         EventKind::Refused { object: id } => format!("refused {}", object(id)),
         EventKind::Unlock { object: id } => format!("unlock {}", object(id)),
         EventKind::Signal { object: id } => format!("signal {}", object(id)),

@@ -11,7 +11,7 @@ pub(crate) enum Accounting {
     Oblivious,
     /// The job executes its sections on another processor.
     Away,
-    /// The job spins.
+    /// The job spins, or repeats attempts.
     Spins,
 }
 
@@ -23,6 +23,8 @@ pub(crate) fn accounting(protocol: Protocol) -> Option<Accounting> {
         Protocol::Omlp | Protocol::MpcpVs => Accounting::Oblivious,
         Protocol::Dpcp | Protocol::Dflp => Accounting::Away,
         Protocol::FmlpShort | Protocol::Msrp | Protocol::Mrsp => Accounting::Spins,
+        Protocol::PhaseFair | Protocol::TaskFair => Accounting::Spins,
+        Protocol::LockFree | Protocol::WaitFree => Accounting::Spins,
         _ => return None,
     })
 }

@@ -4,30 +4,53 @@ use super::delay::{Charge, Delay, DelayBounds, Platform};
 use super::dflp::Dflp;
 use super::dpcp::Dpcp;
 use super::fmlp::{FmlpPlus, Sections};
-use super::fmlp_long::FmlpLong;
+use super::fmlp_long::{FmlpLong, Known};
+use super::lock_free::{LockFree, WaitFree};
 use super::mpcp::{CarryIn, Mpcp, Waiting};
 use super::mrsp::system::Mrsp;
 use super::msrp;
+use super::readers_writers::Spinning;
 use super::spin::Fifo;
 use crate::rows::bound::Unbounded;
 use crate::rows::failure::Failure;
 use crate::rows::mutant::Mutant;
 use crate::rows::sharing::Sharing;
 use crate::rows::tables::Tables;
-use lockwright_model::{Protocol, TaskId};
+use lockwright_model::{Protocol, System, TaskId};
 
-/// The bounds of one protocol.
+/// The bounds of a protocol for a system.
 pub(crate) struct Bounds {
-    protocol: Box<dyn DelayBounds>,
+    kind: Kind,
     /// The response times, for the mutant that omits jobs which arrived before the window.
     without_carry_in: Option<Vec<u64>>,
+}
+
+enum Kind {
+    FmlpLong(Box<FmlpLong>),
+    Other(Box<dyn DelayBounds>),
+}
+
+impl Kind {
+    fn get(&self) -> &dyn DelayBounds {
+        match self {
+            Self::FmlpLong(protocol) => &**protocol,
+            Self::Other(protocol) => &**protocol,
+        }
+    }
+
+    fn get_mut(&mut self) -> &mut dyn DelayBounds {
+        match self {
+            Self::FmlpLong(protocol) => &mut **protocol,
+            Self::Other(protocol) => &mut **protocol,
+        }
+    }
 }
 
 impl Bounds {
     /// Wraps the bounds of `protocol`.
     #[cfg(feature = "lp")]
     pub(crate) fn of(tables: &Tables<'_>, protocol: impl DelayBounds + 'static) -> Self {
-        Self::of_boxed(tables, Box::new(protocol))
+        Self::of_kind(tables, Kind::Other(Box::new(protocol)))
     }
 
     /// Creates the bounds of `protocol`, or returns why there are none for this system.
@@ -39,7 +62,7 @@ impl Bounds {
             }
             Protocol::Dpcp => boxed(Dpcp::new(sharing, &tables.homes())),
             Protocol::Dflp => boxed(Dflp::new(sharing, &tables.homes())),
-            Protocol::FmlpLong => boxed(FmlpLong::new(tables, sharing)),
+            Protocol::FmlpLong => FmlpLong::new(tables, sharing).map(|bounds| Kind::FmlpLong(Box::new(bounds))),
             // A holder can be preempted by a holder whose request was earlier.
             Protocol::FmlpPlus => boxed(FmlpPlus::new(sharing, Sections::Preemptive)),
             Protocol::Msrp => {
@@ -50,16 +73,44 @@ impl Bounds {
                 refuse_equal_priorities(tables)?;
                 boxed(Mrsp::new(tables, sharing))
             }
+            Protocol::LockFree => Ok(boxed_plain(LockFree::new(tables, sharing))),
+            Protocol::WaitFree => Ok(boxed_plain(WaitFree)),
+            Protocol::PhaseFair | Protocol::TaskFair => Ok(boxed_plain(Spinning::new(tables, protocol, sharing))),
             // FIFO spinlocks for all resources, including those of one processor, and the partitioned OMLP, whose
             // waits are the same.
             _ => boxed(Fifo::new(sharing, Platform::partitioned(sharing))),
         };
         // The system is valid, but its numbers do not fit.
-        bounds.map(|bounds| Self::of_boxed(tables, bounds)).map_err(|_| Unbounded::BeyondPeriod)
+        bounds.map(|bounds| Self::of_kind(tables, bounds)).map_err(|_| Unbounded::BeyondPeriod)
     }
 
-    fn of_boxed(tables: &Tables<'_>, protocol: Box<dyn DelayBounds>) -> Self {
-        Self { protocol, without_carry_in: tables.is_mutant(Mutant::RemoteCarryIn).then(Vec::new) }
+    fn of_kind(tables: &Tables<'_>, kind: Kind) -> Self {
+        Self { kind, without_carry_in: tables.is_mutant(Mutant::RemoteCarryIn).then(Vec::new) }
+    }
+
+    /// Takes over the execution times of these tasks from a system that differs from the former one in these alone.
+    /// Returns `false` and does nothing if the bounds of the protocol must be created anew.
+    pub(crate) fn set_tasks(&mut self, system: &System, tasks: &[TaskId]) -> bool {
+        match &mut self.kind {
+            Kind::FmlpLong(protocol) => protocol.set_tasks(system, tasks),
+            Kind::Other(_) => return false,
+        }
+        true
+    }
+
+    /// Returns what is known of the present execution times and response times, if the protocol's bounds can use it.
+    pub(crate) fn known(&self) -> Option<Known> {
+        match &self.kind {
+            Kind::FmlpLong(protocol) => Some(protocol.known().clone()),
+            Kind::Other(_) => None,
+        }
+    }
+
+    /// Continues from what was known of a system that differs in execution times alone.
+    pub(crate) fn recall(&mut self, known: &Known) {
+        if let Kind::FmlpLong(protocol) = &mut self.kind {
+            protocol.recall(known);
+        }
     }
 }
 
@@ -68,24 +119,31 @@ impl DelayBounds for Bounds {
         if let Some(kept) = &mut self.without_carry_in {
             *kept = responses.to_vec();
         }
-        self.protocol.set_responses(responses)
+        self.kind.get_mut().set_responses(responses)
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
-        let Some(kept) = &self.without_carry_in else { return self.protocol.delays(delays) };
+        let Some(kept) = &self.without_carry_in else { return self.kind.get_mut().delays(delays) };
         let mut all = vec![Delay::default(); delays.len()];
         for (task, delay) in delays.iter_mut().enumerate() {
             // The jobs of others count as if each finished at once.
             let alone: Vec<u64> = (0..kept.len()).map(|other| if other == task { kept[task] } else { 0 }).collect();
-            self.protocol.set_responses(&alone)?;
-            self.protocol.delays(&mut all)?;
+            self.kind.get_mut().set_responses(&alone)?;
+            self.kind.get_mut().delays(&mut all)?;
             *delay = all[task];
         }
         Ok(())
     }
 
+    fn delays_in(&mut self, cluster: u16, delays: &mut [Delay]) -> Result<(), Failure> {
+        match self.without_carry_in {
+            Some(_) => self.delays(delays),
+            None => self.kind.get_mut().delays_in(cluster, delays),
+        }
+    }
+
     fn charge(&self, delay: &Delay) -> Option<Charge> {
-        self.protocol.charge(delay)
+        self.kind.get().charge(delay)
     }
 }
 
@@ -108,6 +166,10 @@ fn refuse_equal_priorities(tables: &Tables<'_>) -> Result<(), Unbounded> {
     Ok(())
 }
 
-fn boxed<P: DelayBounds + 'static>(bounds: Result<P, Failure>) -> Result<Box<dyn DelayBounds>, Failure> {
-    bounds.map(|bounds| Box::new(bounds) as Box<dyn DelayBounds>)
+fn boxed_plain(bounds: impl DelayBounds + 'static) -> Kind {
+    Kind::Other(Box::new(bounds))
+}
+
+fn boxed<P: DelayBounds + 'static>(bounds: Result<P, Failure>) -> Result<Kind, Failure> {
+    bounds.map(boxed_plain)
 }

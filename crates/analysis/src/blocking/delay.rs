@@ -100,6 +100,15 @@ pub trait DelayBounds {
     /// tasks.
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure>;
 
+    /// Like [`delays`](Self::delays), for the tasks of one cluster. The other bounds may stay as they are.
+    ///
+    /// # Errors
+    /// Returns the errors of [`delays`](Self::delays).
+    fn delays_in(&mut self, cluster: u16, delays: &mut [Delay]) -> Result<(), Failure> {
+        let _ = cluster;
+        self.delays(delays)
+    }
+
     /// Returns how a task's response time includes its bound, or `None` if there is no bound.
     fn charge(&self, delay: &Delay) -> Option<Charge>;
 }

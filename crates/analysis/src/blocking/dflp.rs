@@ -61,6 +61,8 @@ pub struct Dflp {
     begins: Vec<u32>,
     crowd: Crowd<Fair>,
     remote: Vec<Tally>,
+    /// For one home, the places of the agents whose delays are computed.
+    places: Vec<usize>,
 }
 
 impl Dflp {
@@ -93,16 +95,23 @@ impl Dflp {
         }
         begins.push(requests.len() as u32);
         let (crowd, remote) = (Crowd::new(tasks.len()), vec![Tally::default(); tasks.len()]);
-        Ok(Self { tables, homes, requests, begins, crowd, remote })
+        Ok(Self { tables, homes, requests, begins, crowd, remote, places: Vec::new() })
     }
 
-    fn all<A: Arithmetic>(&mut self, delays: &mut [Delay]) {
+    /// Computes the delays of the tasks of one cluster, or of all.
+    fn all<A: Arithmetic>(&mut self, cluster: Option<u16>, delays: &mut [Delay]) {
         self.remote.fill(Tally::default());
         for (home, ends) in self.begins.windows(2).enumerate() {
             let home = home as u32;
             let its = &self.requests[ends[0] as usize..ends[1] as usize];
             let (tables, homes) = (&self.tables, &self.homes);
             let agents = homes.agents(home);
+            let places = &mut self.places;
+            places.clear();
+            places.extend((0..agents.len()).filter(|&place| tables.is_in(agents[place].task, cluster)));
+            if places.is_empty() {
+                continue;
+            }
             let mut add = |place: usize, tally: Tally| {
                 let task = agents[place].task as usize;
                 if homes.local[task] != Some(home) {
@@ -110,23 +119,35 @@ impl Dflp {
                 }
             };
             if tables.is_small() {
-                let askers = agents.iter().map(|agent| {
+                let askers = places.iter().map(|&place| {
+                    let agent = &agents[place];
                     let (key, issued) = (agent.task as i16, agent.count as i16);
                     tables.asker(agent.task, Turns { key, each: issued, total: issued })
                 });
                 let steps = its.iter().map(|entry| tables.turn(entry, entry.task));
-                self.crowd.delays(steps, askers, add);
+                self.crowd.delays(steps, askers, |asker, tally| add(places[asker], tally));
             } else {
-                for (place, agent) in agents.iter().enumerate() {
+                for &place in &*places {
+                    let agent = &agents[place];
                     let (window, task) = (tables.window(agent.task as usize), |entry: &Entry| entry.task);
                     add(place, longest_of_each::<A>(its, task, window, agent.task, agent.count));
                 }
             }
         }
-        for (task, (delay, remote)) in delays.iter_mut().zip(&self.remote).enumerate() {
+        for (task, delay) in delays.iter_mut().enumerate().filter(|(task, _)| self.tables.is_in(*task as u32, cluster))
+        {
             let local = self.homes.local::<A>(self.tables.window(task), task);
-            *delay = Delay::new(*remote, local, Tally::default());
+            *delay = Delay::new(self.remote[task], local, Tally::default());
         }
+    }
+
+    fn delays_of(&mut self, cluster: Option<u16>, delays: &mut [Delay]) -> Result<(), Failure> {
+        if self.tables.fits() {
+            self.all::<Fits>(cluster, delays);
+        } else {
+            self.all::<Saturates>(cluster, delays);
+        }
+        fitting(delays)
     }
 }
 
@@ -136,12 +157,11 @@ impl DelayBounds for Dflp {
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
-        if self.tables.fits() {
-            self.all::<Fits>(delays);
-        } else {
-            self.all::<Saturates>(delays);
-        }
-        fitting(delays)
+        self.delays_of(None, delays)
+    }
+
+    fn delays_in(&mut self, cluster: u16, delays: &mut [Delay]) -> Result<(), Failure> {
+        self.delays_of(Some(cluster), delays)
     }
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {

@@ -66,6 +66,8 @@ pub struct Dpcp {
     remote: Vec<Tally>,
     local: Vec<Tally>,
     crowd: Crowd<Ceilings>,
+    /// For one home, the places of the waiters whose delays are computed.
+    places: Vec<usize>,
 }
 
 /// A processor where sections execute.
@@ -162,16 +164,23 @@ impl Dpcp {
         }
         let none = vec![Tally::default(); tasks.len()];
         let crowd = Crowd::new(tasks.len());
-        Ok(Self { tables, homes: all, requests, waiters, local: none.clone(), remote: none, crowd })
+        let places = Vec::new();
+        Ok(Self { tables, homes: all, requests, waiters, local: none.clone(), remote: none, crowd, places })
     }
 
-    fn all<A: Arithmetic>(&mut self, delays: &mut [Delay]) {
-        let Self { tables, homes, requests, waiters, remote, local, crowd } = self;
+    /// Computes the delays of the tasks of one cluster, or of all.
+    fn all<A: Arithmetic>(&mut self, cluster: Option<u16>, delays: &mut [Delay]) {
+        let Self { tables, homes, requests, waiters, remote, local, crowd, places } = self;
         remote.fill(Tally::default());
         local.fill(Tally::default());
         for home in homes {
             let requests = &requests[home.range()];
             let waiters = &waiters[home.waiters.start as usize..home.waiters.end as usize];
+            places.clear();
+            places.extend((0..waiters.len()).filter(|&place| tables.is_in(waiters[place].task, cluster)));
+            if places.is_empty() {
+                continue;
+            }
             let mut delays = |place: usize, tally: Tally| {
                 let task = waiters[place].task as usize;
                 if place < home.residents as usize {
@@ -185,20 +194,30 @@ impl Dpcp {
                     let Request { length, count, task, priority, ceiling } = *request;
                     tables.step(task, length, count, simd::Ceiling::new(task, priority, ceiling))
                 });
-                let askers = waiters.iter().map(|waiter| {
-                    let Waiter { task, priority, issued } = *waiter;
+                let askers = places.iter().map(|&place| {
+                    let Waiter { task, priority, issued } = waiters[place];
                     tables.asker(task, simd::Waiter::new(task, priority, issued))
                 });
-                crowd.delays(steps, askers, delays);
+                crowd.delays(steps, askers, |asker, tally| delays(places[asker], tally));
             } else {
-                for (place, waiter) in waiters.iter().enumerate() {
+                for &place in &*places {
+                    let waiter = waiters[place];
                     delays(place, waiter.delay::<A>(tables.window(waiter.task as usize), requests));
                 }
             }
         }
-        for ((delay, remote), local) in delays.iter_mut().zip(remote).zip(local) {
-            *delay = Delay::new(*remote, *local, Tally::default());
+        for (task, delay) in delays.iter_mut().enumerate().filter(|(task, _)| tables.is_in(*task as u32, cluster)) {
+            *delay = Delay::new(remote[task], local[task], Tally::default());
         }
+    }
+
+    fn delays_of(&mut self, cluster: Option<u16>, delays: &mut [Delay]) -> Result<(), Failure> {
+        if self.tables.fits() {
+            self.all::<Fits>(cluster, delays);
+        } else {
+            self.all::<Saturates>(cluster, delays);
+        }
+        fitting(delays)
     }
 }
 
@@ -261,12 +280,11 @@ impl DelayBounds for Dpcp {
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
-        if self.tables.fits() {
-            self.all::<Fits>(delays);
-        } else {
-            self.all::<Saturates>(delays);
-        }
-        fitting(delays)
+        self.delays_of(None, delays)
+    }
+
+    fn delays_in(&mut self, cluster: u16, delays: &mut [Delay]) -> Result<(), Failure> {
+        self.delays_of(Some(cluster), delays)
     }
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {

@@ -316,6 +316,23 @@ impl FmlpPlus {
         local
     }
 
+    /// Computes the bounds of the tasks at `places` of the order.
+    fn delays_at(&mut self, places: Range<usize>, delays: &mut [Delay]) -> Result<(), Failure> {
+        let fits = self.tables.fits();
+        if fits && self.tables.is_small() && self.sections == Sections::Preemptive {
+            for first in places.clone().step_by(LANES * BLOCKS) {
+                let places = first..places.end.min(first + LANES * BLOCKS);
+                dispatch!(self.level, _ => self.together(places, delays));
+            }
+        } else {
+            for place in places {
+                let task = self.tables.order[place] as usize;
+                delays[task] = if fits { self.delay::<Fits>(task) } else { self.delay::<Saturates>(task) };
+            }
+        }
+        fitting(delays)
+    }
+
     /// Computes the bounds of the tasks at `places` of the order together. Numbers must be small, and sections
     /// preemptive.
     #[inline(always)]
@@ -429,18 +446,11 @@ impl DelayBounds for FmlpPlus {
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
-        let fits = self.tables.fits();
-        if fits && self.tables.is_small() && self.sections == Sections::Preemptive {
-            for first in (0..delays.len()).step_by(LANES * BLOCKS) {
-                let places = first..delays.len().min(first + LANES * BLOCKS);
-                dispatch!(self.level, _ => self.together(places, delays));
-            }
-        } else {
-            for (task, delay) in delays.iter_mut().enumerate() {
-                *delay = if fits { self.delay::<Fits>(task) } else { self.delay::<Saturates>(task) };
-            }
-        }
-        fitting(delays)
+        self.delays_at(0..delays.len(), delays)
+    }
+
+    fn delays_in(&mut self, cluster: u16, delays: &mut [Delay]) -> Result<(), Failure> {
+        self.delays_at(self.tables.range_of(cluster), delays)
     }
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {

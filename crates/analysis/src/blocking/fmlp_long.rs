@@ -13,179 +13,565 @@
 //! ```
 //! A less urgent task delays i with the one section that it had requested before i arrived or resumed. The bound is our
 //! own; the bounds of FMLP+ do not hold here.
+//!
+//! The work on one processor within W changes only if W does, or a value of that processor. It is kept for each wait,
+//! so a system that differs from another in a few tasks needs little more than their processors.
 
 use super::delay::{Charge, Delay, DelayBounds};
 use crate::rows::divisor::Divisor;
 use crate::rows::fixed_point::Budget;
+use crate::rows::simd::{SHORT_MAX, halves, short_work};
 use crate::rows::tables::Tables;
-use crate::{Demand, Failure, Sharing};
-use lockwright_model::{Priority, Protocol, Request, ResourceId, TaskId};
+use crate::{Failure, Sharing};
+use fearless_simd::{Level, dispatch};
+use lockwright_model::{Priority, Protocol, System, TaskId};
+use std::cmp::Reverse;
+use std::ops::Range;
 
 /// The bounds of a system as a function of response times. Tasks are given by index.
+///
+/// Each task has a place: tasks are ordered by processor, and the most urgent comes first. Sections are ordered by
+/// processor as well, and those that can rise to the highest priority come first.
 pub(crate) struct FmlpLong {
     tasks: Vec<Task>,
-    /// The tasks of each processor.
-    cpus: Vec<Vec<usize>>,
-    responses: Vec<u64>,
-    /// For one wait, the tasks that delay the users of its resource.
-    others: Vec<Other>,
+    cpus: Vec<Cpu>,
+    /// By place: the task, and the halves of the inverse of its period.
+    order: Vec<usize>,
+    halves: Vec<[u32; 2]>,
+    /// By order of sections: the place of the task, and the halves of the inverse of its period.
+    rising: Vec<u64>,
+    rising_halves: Vec<[u32; 2]>,
+    /// Whether all periods are short.
+    is_short: bool,
+    level: Level,
+    /// For one processor, the lengths of the sections of less urgent tasks.
+    lesser: Vec<u64>,
+    /// By task.
+    sections: Vec<Section>,
+    waits: Vec<Wait>,
+    /// By wait.
+    shares: Vec<Share>,
+    /// By section: the length of the longest.
+    longest: Vec<u64>,
+    /// By task: the sum of the longest sections of less urgent tasks of its processor.
+    local: Vec<u128>,
+    /// By resource: the sum of the longest sections of all users.
+    users: Vec<u128>,
+    known: Known,
     budget: Budget,
+}
+
+/// The values that waits depend on, and what was found for them.
+#[derive(Clone)]
+pub(crate) struct Known {
+    /// By place: the execution time and the response time.
+    costs: Vec<u64>,
+    responses: Vec<u64>,
+    /// By order of sections: the sum of the lengths in one job, and the response time of the task.
+    lengths: Vec<u64>,
+    late: Vec<u64>,
+    /// Whether all of these are short, and the execution times and lengths not above the periods.
+    is_short: bool,
+    /// By wait: W for the last values, or 0, and the number of changes that it takes into account. W is not above that
+    /// for greater values.
+    windows: Vec<(u64, u64)>,
+    /// By share: the work within this window.
+    works: Vec<u64>,
+    /// The number of changes of values, and by processor, that number after its last change.
+    changes: u64,
+    changed: Vec<u64>,
 }
 
 struct Task {
     priority: Priority,
-    cost: u64,
     period: Divisor,
-    /// The longest sections of less urgent tasks of its processor, times the number of times that they can delay it.
-    local: u64,
-    /// The sections of one job for each resource: the priority to which they can rise, and their total length.
-    sections: Vec<(Priority, u64)>,
-    requests: Vec<Wait>,
+    cpu: u16,
+    place: usize,
+    sections: Range<usize>,
+    waits: Range<usize>,
+    /// The number of its requests.
+    requests: u64,
 }
 
-/// The delay of the requests for one resource.
+struct Cpu {
+    /// The places of its tasks.
+    places: Range<usize>,
+    /// Its part of the order of sections.
+    rising: Range<usize>,
+}
+
+/// The sections of a task on one resource.
+struct Section {
+    resource: usize,
+    /// Its place in the order of sections.
+    slot: usize,
+    /// The priority to which they can rise.
+    top: Priority,
+    /// Whether they rise by inheritance.
+    inherits: bool,
+}
+
+/// The requests of a task for one resource.
 struct Wait {
+    section: usize,
     count: u64,
-    /// The sum of the longest sections of the other users.
-    sections: u64,
-    /// The processors of the other users.
-    cpus: Vec<u16>,
-    /// W for the last response times, or 0. It is not above W for longer ones.
-    last: u64,
+    shares: Range<usize>,
 }
 
-/// A task that delays the users of a resource.
-struct Other {
-    period: Divisor,
-    response: u64,
-    /// The work of one job.
-    work: u64,
+/// The work on the processor of another user.
+struct Share {
+    cpu: u16,
+    /// The number of its tasks that are at least as urgent as the waiting one.
+    urgent: usize,
+    /// The number of its sections that can rise to that priority.
+    rising: usize,
+    /// The number of those tasks, and of those sections that are of other tasks: the terms of a sum.
+    terms: usize,
 }
 
-/// Returns the priority to which the sections on each resource can rise.
-fn tops(tables: &Tables<'_>) -> Vec<Priority> {
+/// Returns the sections of all tasks, and of each task, those among them.
+fn sections(tables: &Tables<'_>) -> (Vec<Section>, Vec<Range<usize>>) {
     let system = tables.system;
-    let top = |resource| match tables.protocol(resource) {
-        Protocol::FmlpLong => system.highest_user(resource),
-        _ => system.ceiling(resource),
-    };
-    system.resource_ids().map(top).collect()
-}
-
-fn task(tables: &Tables<'_>, sharing: &Sharing, tops: &[Priority], id: TaskId) -> Result<Task, Failure> {
-    let own = &sharing.tasks[id.index()];
-    let system = tables.system;
-    let priority = system.task(id).priority;
-    let count: u64 = own.requests.iter().map(|request| u64::from(request.count)).sum();
-    let mut local: u64 = 0;
-    for &lesser in tables.lesser(id) {
-        let inherits = |request: &&Request| {
-            tables.protocol(request.resource) == Protocol::FmlpLong && tops[request.resource.index()] >= priority
-        };
-        let longest = system.requests(lesser).iter().filter(inherits).map(|request| request.length.as_ns()).max();
-        local = local.checked_add(longest.unwrap_or(0)).ok_or(Failure::Overflow)?;
+    let (mut all, mut ranges) = (Vec::new(), Vec::new());
+    for id in system.task_ids() {
+        let first = all.len();
+        all.extend(system.requests(id).iter().map(|request| {
+            let resource = request.resource.index();
+            let inherits = tables.protocol(request.resource) == Protocol::FmlpLong;
+            let top = match inherits {
+                true => system.highest_user(request.resource),
+                false => system.ceiling(request.resource),
+            };
+            Section { resource, slot: 0, top, inherits }
+        }));
+        ranges.push(first..all.len());
     }
-    let sections = system.requests(id).iter().map(|request| {
-        let all = request.length.as_ns().checked_mul(u64::from(request.count));
-        Ok((tops[request.resource.index()], all.ok_or(Failure::Overflow)?))
-    });
-    let wait = |request: &Demand| {
-        let users = system.users(ResourceId(request.resource)).iter().filter(|&&user| user != id);
-        let mut wait = Wait { count: u64::from(request.count), sections: 0, cpus: Vec::new(), last: 0 };
-        for user in users {
-            let sharer = &sharing.tasks[user.index()];
-            let longest =
-                sharer.requests.iter().filter(|other| other.resource == request.resource).map(|other| other.length);
-            wait.sections = wait.sections.checked_add(longest.max().unwrap_or(0)).ok_or(Failure::Overflow)?;
-            wait.cpus.push(sharer.cluster);
-        }
-        wait.cpus.sort_unstable();
-        wait.cpus.dedup();
-        Ok(wait)
-    };
-    Ok(Task {
-        priority,
-        cost: own.cost,
-        period: Divisor::new(own.period).ok_or(Failure::Overflow)?,
-        local: local.checked_mul(1 + count).ok_or(Failure::Overflow)?,
-        sections: sections.collect::<Result<_, Failure>>()?,
-        requests: own.requests.iter().map(wait).collect::<Result<_, Failure>>()?,
-    })
-}
-
-impl Task {
-    /// Returns the work of one job that executes before a request of a task with this priority.
-    fn work(&self, priority: Priority) -> Option<u64> {
-        if self.priority >= priority {
-            return Some(self.cost);
-        }
-        let mut rising = self.sections.iter().filter(|(top, _)| *top >= priority);
-        rising.try_fold(0_u64, |sum, (_, length)| sum.checked_add(*length))
-    }
+    (all, ranges)
 }
 
 impl FmlpLong {
     /// Creates the bounds for a system.
     pub(crate) fn new(tables: &Tables<'_>, sharing: &Sharing) -> Result<Self, Failure> {
-        let tops = tops(tables);
-        let tasks = (0..sharing.tasks.len()).map(|index| task(tables, sharing, &tops, TaskId::new(index)));
-        Ok(Self {
-            tasks: tasks.collect::<Result<_, _>>()?,
-            cpus: tables.cpus.iter().map(|tasks| tasks.iter().map(|id| id.index()).collect()).collect(),
-            responses: vec![0; sharing.tasks.len()],
-            others: Vec::new(),
-            budget: Budget::new(),
-        })
+        let system = tables.system;
+        let (mut sections, ranges) = sections(tables);
+        let order: Vec<usize> = tables.cpus.iter().flatten().map(|id| id.index()).collect();
+        // The sections in their order, with the places of their tasks.
+        let mut rising: Vec<(usize, usize)> = Vec::with_capacity(sections.len());
+        let mut cpus: Vec<Cpu> = Vec::with_capacity(tables.cpus.len());
+        for ids in &tables.cpus {
+            let (first, begin) = (cpus.last().map_or(0, |cpu| cpu.places.end), rising.len());
+            let of = |(place, id): (usize, &TaskId)| ranges[id.index()].clone().map(move |section| (section, place));
+            rising.extend(ids.iter().enumerate().flat_map(|(at, id)| of((first + at, id))));
+            rising[begin..].sort_by_key(|&(section, _)| Reverse(sections[section].top));
+            cpus.push(Cpu { places: first..first + ids.len(), rising: begin..rising.len() });
+        }
+        for (slot, &(section, _)) in rising.iter().enumerate() {
+            sections[section].slot = slot;
+        }
+        let (mut tasks, mut waits, mut shares) = (Vec::new(), Vec::new(), Vec::new());
+        for (id, own) in system.task_ids().zip(&sharing.tasks) {
+            let (priority, first) = (system.task(id).priority, waits.len());
+            for section in ranges[id.index()].clone().filter(|&section| sections[section].inherits) {
+                let request = &system.requests(id)[section - ranges[id.index()].start];
+                let others = system.users(request.resource).iter().filter(|&&user| user != id);
+                let mut places: Vec<u16> = others.map(|user| sharing.tasks[user.index()].cluster).collect();
+                places.sort_unstable();
+                places.dedup();
+                let begin = shares.len();
+                shares.extend(places.into_iter().map(|cpu| {
+                    let on_cpu = &cpus[usize::from(cpu)];
+                    let is_urgent = |&task: &usize| system.task(TaskId::new(task)).priority >= priority;
+                    let rises = |&(section, _): &(usize, usize)| sections[section].top >= priority;
+                    let urgent = order[on_cpu.places.clone()].partition_point(is_urgent);
+                    let can_rise = &rising[on_cpu.rising.clone()];
+                    let can_rise = &can_rise[..can_rise.partition_point(rises)];
+                    let is_lesser = |&&(_, place): &&(usize, usize)| place >= on_cpu.places.start + urgent;
+                    let terms = urgent + can_rise.iter().filter(is_lesser).count();
+                    Share { cpu, urgent, rising: can_rise.len(), terms }
+                }));
+                waits.push(Wait { section, count: u64::from(request.count), shares: begin..shares.len() });
+            }
+            tasks.push(Task {
+                priority,
+                period: Divisor::new(own.period).ok_or(Failure::Overflow)?,
+                cpu: own.cluster,
+                place: 0,
+                sections: ranges[id.index()].clone(),
+                waits: first..waits.len(),
+                requests: waits[first..].iter().map(|wait| wait.count).sum(),
+            });
+        }
+        for (place, &task) in order.iter().enumerate() {
+            tasks[task].place = place;
+        }
+        let is_short = tasks.iter().all(|task| (2..SHORT_MAX).contains(&task.period.get()));
+        let halves: Vec<[u32; 2]> = order.iter().map(|&task| halves(tasks[task].period)).collect();
+        let rising_halves = rising.iter().map(|&(_, place)| halves[place]).collect();
+        let known = Known {
+            costs: vec![0; tasks.len()],
+            responses: vec![0; tasks.len()],
+            lengths: vec![0; sections.len()],
+            late: vec![0; sections.len()],
+            is_short: false,
+            windows: vec![(0, 0); waits.len()],
+            works: vec![0; shares.len()],
+            changes: 1,
+            changed: vec![1; cpus.len()],
+        };
+        let (longest, local) = (vec![0; sections.len()], vec![0; tasks.len()]);
+        let users = vec![0; system.resources().len()];
+        let budget = Budget::new();
+        let rising = rising.into_iter().map(|(_, place)| place as u64).collect();
+        let level = Level::new();
+        let mut bounds = Self {
+            tasks,
+            cpus,
+            order,
+            halves,
+            rising,
+            rising_halves,
+            is_short,
+            level,
+            lesser: Vec::new(),
+            sections,
+            waits,
+            shares,
+            longest,
+            local,
+            users,
+            known,
+            budget,
+        };
+        bounds.set_tasks(tables.system, &system.task_ids().collect::<Vec<_>>());
+        Ok(bounds)
     }
 
-    /// Returns W of one request of a task, given by its place among the task's requests.
-    fn wait(&mut self, index: usize, place: usize, limit: u64) -> Option<u64> {
-        let Self { tasks, cpus, responses, others, budget } = self;
-        let (wait, priority) = (&tasks[index].requests[place], tasks[index].priority);
-        if wait.sections == 0 {
-            return Some(0);
-        }
-        others.clear();
-        for &other in wait.cpus.iter().flat_map(|&cpu| &cpus[usize::from(cpu)]).filter(|&&other| other != index) {
-            let work = tasks[other].work(priority)?;
-            if work > 0 {
-                others.push(Other { period: tasks[other].period, response: responses[other], work });
+    /// Takes over the execution times of these tasks from a system that differs from the former one in these alone.
+    pub(crate) fn set_tasks(&mut self, system: &System, tasks: &[TaskId]) {
+        self.forget();
+        self.budget = Budget::new();
+        for &id in tasks {
+            let task = id.index();
+            self.known.costs[self.tasks[task].place] = system.task(id).wcet.as_ns();
+            let sections = self.tasks[task].sections.clone();
+            let before = self.longest[sections.clone()].to_vec();
+            for (section, request) in sections.clone().zip(system.requests(id)) {
+                let (length, count) = (request.length.as_ns(), u64::from(request.count));
+                // A saturated sum of a job fits into no window.
+                self.known.lengths[self.sections[section].slot] = length.saturating_mul(count);
+                let of_users = &mut self.users[self.sections[section].resource];
+                *of_users = *of_users - u128::from(self.longest[section]) + u128::from(length);
+                self.longest[section] = length;
+            }
+            // It can delay the more urgent tasks of its processor by another length.
+            let Self { tasks, cpus, order, sections: all, longest, local, .. } = self;
+            let Task { priority, cpu, place, .. } = tasks[task];
+            let above = &order[cpus[usize::from(cpu)].places.start..place];
+            for &above in above.iter().take_while(|&&above| tasks[above].priority > priority) {
+                let delaying = |lengths: &[u64]| {
+                    let its = all[sections.clone()].iter().zip(lengths);
+                    let its = its.filter(|(section, _)| section.inherits && section.top >= tasks[above].priority);
+                    u128::from(its.map(|(_, &length)| length).max().unwrap_or(0))
+                };
+                local[above] = local[above] - delaying(&before) + delaying(&longest[sections.clone()]);
             }
         }
-        let found = budget.least(wait.sections.max(wait.last), limit, 1 + others.len() as u64, |window| {
-            others.iter().try_fold(wait.sections, |sum, other| {
-                let jobs = other.period.ceil(window.checked_add(other.response)?);
-                sum.checked_add(jobs.checked_mul(other.work)?)
-            })
+        self.look();
+    }
+
+    /// Determines whether work may be computed as that of short times.
+    fn look(&mut self) {
+        let Self { tasks, order, rising, is_short, known, .. } = self;
+        let periods = || order.iter().map(|&task| tasks[task].period.get());
+        let of_sections = rising.iter().map(|&place| tasks[order[place as usize]].period.get());
+        known.is_short = *is_short
+            && known.responses.iter().all(|&response| response < SHORT_MAX)
+            && known.costs.iter().zip(periods()).all(|(&cost, period)| cost <= period)
+            && known.lengths.iter().zip(of_sections).all(|(&length, period)| length <= period);
+    }
+
+    /// Returns what is known of these values.
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// Continues from what was known of a system that differs in execution times alone, and of the response times that
+    /// it had. Does nothing if an execution time was longer then.
+    pub(crate) fn recall(&mut self, known: &Known) {
+        let is_below = |then: &[u64], now: &[u64]| then.iter().zip(now).all(|(then, now)| then <= now);
+        if !is_below(&known.costs, &self.known.costs) || !is_below(&known.lengths, &self.known.lengths) {
+            return;
+        }
+        let now = std::mem::replace(&mut self.known, known.clone());
+        self.known.changes += 1;
+        for (cpu, Cpu { places, rising }) in self.cpus.iter().enumerate() {
+            let differ = now.costs[places.clone()] != known.costs[places.clone()]
+                || now.lengths[rising.clone()] != known.lengths[rising.clone()];
+            if differ {
+                self.known.changed[cpu] = self.known.changes;
+            }
+        }
+        (self.known.costs, self.known.lengths) = (now.costs, now.lengths);
+        self.look();
+    }
+
+    /// Lets the search for each wait begin anew.
+    fn forget(&mut self) {
+        self.known.windows.fill((0, 0));
+    }
+
+    fn delay(&mut self, index: usize) -> Result<Delay, Failure> {
+        let local = self.local[index].checked_mul(u128::from(1 + self.tasks[index].requests));
+        let local = local.and_then(|local| u64::try_from(local).ok()).ok_or(Failure::Overflow)?;
+        let remote = self.tasks[index].waits.clone().try_fold(0_u64, |sum, wait| {
+            let window = self.wait(index, wait)?;
+            sum.checked_add(window.checked_mul(self.waits[wait].count)?)
         });
-        tasks[index].requests[place].last = found.ok()?;
-        Some(tasks[index].requests[place].last)
+        Ok(Delay { remote, local, ..Delay::default() })
+    }
+
+    /// Returns W of one request of a task.
+    fn wait(&mut self, index: usize, wait: usize) -> Option<u64> {
+        let Self { tasks, cpus, order, halves, rising, rising_halves, level, lesser, sections, waits, shares, .. } =
+            self;
+        let (longest, users, known, budget) = (&self.longest, &self.users, &mut self.known, &self.budget);
+        let Known { costs, responses, lengths, late, is_short, windows, works, changes, changed } = known;
+        let (task, Wait { section, shares: its, .. }) = (&tasks[index], &waits[wait]);
+        let others = users[sections[*section].resource] - u128::from(longest[*section]);
+        let others = u64::try_from(others).ok()?;
+        if others == 0 {
+            return Some(0);
+        }
+        let (period, own) = (task.period.get(), task.place);
+        let limit = period - costs[own].min(period);
+        let (last, seen) = windows[wait];
+        // Where a search fails, the works are of no use; the window remains a lower bound.
+        windows[wait] = (last, 0);
+        let mut work = |share: &Share, window: u64| {
+            let on_cpu = &cpus[usize::from(share.cpu)];
+            let places = on_cpu.places.start..on_cpu.places.start + share.urgent;
+            let slots = on_cpu.rising.start..on_cpu.rising.start + share.rising;
+            let jobs = |place: usize, late: u64| Some(tasks[order[place]].period.ceil(window.checked_add(late)?));
+            // The execution of tasks at least as urgent contains their sections.
+            let is_lesser = |&place: &u64| place >= places.end as u64;
+            if *is_short && window < SHORT_MAX {
+                lesser.clear();
+                let of_lesser = rising[slots.clone()].iter().zip(&lengths[slots.clone()]);
+                lesser.extend(of_lesser.map(|(place, &length)| if is_lesser(place) { length } else { 0 }));
+                let itself = if places.contains(&own) { jobs(own, responses[own])? * costs[own] } else { 0 };
+                return Some(
+                    dispatch!(*level, _ => {
+                        let urgent = (&responses[places.clone()], &halves[places.clone()], &costs[places.clone()]);
+                        let urgent = short_work(window, urgent.0, urgent.1, urgent.2);
+                        urgent + short_work(window, &late[slots.clone()], &rising_halves[slots.clone()], lesser)
+                    }) - itself,
+                );
+            }
+            let mut sum = 0_u64;
+            for other in places.clone().filter(|&other| other != own) {
+                sum = sum.checked_add(jobs(other, responses[other])?.checked_mul(costs[other])?)?;
+            }
+            for slot in slots.filter(|&slot| is_lesser(&rising[slot])) {
+                sum = sum.checked_add(jobs(rising[slot] as usize, late[slot])?.checked_mul(lengths[slot])?)?;
+            }
+            Some(sum)
+        };
+        let terms: usize = shares[its.clone()].iter().map(|share| share.terms).sum();
+        let mut at = last;
+        let found = budget.least(others.max(last), limit, 1 + terms as u64, |window| {
+            let mut sum = others;
+            for place in its.clone() {
+                let share = &shares[place];
+                if window != at || changed[usize::from(share.cpu)] > seen {
+                    works[place] = work(share, window)?;
+                }
+                sum = sum.checked_add(works[place])?;
+            }
+            at = window;
+            Some(sum)
+        });
+        let window = found.ok()?;
+        windows[wait] = (window, *changes);
+        Some(window)
     }
 }
 
 impl DelayBounds for FmlpLong {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
-        if responses.iter().zip(&self.responses).any(|(new, last)| new < last) {
-            self.tasks.iter_mut().flat_map(|task| &mut task.requests).for_each(|wait| wait.last = 0);
+        self.known.changes += 1;
+        let mut falls = false;
+        for (task, &now) in self.tasks.iter().zip(responses) {
+            let known = &mut self.known;
+            let before = std::mem::replace(&mut known.responses[task.place], now);
+            if now != before {
+                falls |= now < before;
+                known.changed[usize::from(task.cpu)] = known.changes;
+                self.sections[task.sections.clone()].iter().for_each(|section| known.late[section.slot] = now);
+            }
         }
-        self.responses.copy_from_slice(responses);
+        self.look();
+        if falls {
+            self.forget();
+        }
         Ok(())
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
         for (index, delay) in delays.iter_mut().enumerate() {
-            let task = &self.tasks[index];
-            let (limit, local) = (task.period.get() - task.cost.min(task.period.get()), task.local);
-            let remote = (0..task.requests.len()).try_fold(0_u64, |sum, place| {
-                let wait = self.wait(index, place, limit)?;
-                sum.checked_add(wait.checked_mul(self.tasks[index].requests[place].count)?)
-            });
-            *delay = Delay { remote, local, ..Delay::default() };
+            *delay = self.delay(index)?;
+        }
+        Ok(())
+    }
+
+    fn delays_in(&mut self, cluster: u16, delays: &mut [Delay]) -> Result<(), Failure> {
+        for place in self.cpus[usize::from(cluster)].places.clone() {
+            let index = self.order[place];
+            delays[index] = self.delay(index)?;
         }
         Ok(())
     }
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {
         Charge::of_suspensions(delay)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::sharing::sharing_of;
+    use fastrand::Rng;
+    use lockwright_model::{CpuId, Duration, Resource, ResourceId, Step, Task};
+
+    fn drawn(random: &mut Rng, unit: u64) -> System {
+        let time = |ns: u64| Duration::from_ns(ns * unit);
+        let resource = |index: usize| Resource {
+            name: format!("r{index}"),
+            protocol: (index == 3).then_some(Protocol::Icpp),
+            ..Resource::default()
+        };
+        let task = |index: usize, random: &mut Rng| {
+            let mut body = vec![Step::Run(time(1))];
+            let cpu = random.usize(0..3);
+            for _ in 0..random.usize(0..=2) {
+                let resource = ResourceId::new(if cpu == 0 { random.usize(0..4) } else { random.usize(0..3) });
+                body.extend([Step::Lock(resource), Step::Run(time(random.u64(1..5))), Step::Unlock(resource)]);
+            }
+            let runs = body.iter().filter_map(|step| if let Step::Run(time) = step { Some(*time) } else { None });
+            Task {
+                name: format!("t{index}"),
+                cpu: CpuId::new(cpu),
+                priority: Priority::base(random.u32(1..8)),
+                period: time(random.u64(60..400)),
+                deadline: time(60),
+                jitter: Duration::ZERO,
+                offset: Duration::ZERO,
+                wcet: runs.sum(),
+                body,
+            }
+        };
+        let tasks = (0..random.usize(3..10)).map(|index| task(index, random)).collect();
+        System::new("drawn".into(), 3, None, (0..4).map(resource).collect(), tasks).expect("a valid system")
+    }
+
+    /// The definition.
+    fn expected(tables: &Tables<'_>, responses: &[u64], id: TaskId) -> (Option<u64>, u64) {
+        let (system, task) = (tables.system, tables.system.task(id));
+        let top = |resource| match tables.protocol(resource) {
+            Protocol::FmlpLong => system.highest_user(resource),
+            _ => system.ceiling(resource),
+        };
+        let is_global = |resource| tables.protocol(resource) == Protocol::FmlpLong;
+        let (mut remote, mut count) = (Some(0), 0);
+        for request in system.requests(id).iter().filter(|request| is_global(request.resource)) {
+            let users = || system.users(request.resource).iter().copied().filter(|&user| user != id);
+            let length =
+                |user| system.requests(user).iter().find(|its| its.resource == request.resource).unwrap().length;
+            let sections: u64 = users().map(|user| length(user).as_ns()).sum();
+            let is_near = |other: TaskId| users().any(|user| system.task(user).cpu == system.task(other).cpu);
+            let work = |other: TaskId| {
+                let rising = system.requests(other).iter().filter(|its| top(its.resource) >= task.priority);
+                match system.task(other).priority >= task.priority {
+                    true => system.task(other).wcet.as_ns(),
+                    false => rising.map(|its| its.length.as_ns() * u64::from(its.count)).sum(),
+                }
+            };
+            let others: Vec<TaskId> = system.task_ids().filter(|&other| other != id && is_near(other)).collect();
+            let all = |window: u64| {
+                let jobs = |other: TaskId| {
+                    (window + responses[other.index()]).div_ceil(system.task(other).period.as_ns()) * work(other)
+                };
+                sections + others.iter().map(|&other| jobs(other)).sum::<u64>()
+            };
+            let mut window = sections;
+            while sections > 0 && window <= (task.period - task.wcet).as_ns() && all(window) > window {
+                window = all(window);
+            }
+            let fits = sections == 0 || window <= (task.period - task.wcet).as_ns();
+            remote = remote.filter(|_| fits).map(|sum| sum + window * u64::from(request.count));
+            count += u64::from(request.count);
+        }
+        let longest = |&lesser: &TaskId| {
+            let its = system.requests(lesser).iter();
+            let its = its.filter(|its| is_global(its.resource) && top(its.resource) >= task.priority);
+            its.map(|its| its.length.as_ns()).max().unwrap_or(0)
+        };
+        (remote, tables.lesser(id).iter().map(longest).sum::<u64>() * (1 + count))
+    }
+
+    /// Bounds that continue from what is known are those of the definition, for execution times and response times
+    /// that grow or shrink.
+    #[test]
+    fn continued_bounds_are_those_of_the_definition() {
+        let mut random = Rng::with_seed(5);
+        let (mut bounded, mut unbounded) = (0, 0);
+        for round in 0..600 {
+            let unit = if round % 3 == 0 { 1 << 26 } else { 1 };
+            let mut system = drawn(&mut random, unit);
+            let tables = Tables::new(&system, Protocol::FmlpLong, None);
+            let sharing =
+                sharing_of(&system, |demand| tables.protocols[usize::from(demand.resource)] == Protocol::FmlpLong);
+            let mut bounds = FmlpLong::new(&tables, &sharing).expect("short times");
+            let mut responses: Vec<u64> = system.tasks().iter().map(|task| task.wcet.as_ns()).collect();
+            let mut kept: Vec<(Known, Vec<u64>)> = Vec::new();
+            for step in 0..20 {
+                if random.bool() {
+                    let id = TaskId::new(random.usize(..responses.len()));
+                    let mut body = system.task(id).body.clone();
+                    for step in &mut body {
+                        if let Step::Run(time) = step {
+                            let longer = time.as_ns() + random.u64(1..3) * unit;
+                            *time = Duration::from_ns((longer - random.u64(0..2) * unit).max(unit));
+                        }
+                    }
+                    system.set_body(id, body).expect("a valid body");
+                    bounds.set_tasks(&system, &[id]);
+                    if random.bool()
+                        && let Some((known, then)) = kept.get(random.usize(..kept.len().max(1)))
+                    {
+                        bounds.recall(known);
+                        responses.clone_from(then);
+                    }
+                }
+                for response in &mut responses {
+                    match random.u8(..8) {
+                        0 => *response += random.u64(1..100) * unit,
+                        1 if step % 4 == 0 => *response = (*response / 2).max(1),
+                        _ => {}
+                    }
+                }
+                let tables = Tables::new(&system, Protocol::FmlpLong, None);
+                let mut delays = vec![Delay::default(); responses.len()];
+                bounds.set_responses(&responses).expect("short times");
+                bounds.delays(&mut delays).expect("short times");
+                for (id, delay) in system.task_ids().zip(&delays) {
+                    let expected = expected(&tables, &responses, id);
+                    assert_eq!((delay.remote, delay.local), expected, "{round}, {step}: {id:?} in {system:?}");
+                    *(if expected.0.is_some() { &mut bounded } else { &mut unbounded }) += 1;
+                }
+                kept.push((bounds.known().clone(), responses.clone()));
+            }
+        }
+        assert!(bounded > 10_000 && unbounded > 20, "{bounded}, {unbounded}");
     }
 }

@@ -18,7 +18,8 @@
 //! | [`msrp`] | MSRP | spins | execution |
 //! | [`mrsp`] | MrsP; spinlocks without inflated execution times | spins | response |
 //!
-//! Other files contain bounds for whole systems only. `pip.rs`, `icpp.rs`, `ics.rs`, `mpcp/system.rs` and
+//! Other files contain bounds for whole systems only. `pip.rs`, `icpp.rs`, `ics.rs`,
+//! `lock_free.rs`, `readers_writers.rs`, `mpcp/system.rs` and
 //! `fmlp_long.rs` need priorities, ceilings or nesting that rows do not have. `bounds.rs` chooses the bounds of a
 //! protocol for a system, and `accounting.rs` how they are charged. `pcp` and `srp` have no bounds of their own, as
 //! they delay jobs as `icpp` does.
@@ -59,11 +60,13 @@ pub(crate) mod fmlp_long;
 pub(crate) mod icpp;
 pub(crate) mod ics;
 mod joint;
+pub(crate) mod lock_free;
 pub mod mpcp;
 pub mod mrsp;
 pub mod msrp;
 pub mod omlp;
 pub(crate) mod pip;
+pub(crate) mod readers_writers;
 pub mod spin;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ pub(crate) fn sum(parts: &[Duration]) -> Option<Duration> {
 pub(crate) fn runs(body: &[Step]) -> Option<Duration> {
     body.iter().try_fold(Duration::ZERO, |sum, step| match step {
         Step::Run(time) => sum.checked_add(*time),
-        Step::Lock(_) | Step::Unlock(_) => Some(sum),
+        Step::Lock(_) | Step::Read(_) | Step::Unlock(_) => Some(sum),
     })
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn lengthened(
     for &step in body {
         match step {
             Step::Run(time) => run(&mut longer, time)?,
-            Step::Lock(resource) => {
+            Step::Lock(resource) | Step::Read(resource) => {
                 let (before, inside) = section(resource)?;
                 run(&mut longer, before)?;
                 longer.push(step);
@@ -59,7 +59,7 @@ pub(crate) fn interrupted(
     let mut open: Vec<usize> = Vec::new();
     for &step in body {
         match step {
-            Step::Lock(_) => open.push(longer.len()),
+            Step::Lock(_) | Step::Read(_) => open.push(longer.len()),
             Step::Unlock(resource) => {
                 let begun = open.pop().unwrap_or(0);
                 let length = runs(&longer[begun..])?;

@@ -37,7 +37,8 @@ pub enum Mutant {
     OwnCluster,
     /// In clusters: the work left from before the window.
     CarryIn,
-    /// Interruptible sections that are executed again.
+    /// Interruptible sections that are executed again, and attempts under `lock_free` that fail because of jobs of the
+    /// same processor.
     Again,
     /// All sections that one job restarts, except the longest.
     AgainRest,
@@ -45,12 +46,20 @@ pub enum Mutant {
     AgainOfBlocker,
     /// In clusters: that each interrupt executes on one processor, so that its work is not divided.
     Pinned,
+    /// Attempts under `lock_free` that fail because of commits on other processors.
+    RemoteCommits,
+    /// The jobs that preempt one operation under `lock_free`, and prolong the time in which others commit.
+    Preempted,
+    /// Under `phase_fair` and `task_fair`: the sections of others that read.
+    Reads,
+    /// Under `phase_fair` and `task_fair`: the sections of others that write.
+    Writes,
 }
 
 #[cfg(feature = "mutants")]
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 24] = [
         Self::LocalIcpp,
         Self::LocalPip,
         Self::LocalPipRest,
@@ -71,6 +80,10 @@ impl Mutant {
         Self::AgainRest,
         Self::AgainOfBlocker,
         Self::Pinned,
+        Self::RemoteCommits,
+        Self::Preempted,
+        Self::Reads,
+        Self::Writes,
     ];
 }
 

@@ -326,7 +326,18 @@ impl RequestTables {
 
     /// Returns the tasks of the caller's cluster, the most urgent first.
     pub(crate) fn cluster_of(&self, id: u16) -> &[u32] {
-        self.cluster_ids.binary_search(&id).map_or(&[], |cluster| self.cluster(cluster))
+        &self.order[self.range_of(id)]
+    }
+
+    /// Returns the range of these tasks in `order`.
+    pub(crate) fn range_of(&self, id: u16) -> Range<usize> {
+        self.cluster_ids.binary_search(&id).map_or(0..0, |cluster| self.cluster_range(cluster))
+    }
+
+    /// Returns whether the task is in the caller's cluster. Every task is in `None`.
+    #[inline]
+    pub(crate) fn is_in(&self, task: u32, id: Option<u16>) -> bool {
+        id.is_none_or(|id| self.cluster_ids[self.rows[task as usize].cluster as usize] == id)
     }
 
     /// Returns the interval in which a job of `task` is pending.

@@ -1,6 +1,6 @@
 //! Tasks that share resources, for the blocking bounds of multiprocessor protocols.
 
-use lockwright_model::{Request, System, TaskId};
+use lockwright_model::{Mode, Request, System, TaskId};
 
 /// Tasks on clusters of processors, with their requests for resources. Times are integers in one unit, which is the
 /// same for all tasks.
@@ -77,10 +77,14 @@ pub(crate) fn sharing_of(system: &System, counts: impl Fn(&Demand) -> bool) -> S
 
 /// Returns the requests of one job of a task, in nanoseconds.
 pub(crate) fn demands(system: &System, task: TaskId) -> Vec<Demand> {
-    let demand = |request: &Request| Demand {
-        resource: request.resource.0,
-        count: request.count,
-        length: request.length.as_ns(),
-    };
     system.requests(task).iter().map(demand).collect()
+}
+
+/// Returns those requests that read, or those that write.
+pub(crate) fn demands_in(system: &System, task: TaskId, mode: Mode) -> Vec<Demand> {
+    system.requests_in(task, mode).iter().map(demand).collect()
+}
+
+fn demand(request: &Request) -> Demand {
+    Demand { resource: request.resource.0, count: request.count, length: request.length.as_ns() }
 }

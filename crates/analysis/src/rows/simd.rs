@@ -1,6 +1,7 @@
 //! Computation with small numbers of several tasks at once. Loops over blocks compile to the widest vector instructions
 //! of the machine that executes them.
 
+use crate::rows::divisor::Divisor;
 use crate::rows::tally::{Arrivals, Tally};
 use fearless_simd::{Level, dispatch};
 
@@ -308,6 +309,29 @@ impl<R: Rule> Crowd<R> {
             add(place, Tally { length: u64::from(block.lengths[lane]), requests: u64::from(block.requests[lane]) });
         }
     }
+}
+
+/// Times below this value are short: the sum of two has 32 bits.
+pub(crate) const SHORT_MAX: u64 = 1 << 31;
+
+/// Returns 2^64 divided by a short period above 1, rounded up: the high 32 bits and the low ones.
+pub(crate) fn halves(period: Divisor) -> [u32; 2] {
+    let inverse = period.inverse().wrapping_add(1);
+    [(inverse >> 32) as u32, inverse as u32]
+}
+
+/// Returns the sum of `ceil((window + jitter) / period) * cost` for a window above 0. All times are short, and no cost
+/// exceeds its period.
+#[inline(always)]
+pub(crate) fn short_work(window: u64, jitters: &[u64], halves: &[[u32; 2]], costs: &[u64]) -> u64 {
+    let tasks = jitters.iter().zip(halves).zip(costs);
+    tasks.fold(0, |sum: u64, ((&jitter, &[high, low]), &cost)| {
+        // The sum of two times has 32 bits, and so has the number of jobs. The work of each task is below 2^33.
+        let before = (window as u32).wrapping_add(jitter as u32).wrapping_sub(1);
+        let (before, high, low) = (u64::from(before), u64::from(high), u64::from(low));
+        let jobs = ((before * high).wrapping_add((before * low) >> 32) >> 32).wrapping_add(1);
+        sum.wrapping_add(u64::from(jobs as u32).wrapping_mul(u64::from(cost as u32)))
+    })
 }
 
 #[inline(always)]

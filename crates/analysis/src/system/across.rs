@@ -196,7 +196,8 @@ pub(crate) fn solve_by(
                 rows = system.task_ids().map(|id| row(tables, ruling, id)).collect();
                 rows.iter_mut().zip(known).for_each(|(row, known)| row.known = *known);
                 let delays = vec![Delay::default(); rows.len()];
-                let mut equations = Across { tables, ruling, bounds, rows, delays };
+                let mut equations =
+                    Across { tables, ruling, bounds, rows, delays, committers: committers(tables, ruling) };
                 raise(tables, &mut equations, &mut rising, judged);
                 rows = equations.rows;
             }
@@ -313,6 +314,8 @@ struct Across<'a> {
     rows: Vec<Row>,
     /// The delays in this round, by task.
     delays: Vec<Delay>,
+    /// Under `lock_free`, by task: the tasks of other processors that use an object of it.
+    committers: Vec<Vec<usize>>,
 }
 
 impl Equations for Across<'_> {
@@ -363,9 +366,16 @@ impl Equations for Across<'_> {
         if row.settled.is_some() {
             return None;
         }
+        let of = |task: usize| self.tables.system.task(TaskId::new(task)).priority;
+        // The commits of tasks of equal priority are counted by their response times.
+        let is_counted = |h: usize| self.ruling == Protocol::LockFree && of(h) == of(task);
         let mut urgent = row.urgent.iter().copied();
-        let urgent = urgent.find(|&h| rising.reasons[h].is_some() && self.rows[h].is_felt());
-        urgent.or(asking.filter(|_| self.delays[task] != Delay::default()))
+        let urgent = urgent.find(|&h| rising.reasons[h].is_some() && (self.rows[h].is_felt() || is_counted(h)));
+        let delaying = match self.committers.get(task) {
+            Some(others) => others.iter().copied().find(|&other| rising.reasons[other].is_some()),
+            None => asking.filter(|_| self.delays[task] != Delay::default()),
+        };
+        urgent.or(delaying)
     }
 
     /// Gives the task its known bound, if it has one.
@@ -378,6 +388,28 @@ impl Equations for Across<'_> {
             None => rising.give_up(task, reason),
         }
     }
+}
+
+/// Returns, by task, the tasks of other processors that commit on its objects. None under another protocol than
+/// `lock_free`.
+fn committers(tables: &Tables<'_>, ruling: Protocol) -> Vec<Vec<usize>> {
+    if ruling != Protocol::LockFree {
+        return Vec::new();
+    }
+    let system = tables.system;
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); system.resources().len()];
+    for task in system.task_ids() {
+        system.requests(task).iter().for_each(|request| users[request.resource.index()].push(task.index()));
+    }
+    let of = |task: TaskId| {
+        let shared = system.requests(task).iter().flat_map(|request| &users[request.resource.index()]);
+        let is_remote = |other: &usize| system.task(TaskId::new(*other)).cpu != system.task(task).cpu;
+        let mut others: Vec<usize> = shared.copied().filter(is_remote).collect();
+        others.sort_unstable();
+        others.dedup();
+        others
+    };
+    system.task_ids().map(of).collect()
 }
 
 /// Returns the number of jobs of `h` that can execute in a window on its processor.

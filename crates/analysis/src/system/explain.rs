@@ -13,6 +13,8 @@ use crate::rows::bound::{Analysis, Unbounded};
 use crate::rows::tables::Tables;
 use crate::system::across;
 use crate::system::clustered;
+#[cfg(feature = "lp")]
+use crate::system::response::analyse;
 use crate::system::response::occasions;
 #[cfg(feature = "lp")]
 use crate::system::tighten;
@@ -120,6 +122,18 @@ pub struct Term {
 #[must_use]
 pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> {
     assert_eq!(analysis.tasks.len(), system.tasks().len(), "the analysis must belong to this system");
+    // A classic bound counts the classic bounds of the other tasks, although some have a lower one by a program.
+    #[cfg(feature = "lp")]
+    let classic;
+    #[cfg(feature = "lp")]
+    let analysis = if analysis.task(task).proof == Proof::Classic
+        && analysis.tasks.iter().any(|bound| bound.proof == Proof::Program)
+    {
+        classic = analyse(system, analysis.protocol);
+        &classic
+    } else {
+        analysis
+    };
     let tables = Tables::new(system, analysis.protocol, None);
     let mut terms = Terms { system, list: Vec::new() };
     let own = system.task(task);
@@ -413,6 +427,9 @@ fn goes_first(ruling: Protocol) -> &'static str {
         Protocol::Dpcp => "goes first on the resource's home CPU",
         Protocol::Dflp => "requested it before, on the resource's home CPU",
         Protocol::FmlpPlus => "requested it before, or executes before a task that did",
+        Protocol::PhaseFair | Protocol::TaskFair => {
+            "holds it before, as a writer or as the longest of readers that read together"
+        }
         _ => "requested it before: one section of its CPU counts at each request",
     }
 }
@@ -420,6 +437,7 @@ fn goes_first(ruling: Protocol) -> &'static str {
 /// Returns what a job does while its request waits.
 fn waits(ruling: Protocol) -> &'static str {
     match accounting(ruling) {
+        _ if ruling == Protocol::LockFree => "repeats attempts that fail because others commit,",
         Some(Accounting::Spins) => "spins",
         Some(Accounting::Oblivious) => "is suspended, which counts as execution,",
         Some(Accounting::Away) => "waits for others on the resources' home CPUs",

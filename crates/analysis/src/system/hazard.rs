@@ -52,7 +52,7 @@ fn mixed(tables: &Tables<'_>) -> Option<Unbounded> {
         return other.map(|other| Unbounded::Mixed { one, other }).or_else(shared);
     }
     let is_local_icpp = |id| tables.protocol(id) == Protocol::Icpp && !system.is_global(id);
-    let is_interruptible = |id: ResourceId| tables.protocol(id).is_interruptible();
+    let is_interruptible = |id: ResourceId| tables.cutoffs[id.index()].is_some();
     if let Some(one) = resources.clone().find(|&id| is_interruptible(id)) {
         let other = resources.find(|&id| !is_interruptible(id) && !is_local_icpp(id))?;
         return Some(Unbounded::Mixed { one, other });

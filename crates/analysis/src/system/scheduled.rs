@@ -131,6 +131,9 @@ pub enum Untested {
     Resources,
     /// A task holds two resources at a time, and one of them is shared across processors.
     Nested(TaskId),
+    /// A resource is under a protocol that no test covers: an object that nobody waits for, or a lock that readers
+    /// share.
+    Protocol(ResourceId),
     /// A task has release jitter.
     Jitter(TaskId),
     /// Two tasks have the same priority.
@@ -151,6 +154,14 @@ impl Untested {
             Self::Resources => format!("its tasks share resources, which no test here covers under `{scheduler}`"),
             Self::Nested(task) => {
                 format!("`{}` holds two resources at a time, one of them shared across CPUs", name(task))
+            }
+            Self::Protocol(resource) => {
+                let (of, under) = (system.resource(*resource), Scheduler::PFp);
+                let protocol = of.protocol.unwrap_or(system.protocol_or_default());
+                format!(
+                    "`{}` is under `{protocol}`, which no test here covers under `{scheduler}`; `{under}` has bounds",
+                    of.name
+                )
             }
             Self::Jitter(task) => {
                 format!("`{}` has a release jitter, which no test here covers under `{scheduler}`", name(task))
@@ -358,10 +369,21 @@ pub(crate) fn uncovered(system: &System) -> Option<Untested> {
         Scheduler::PFp | Scheduler::CFp => Some(Untested::FixedPriorities),
         Scheduler::PEdf if !shares => None,
         // With resources, preemption levels follow deadlines relative to the release, so jitter is not covered.
-        Scheduler::PEdf => jitter().map(Untested::Jitter).or_else(|| nested(system).map(Untested::Nested)),
+        Scheduler::PEdf => {
+            let resource = untested(system).map(Untested::Protocol);
+            resource.or_else(|| jitter().map(Untested::Jitter)).or_else(|| nested(system).map(Untested::Nested))
+        }
+        _ if untested(system).is_some() => untested(system).map(Untested::Protocol),
         _ if shares => Some(Untested::Resources),
         _ => jitter().map(Untested::Jitter),
     }
+}
+
+/// Returns a resource that the file puts under `lock_free`, `wait_free`, `phase_fair` or `task_fair`.
+fn untested(system: &System) -> Option<ResourceId> {
+    let ruling = |id| system.protocol_of(id, system.protocol_or_default());
+    let mut used = system.resource_ids().filter(|&id| !system.users(id).is_empty());
+    used.find(|&id| ruling(id).is_object() || ruling(id).has_readers())
 }
 
 /// Returns a task that holds two resources at a time, one of them shared across processors.

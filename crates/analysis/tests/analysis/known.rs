@@ -1,5 +1,7 @@
 //! Systems whose response times are known.
 
+#[cfg(feature = "lp")]
+use lockwright_analysis::Proof;
 use lockwright_analysis::{Analysis, Cause, Growth, Sensitivity, Unbounded, analyse, explain, sensitivity};
 use lockwright_model::format::parse_system;
 use lockwright_model::{
@@ -52,6 +54,61 @@ fn without_a_protocol_mars_pathfinder_has_inversions() {
 }
 
 #[test]
+fn under_lock_free_a_late_task_takes_bounds_of_no_more_urgent_task() {
+    let system = pathfinder();
+    let analysis = analyse(&system, Protocol::LockFree);
+    // A job of each task that uses the bus, 10 ms long, makes one attempt of each less urgent user fail.
+    let expected = [10, 20, 40, 50, 80].map(|ms| Some(Duration::from_ms(ms)));
+    assert_eq!(responses(&analysis), [expected.as_slice(), &[None, None]].concat());
+}
+
+/// `brother` has no bound, and executes beside `slow`, which has the same priority: nobody knows how often the remote
+/// task commits during one operation of `slow`.
+#[test]
+fn under_lock_free_a_bound_needs_those_of_equal_priority() {
+    let text = |brother: &str| {
+        format!(
+            r#"
+name = "equals"
+protocol = "lock_free"
+platform = {{ cpus = 2, priorities = "explicit" }}
+resource = [{{ name = "object" }}]
+
+[[task]]
+name = "slow"
+cpu = 0
+priority = 1
+period = "1 s"
+wcet = "6 ms"
+requests = [{{ resource = "object", length = "3 ms" }}]
+
+[[task]]
+name = "brother"
+cpu = 0
+priority = 1
+period = "10 ms"
+wcet = "{brother}"
+
+[[task]]
+name = "remote"
+cpu = 1
+priority = 2
+period = "20 ms"
+wcet = "1 ms"
+requests = [{{ resource = "object", length = "1 ms" }}]
+"#
+        )
+    };
+    let bounded = |brother: &str| {
+        let system = parse_system(&text(brother)).expect("is valid");
+        let analysis = analyse(&system, Protocol::LockFree);
+        ["slow", "brother"].map(|name| analysis.task(task(&system, name)).response.is_some())
+    };
+    assert_eq!(bounded("1 ms"), [true, true]);
+    assert_eq!(bounded("5 ms"), [false, false]);
+}
+
+#[test]
 fn every_explanation_sums_to_its_bound() {
     let robot = parse_system(include_str!("../../../../examples/robot.toml")).unwrap();
     let mut bounded = 0;
@@ -80,8 +137,47 @@ fn every_explanation_sums_to_its_bound() {
             assert!(waits == blocking.remote || oblivious && waits < blocking.remote, "{protocol}");
         }
     }
-    // All protocols except `none` on one processor; all multiprocessor protocols on two.
-    assert_eq!(bounded, 14 + 10);
+    // All protocols except `none` and `lock_free` on one processor; all multiprocessor protocols on two.
+    assert_eq!(bounded, 17 + 14);
+}
+
+/// Another task has a lower bound by a program, which the classic bound of `t1` does not use.
+#[cfg(feature = "lp")]
+#[test]
+fn a_classic_explanation_beside_a_program_sums_to_its_bound() {
+    let task = |(name, period, cpu, priority, body): (&str, u64, u32, u32, &str)| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nperiod = \"{period} ns\"\ncpu = {cpu}\npriority = {priority}\nbody = [{body}]\n"
+        )
+    };
+    let section = |resource: &str, rest: &str| {
+        format!("{{ lock = \"{resource}\" }}, {{ run = \"1 ns\" }}, {{ unlock = \"{resource}\" }}{rest}")
+    };
+    let (alone, rest) = (section("r1", ""), section("r1", ", { run = \"1 ns\" }"));
+    let (more, other) = (section("r1", ", { run = \"2 ns\" }"), section("r0", ""));
+    let twice = format!("{}, {other}", section("r0", ", { run = \"2 ns\" }"));
+    let late = format!("{{ run = \"1 ns\" }}, {}", section("r0", ", { run = \"4 ns\" }"));
+    let tasks = [
+        ("t0", 114, 0, 1, &*twice),
+        ("t1", 37, 1, 5, &*rest),
+        ("t2", 41, 1, 6, &*more),
+        ("t3", 49, 1, 6, "{ run = \"3 ns\" }"),
+        ("t4", 25, 1, 6, &*alone),
+        ("t5", 24, 1, 5, &*other),
+        ("t6", 55, 0, 5, &*late),
+    ];
+    let head =
+        "[platform]\ncpus = 2\npriorities = \"explicit\"\n[[resource]]\nname = \"r0\"\n[[resource]]\nname = \"r1\"\n";
+    let text: String = std::iter::once(head.to_owned()).chain(tasks.map(task)).collect();
+    let system = parse_system(&text).expect("a valid task set");
+    let (analysis, uncovered) = lockwright_analysis::best(&system, Protocol::Mpcp);
+    assert!(uncovered.is_none());
+    let proofs: Vec<Proof> = analysis.tasks.iter().map(|bound| bound.proof).collect();
+    assert!(proofs.contains(&Proof::Classic) && proofs.contains(&Proof::Program), "{proofs:?}");
+    for id in system.task_ids() {
+        let sum: Duration = explain(&system, &analysis, id).iter().map(|term| term.total).sum();
+        assert_eq!(Some(sum), analysis.task(id).response, "{}", system.task(id).name);
+    }
 }
 
 fn grown(system: &System, protocol: Protocol) -> Sensitivity {
@@ -237,6 +333,7 @@ fn mpcp_is_never_looser_than_published() {
                 resource: ResourceId(request.resource),
                 count: request.count,
                 length: Duration::from_ns(request.length),
+                mode: lockwright_model::Mode::Write,
             };
             let requests: Vec<Request> = task.requests.iter().map(request).collect();
             let wcet = Duration::from_ns(task.cost);

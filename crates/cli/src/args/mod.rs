@@ -177,7 +177,7 @@ https://ui.perfetto.dev shows traces.
 
 Exit status:
   0    all deadlines are proved to hold, no job missed one, and no response was above its bound
-  1    one of these is not so
+  1    one of these does not hold
   2    the arguments or the file are invalid
   3    the machine refuses, for example permission for real-time priorities
   130  interrupted (Ctrl-C); the results so far are printed";

@@ -212,6 +212,12 @@ fn in_a_line(protocol: Protocol) -> &'static str {
         Protocol::Msrp => "fmlp_short for resources shared across CPUs, icpp for the others",
         Protocol::Mrsp => "FIFO queues; waiting tasks spin at the CPU's ceiling and help a preempted owner",
         Protocol::Omlp => "FIFO queues with at most one request from each CPU; owners are boosted",
+        Protocol::LockFree => {
+            "Lock-free objects: no task waits, an attempt fails if another operation was committed meanwhile"
+        }
+        Protocol::WaitFree => "Wait-free objects: no task waits, and no operation is repeated",
+        Protocol::PhaseFair => "Reader-writer spinlocks; phases of readers and of one writer alternate",
+        Protocol::TaskFair => "Reader-writer spinlocks; FIFO queues, adjacent readers read together",
         _ => "",
     }
 }

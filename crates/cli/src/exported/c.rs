@@ -33,7 +33,7 @@ pub(super) fn program(system: &System, name: &str, protocol: Protocol) -> Result
         for step in &task.body {
             let _ = match step {
                 Step::Run(time) => writeln!(data, "    {{ RUN, INT64_C({}) }},", time.as_ns()),
-                Step::Lock(resource) => writeln!(data, "    {{ LOCK, {} }},", resource.index()),
+                Step::Lock(resource) | Step::Read(resource) => writeln!(data, "    {{ LOCK, {} }},", resource.index()),
                 Step::Unlock(resource) => writeln!(data, "    {{ UNLOCK, {} }},", resource.index()),
             };
         }

@@ -33,8 +33,8 @@ pub(super) fn workload(system: &System, protocol: Protocol) -> Result<String, In
         for (number, step) in task.body.iter().enumerate() {
             let _ = match step {
                 Step::Run(time) => writeln!(text, "            \"run{number}\": {},", us(*time)?),
-                Step::Lock(resource) | Step::Unlock(resource) => {
-                    let word = if matches!(step, Step::Lock(_)) { "lock" } else { "unlock" };
+                Step::Lock(resource) | Step::Read(resource) | Step::Unlock(resource) => {
+                    let word = if step.acquired().is_some() { "lock" } else { "unlock" };
                     let name = json(&system.resource(*resource).name);
                     writeln!(text, "            \"{word}{number}\": {name},")
                 }

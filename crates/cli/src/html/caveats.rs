@@ -56,9 +56,11 @@ const CAVEATS: [Caveat; 13] = [
     ),
     ("Nothing here is checked by a proof assistant.", |subject| subject.has_bounds()),
     (
-        "`none`, `pip`, `icpp`, `pcp` and `srp` give no bound for a resource shared across processors, nor for tasks \
-         that such a resource can delay.",
-        |subject| subject.shares_across_cpus() && subject.is_under(&["none", "pip", "icpp", "pcp", "srp"]),
+        "`none`, `pip`, `icpp`, `pcp`, `srp`, `ics` and `ics_lock` give no bound for a resource shared across \
+         processors, nor for tasks that such a resource can delay.",
+        |subject| {
+            subject.shares_across_cpus() && subject.is_under(&["none", "pip", "icpp", "pcp", "srp", "ics", "ics_lock"])
+        },
     ),
     (
         "Only `omlp` supports clusters of several CPUs (`c-fp`), and their bounds rest on one chain of arguments: \
@@ -84,9 +86,9 @@ const CAVEATS: [Caveat; 13] = [
         subject.is_executed() && subject.has_jitter()
     }),
     (
-        "Threads that spin under `mrsp`, `msrp` and `fmlp_short` nap between looks after 20 ms: the owner was then \
-         delayed by something outside the protocol.",
-        |subject| subject.is_executed() && subject.is_under(&["mrsp", "msrp", "fmlp_short"]),
+        "Threads that spin under `mrsp`, `msrp`, `fmlp_short`, `phase_fair` and `task_fair` nap between looks after \
+         20 ms: the owner was then delayed by something outside the protocol.",
+        |subject| subject.is_executed() && subject.is_under(&["mrsp", "msrp", "fmlp_short", "phase_fair", "task_fair"]),
     ),
     (
         "Under `ics` and `ics_lock`, jobs burn time and share no data: a run shows when and how often sections are \

@@ -166,7 +166,7 @@ fn interrupted_study_prints_complete_results() {
     let rates: Vec<String> = (1..=1_000).map(|rate| rate.to_string()).collect();
     let study = |rates: &str| {
         let mut command = lockwright();
-        command.args(["study", "bpl", "--cores", "1,64", "--burst", "8", "--requests", "200000", "--json"]);
+        command.args(["study", "bpl", "--cores", "1,64", "--burst", "8", "--requests", "50000", "--json"]);
         command.args(["--rate", rates]);
         command
     };

@@ -16,7 +16,9 @@ use crate::log::Log;
 use hdrhistogram::Histogram;
 use lockwright::raw::Ending;
 use lockwright::tasks::ResourceError;
-use lockwright_model::{Duration, Event, Instant, MAX_NESTING, Observation, Priority, ResourceId, Step, Task, TaskId};
+use lockwright_model::{
+    Duration, Event, Instant, MAX_NESTING, Mode, Observation, Priority, ResourceId, Step, Task, TaskId,
+};
 use lockwright_sys::clock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -139,8 +141,9 @@ impl<'a> TaskThread<'a> {
                         return Ok(Ended::Stopped);
                     }
                 }
-                Step::Lock(_) if self.shared.control.is_stopped() => return Ok(Ended::Stopped),
-                Step::Lock(resource) => waited_ns += self.lock(resource)?,
+                Step::Lock(_) | Step::Read(_) if self.shared.control.is_stopped() => return Ok(Ended::Stopped),
+                Step::Lock(resource) => waited_ns += self.lock(resource, Mode::Write)?,
+                Step::Read(resource) => waited_ns += self.lock(resource, Mode::Read)?,
                 Step::Unlock(resource) if self.unlock(resource)? => {
                     if self.shared.control.is_stopped() {
                         return Ok(Ended::Stopped);
@@ -158,11 +161,12 @@ impl<'a> TaskThread<'a> {
     }
 
     /// Locks `resource`. Returns the nanoseconds from the request to the grant.
-    fn lock(&mut self, resource: ResourceId) -> Result<u64, Failure> {
+    fn lock(&mut self, resource: ResourceId, mode: Mode) -> Result<u64, Failure> {
         let asked = self.burner.now();
         self.burner.log.push(asked, Event::Request(resource));
         let before = self.priority(resource);
-        let waited = self.shared.locks.lock(self.id, resource).map_err(|error| self.failure(resource, error))?;
+        let waited = self.shared.locks.lock_in(mode, self.id, resource);
+        let waited = waited.map_err(|error| self.failure(resource, error))?;
         self.held.push(resource);
         #[cfg(test)]
         super::fault::strike();
@@ -176,7 +180,7 @@ impl<'a> TaskThread<'a> {
 
     /// The index of the first step of the section on `resource` that ends before step `until`.
     fn beginning(&self, resource: ResourceId, until: usize) -> usize {
-        let lock = self.task.body[..until].iter().rposition(|&step| step == Step::Lock(resource));
+        let lock = self.task.body[..until].iter().rposition(|step| step.acquired() == Some(resource));
         // The resource is held, so a lock precedes.
         lock.map_or(0, |lock| lock + 1)
     }

@@ -341,7 +341,7 @@ fn log_capacities(system: &System, config: &RunConfig) -> Vec<usize> {
     }
     let wanted = |task: TaskId| {
         let this = system.task(task);
-        let locks = this.body.iter().filter(|step| matches!(step, Step::Lock(_))).count() as u64;
+        let locks = this.body.iter().filter(|step| step.acquired().is_some()).count() as u64;
         let mut others = system.tasks().iter().zip(&jobs).filter(|(other, _)| other.cpu == this.cpu);
         let others = others.try_fold(0_u64, |sum, (_, jobs)| sum.checked_add(*jobs))?;
         let own = jobs[task.index()].checked_mul(A_JOB + A_LOCK * locks)?;

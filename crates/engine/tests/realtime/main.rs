@@ -10,4 +10,5 @@ mod judge;
 mod machine;
 mod order;
 mod pathfinder;
+mod storms;
 mod support;

@@ -21,7 +21,7 @@ const DECIDED: Duration = Duration::from_us(50);
 
 /// A protocol's promise about the order in which tasks own one resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Promise {
+pub enum Promise {
     /// In the order of the requests: no wait is overtaken. In the race above, one task may overtake once. If the queue
     /// is never empty, that is also limited to one wait in [`RACES`].
     Fifo,
@@ -37,26 +37,30 @@ enum Promise {
     Nothing,
 }
 
-fn promise(protocol: Protocol) -> Promise {
+pub fn promise(protocol: Protocol) -> Promise {
     match protocol {
         Protocol::Dflp
         | Protocol::FmlpLong
         | Protocol::FmlpPlus
         | Protocol::FmlpShort
         | Protocol::Msrp
-        | Protocol::Mrsp => Promise::Fifo,
+        | Protocol::Mrsp
+        | Protocol::PhaseFair
+        | Protocol::TaskFair => Promise::Fifo,
         Protocol::Pip | Protocol::Icpp | Protocol::Pcp | Protocol::Srp | Protocol::Mpcp => Promise::Priority,
         Protocol::Dpcp => Promise::AtHome,
         Protocol::MpcpVs | Protocol::Omlp => Promise::LocalPriority,
-        // Interruptible sections do not exclude other tasks.
-        Protocol::None | Protocol::Ics | Protocol::IcsLock => Promise::Nothing,
+        // Interruptible sections and operations on objects do not exclude other tasks.
+        Protocol::None | Protocol::Ics | Protocol::IcsLock | Protocol::LockFree | Protocol::WaitFree => {
+            Promise::Nothing
+        }
         other => panic!("the promise of {other} is not listed"),
     }
 }
 
 /// The observed waits for one resource.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Waits {
+pub struct Waits {
     waits: usize,
     /// Waits that another task overtook, and those that one task overtook at least twice.
     passed: usize,
@@ -70,7 +74,7 @@ struct Waits {
 impl Waits {
     /// Whether the waits break the promise. `is_overloaded` states that the queue is never empty: a late request then
     /// only gets a later place at its end.
-    fn breaks(&self, promise: Promise, is_overloaded: bool) -> bool {
+    pub fn breaks(&self, promise: Promise, is_overloaded: bool) -> bool {
         let count = match promise {
             Promise::Fifo if is_overloaded => self.passed,
             Promise::Fifo => self.passed_twice,
@@ -85,7 +89,7 @@ impl Waits {
 
 /// For each granted request, counts the requests of other tasks that came later and were granted earlier, and checks
 /// whose turn it was.
-fn waits(system: &System, records: &[Record], resource: ResourceId) -> Waits {
+pub fn waits(system: &System, records: &[Record], resource: ResourceId) -> Waits {
     let mut seen = Waits::default();
     // For each task: the time of its open request, and how often each other task has overtaken it since.
     let mut asked: Vec<Option<(Instant, Vec<usize>)>> = vec![None; system.tasks().len()];
@@ -144,9 +148,14 @@ fn hold(system: &System, protocol: Protocol, ms: u64, is_overloaded: bool) {
     assert!(!seen.breaks(promise(protocol), is_overloaded), "{protocol} promises {:?}: {seen:?}", promise(protocol));
 }
 
-/// Whether the protocol is for several processors.
+/// Whether the analyses and locks of the protocol are for one processor.
+pub fn is_for_one(protocol: Protocol) -> bool {
+    matches!(protocol, Protocol::Icpp | Protocol::Pcp | Protocol::Srp)
+}
+
+/// Whether the protocol is for several processors, and promises an order.
 fn is_global(protocol: &Protocol) -> bool {
-    promise(*protocol) != Promise::Nothing && !matches!(protocol, Protocol::Icpp | Protocol::Pcp | Protocol::Srp)
+    promise(*protocol) != Promise::Nothing && !is_for_one(*protocol)
 }
 
 #[test]

@@ -191,8 +191,24 @@ pub fn unsound(records: &[Record]) -> Option<Record> {
     })
 }
 
+/// The first attempt that failed although others committed less often on the object in the whole run. (A record is
+/// made after the commit, so the order of records of two processors tells nothing.) No attempt fails under `wait_free`.
+fn failed_alone(protocol: Protocol, records: &[Record]) -> Option<Record> {
+    let mut failed: HashMap<(TaskId, ResourceId), usize> = HashMap::new();
+    records.iter().copied().find(|record| {
+        let Event::Restart(resource) = record.event else { return false };
+        let commits = |other: &&Record| other.event == Event::Release(resource) && other.task != record.task;
+        let failed = failed.entry((record.task, resource)).or_default();
+        *failed += 1;
+        protocol == Protocol::WaitFree || *failed > records.iter().filter(commits).count()
+    })
+}
+
 /// The first record that violates `protocol`, which governs all resources.
 pub fn fault(system: &System, protocol: Protocol, records: &[Record]) -> Option<Record> {
+    if protocol.is_object() {
+        return failed_alone(protocol, records);
+    }
     if !protocol.is_interruptible() {
         return violation(records);
     }

@@ -93,11 +93,13 @@ impl<const NODES: usize, const WRITERS: usize, C: Commit> OrderedMap<NODES, WRIT
     /// Returns the writer of a number, claimed or not, as [`Ics::shared_writer`] does.
     ///
     /// # Safety
-    /// The contract is that of [`Ics::shared_writer`].
+    /// While the returned writer lives, no other thread uses a writer of this number.
+    /// All actions of its last user happen before this call.
     #[must_use]
     #[allow(unsafe_code)] // The caller guarantees the contract of the callee.
     pub unsafe fn shared_writer(&self, index: usize) -> Option<MapWriter<'_, NODES, WRITERS, C>> {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller has the writer of this number to itself, and the map has no other writers than those of
+        // `ics`.
         unsafe { self.ics.shared_writer(index) }.map(MapWriter)
     }
 

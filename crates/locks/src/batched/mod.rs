@@ -80,7 +80,7 @@ use steps::{ABANDONED, At, Contender, Memory, OUT, Outcome, WAITING};
 /// Waiters can give up. A waiter that does so and requests the lock again before its place was reached recovers that
 /// place.
 ///
-/// Each place has a pair of cache lines: a lock is_locked_now 1,280 bytes with 8 slots on x86-64, and 8,960 with 64.
+/// Each place has a pair of cache lines: a lock takes 1,280 bytes with 8 slots on x86-64, and 8,960 with 64.
 ///
 /// # Bound
 /// - To acquire: at most `SLOTS − 1` critical sections of others, one of each, and as many hand-offs.

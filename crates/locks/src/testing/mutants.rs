@@ -61,7 +61,7 @@ pub(crate) struct LosesHandOff<A> {
     lost: AtomicBool,
 }
 
-// SAFETY: the inner lock guarantees the contract. A lost release excludes more, not less.
+// SAFETY: every acquire is one of the inner lock, which excludes others. A lost release excludes more, not less.
 #[allow(unsafe_code)]
 unsafe impl<A: Algorithm> Algorithm for LosesHandOff<A> {
     type Request<'r> = A::Request<'r>;
@@ -89,13 +89,13 @@ unsafe impl<A: Algorithm> Algorithm for LosesHandOff<A> {
 
     unsafe fn release(&self, hold: A::Hold) {
         if self.lost.swap(true, Ordering::Relaxed) {
-            // SAFETY: the contract is the same.
+            // SAFETY: `acquire` returned a hold of the inner lock, which its caller has not released before.
             unsafe { self.inner.release(hold) };
         }
     }
 }
 
-// SAFETY: the inner lock guarantees the contract.
+// SAFETY: the acquire is that of the inner lock, which excludes others.
 #[allow(unsafe_code)]
 unsafe impl<A: Abortable> Abortable for LosesHandOff<A> {
     fn acquire_until(&self, request: A::Request<'_>, deadline: impl Deadline) -> Option<A::Hold> {
@@ -103,7 +103,8 @@ unsafe impl<A: Abortable> Abortable for LosesHandOff<A> {
     }
 }
 
-// SAFETY: as for `Algorithm`.
+// SAFETY: every shared acquire is one of the inner lock, which excludes writers. A lost release excludes more, not
+// less.
 #[allow(unsafe_code)]
 unsafe impl<A: Shareable> Shareable for LosesHandOff<A> {
     fn acquire_shared(&self) {
@@ -116,7 +117,7 @@ unsafe impl<A: Shareable> Shareable for LosesHandOff<A> {
 
     unsafe fn release_shared(&self) {
         if self.lost.swap(true, Ordering::Relaxed) {
-            // SAFETY: the contract is the same.
+            // SAFETY: the caller has a shared acquire of the inner lock, which it has not released before.
             unsafe { self.inner.release_shared() };
         }
     }
@@ -133,7 +134,7 @@ pub(crate) struct NoSharing<A: Algorithm> {
 #[allow(unsafe_code)]
 unsafe impl<A: Algorithm + Sync> Sync for NoSharing<A> where A::Hold: Send {}
 
-// SAFETY: the inner lock guarantees the contract.
+// SAFETY: every acquire and release is one of the inner lock, which excludes others.
 #[allow(unsafe_code)]
 unsafe impl<A: Algorithm> Algorithm for NoSharing<A> {
     type Request<'r> = A::Request<'r>;
@@ -160,29 +161,30 @@ unsafe impl<A: Algorithm> Algorithm for NoSharing<A> {
     }
 
     unsafe fn release(&self, hold: A::Hold) {
-        // SAFETY: the contract is the same.
+        // SAFETY: `acquire` returned a hold of the inner lock, which its caller has not released before.
         unsafe { self.inner.release(hold) };
     }
 }
 
-// SAFETY: the inner lock excludes readers, too.
+// SAFETY: a shared acquire is an acquire of the inner lock, which excludes readers and writers.
 #[allow(unsafe_code)]
 unsafe impl<A: Shareable> Shareable for NoSharing<A> {
     fn acquire_shared(&self) {
         let hold = self.inner.acquire(());
-        // SAFETY: the caller holds the inner lock.
+        // SAFETY: this thread has just acquired the inner lock, and only its holder accesses `hold`.
         unsafe { *self.hold.get() = Some(hold) };
     }
 
     fn try_acquire_shared(&self) -> bool {
         let Some(hold) = self.inner.try_acquire(()) else { return false };
-        // SAFETY: the caller holds the inner lock.
+        // SAFETY: this thread has just acquired the inner lock, and only its holder accesses `hold`.
         unsafe { *self.hold.get() = Some(hold) };
         true
     }
 
     unsafe fn release_shared(&self) {
-        // SAFETY: the caller holds the inner lock, with this hold.
+        // SAFETY: the reader that calls this holds the inner lock, so no other thread accesses `hold`, which contains
+        // that reader's hold.
         unsafe {
             let hold = (*self.hold.get()).take().expect("a reader is inside");
             self.inner.release(hold);

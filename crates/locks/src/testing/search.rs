@@ -2,6 +2,7 @@
 //!
 //! It goes breadth first over every state in sequentially consistent memory, and then backwards from the states in
 //! which all tasks are done. A state that cannot reach one of these is stuck.
+//! A search ends at the first wrong state: the guarantee is broken, and no other state changes that.
 //! The search thus finds waits that no schedule ends. It does not find waits that an unfair schedule prolongs.
 
 use indexmap::IndexSet;
@@ -37,9 +38,9 @@ pub(crate) trait Model {
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) states: usize,
-    /// The number of wrong states.
-    pub(crate) wrong: usize,
-    /// The number of states that cannot reach the end.
+    /// A state breaks a guarantee. The search ended there.
+    pub(crate) is_wrong: bool,
+    /// The number of states that cannot reach the end. It is 0 if the search ended early.
     pub(crate) stuck: usize,
     /// The number of counted steps.
     pub(crate) counted: usize,
@@ -49,7 +50,7 @@ pub(crate) struct Found {
     pub(crate) way_to_counted: Vec<(usize, String)>,
 }
 
-/// Searches all states.
+/// Searches all states, or those up to the first wrong one.
 ///
 /// # Panics
 /// If there are 2^32 states or more.
@@ -62,12 +63,14 @@ pub(crate) fn search<M: Model>(model: &M) -> Found {
     let mut counted = 0;
     let mut first_counted = None;
     let mut at = 0;
-    while let Some(from) = states.get_index(at).cloned() {
+    let mut is_wrong = model.is_wrong(&states[0]);
+    while let Some(from) = states.get_index(at).filter(|_| !is_wrong).cloned() {
         for task in 0..model.tasks() {
             model.steps(&from, task, &mut |to: M::State| {
-                if to == from {
+                if to == from || is_wrong {
                     return;
                 }
+                is_wrong = model.is_wrong(&to);
                 if model.counts(&from, task, &to) {
                     counted += 1;
                     first_counted.get_or_insert_with(|| (at, task, to.clone()));
@@ -93,10 +96,14 @@ pub(crate) fn search<M: Model>(model: &M) -> Found {
         way.reverse();
         way
     };
-    let ends = ends_of(states.len(), &steps, |index| model.is_done(state(index)));
+    let ends = match is_wrong {
+        false => ends_of(states.len(), &steps, |index| model.is_done(state(index))),
+        // The states that follow are unknown.
+        true => Vec::new(),
+    };
     Found {
         states: states.len(),
-        wrong: states.iter().filter(|state| model.is_wrong(state)).count(),
+        is_wrong,
         stuck: ends.iter().filter(|ends| !**ends).count(),
         counted,
         way_to_stuck: ends.iter().position(|ends| !ends).map(way_to).unwrap_or_default(),
@@ -152,6 +159,8 @@ mod tests {
     /// Two tasks lock two locks, in the same order or not.
     struct TwoLocks {
         same_order: bool,
+        /// Wrong if both tasks have made so many steps.
+        wrong_after: u8,
     }
 
     impl TwoLocks {
@@ -183,7 +192,7 @@ mod tests {
             steps == [3; 2]
         }
         fn is_wrong(&self, &(steps, _): &Self::State) -> bool {
-            steps == [2; 2]
+            steps == [self.wrong_after; 2]
         }
         fn counts(&self, _: &Self::State, task: usize, _: &Self::State) -> bool {
             task == 1
@@ -195,11 +204,18 @@ mod tests {
 
     #[test]
     fn a_deadlock_is_found_and_nothing_else() {
-        let found = search(&TwoLocks { same_order: true });
-        assert_eq!((found.stuck, found.wrong), (0, 0));
-        let found = search(&TwoLocks { same_order: false });
-        assert_eq!((found.stuck, found.wrong), (1, 0));
+        let found = search(&TwoLocks { same_order: true, wrong_after: 2 });
+        assert_eq!((found.stuck, found.is_wrong), (0, false));
+        let found = search(&TwoLocks { same_order: false, wrong_after: 2 });
+        assert_eq!((found.stuck, found.is_wrong), (1, false));
         assert_eq!(found.way_to_stuck.len(), 2);
         assert_eq!(columns(2, &found.way_to_stuck).lines().count(), 3);
+    }
+
+    #[test]
+    fn a_search_ends_at_the_first_wrong_state() {
+        let all = search(&TwoLocks { same_order: false, wrong_after: 2 });
+        let found = search(&TwoLocks { same_order: false, wrong_after: 1 });
+        assert!(found.is_wrong && found.stuck == 0 && found.states < all.states);
     }
 }

@@ -14,7 +14,7 @@ pub(super) const QUEUE_BLOCKS: usize = 128;
 /// The values that a queue holds.
 pub(super) const QUEUE_CAPACITY: usize = 2046;
 /// The blocks of a heap.
-pub(super) const HEAP_BLOCKS: usize = 64;
+pub(super) const HEAP_BLOCKS: usize = 160;
 /// The values that a heap holds.
 pub(super) const HEAP_CAPACITY: usize = 1023;
 

@@ -148,6 +148,10 @@ fn write_task(out: &mut Writer<impl Fn(Place) -> Vec<String>>, system: &System, 
             Step::Lock(resource) => {
                 writeln!(out, "    {{ lock = {} }},", quoted(&system.resource(*resource).name))?;
             }
+            Step::Read(resource) => {
+                let name = quoted(&system.resource(*resource).name);
+                writeln!(out, "    {{ lock = {name}, mode = \"read\" }},")?;
+            }
             Step::Unlock(resource) => {
                 writeln!(out, "    {{ unlock = {} }},", quoted(&system.resource(*resource).name))?;
             }
@@ -278,7 +282,7 @@ mod tests {
             let [outer, inner] = [0, 1].map(ResourceId);
             let body = vec![
                 Step::Lock(outer),
-                Step::Lock(inner),
+                Step::Read(inner),
                 Step::Run(ns(1_234_567_891)),
                 Step::Unlock(inner),
                 Step::Unlock(outer),

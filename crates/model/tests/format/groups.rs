@@ -27,11 +27,12 @@ fn read(source: &str) -> System {
     system
 }
 
-/// Returns the body with one word for each step: `L` and `U` with the number of the resource, or `r`.
+/// Returns the body with one word for each step: `L` and `U` with the number of the resource, `R` for a lock for reading, or `r`.
 fn steps(system: &System) -> String {
     let step = |step: &Step| match step {
         Step::Run(_) => "r".to_owned(),
         Step::Lock(id) => format!("L{}", id.index()),
+        Step::Read(id) => format!("R{}", id.index()),
         Step::Unlock(id) => format!("U{}", id.index()),
     };
     system.tasks()[0].body.iter().map(step).collect::<Vec<_>>().join(" ")

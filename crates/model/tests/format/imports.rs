@@ -22,6 +22,7 @@ fn names(steps: &[Step], imported: &Imported) -> Vec<String> {
     let one = |step: &Step| match step {
         Step::Run(time) => format!("{time}"),
         Step::Lock(id) => format!("lock {}", name(*id)),
+        Step::Read(id) => format!("read {}", name(*id)),
         Step::Unlock(id) => format!("unlock {}", name(*id)),
     };
     steps.iter().map(one).collect()

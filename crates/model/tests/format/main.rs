@@ -8,3 +8,4 @@ mod home;
 mod imports;
 mod long_files;
 mod messages;
+mod modes;

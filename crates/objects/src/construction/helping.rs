@@ -14,7 +14,8 @@ use crossbeam_utils::CachePadded;
 /// participant whose turn it is in this version.
 ///
 /// The answer to a request is in the same place of all tables from the version that contains it until the participant
-/// makes another request. Attempts that begin later copy the answer, so it can be read from a table that is not current.
+/// makes another request. Attempts that begin later copy the answer, so it can be read from a table that is not
+/// current.
 pub(crate) struct Helping<O, const BLOCKS: usize, const SLOTS: usize> {
     object: Construction<BLOCKS, SLOTS, SLOTS>,
     announced: [CachePadded<Announced>; SLOTS],

@@ -175,7 +175,8 @@ impl<T: Value, const CAPACITY: usize, const SLOTS: usize> Queue<T> for LockFreeQ
                 }
             }
             if tag(seen) == full {
-                // The value is another one if a pop and a push have changed the cell meanwhile. This attempt then fails.
+                // The value is another one if a pop and a push have changed the cell meanwhile. This attempt then
+                // fails.
                 let bits = self.value(place(index(seen), index(head))).load(Relaxed);
                 // ORDERING: the release pairs with the acquire of the push that reuses the place. The acquire of the
                 // failure pairs with the pop that was faster: what it has seen, the next attempt sees.

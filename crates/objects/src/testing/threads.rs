@@ -65,13 +65,13 @@ fn explore(check: impl Fn() + Send + Sync + 'static) {
 
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 fn explore(check: impl Fn() + Send + Sync + 'static) {
-    for _ in 0..if cfg!(miri) { 1 } else { 500 } {
+    for _ in 0..if cfg!(miri) { 3 } else { 500 } {
         check();
     }
 }
 
 fn queue<S: Subject>() {
-    if cfg!(lockwright_loom) {
+    if cfg!(any(lockwright_loom, miri)) {
         explore(|| execute::<S>(&[], &[&[Push(1), Pop], &[Push(2), Pop]]));
         explore(|| execute::<S>(&[Push(1), Push(2)], &[&[Pop, Push(3)], &[Pop, Push(4)]]));
         explore(|| execute::<S>(&[Push(1)], &[&[Push(2), Push(3)], &[Pop, Pop]]));
@@ -91,7 +91,7 @@ fn queue<S: Subject>() {
 }
 
 fn buffer<S: Subject>() {
-    if cfg!(lockwright_loom) {
+    if cfg!(any(lockwright_loom, miri)) {
         explore(|| execute::<S>(&[], &[&[Write(1), Read], &[Write(2), Read]]));
         explore(|| execute::<S>(&[Write(1)], &[&[Read, Read], &[Write(2), Write(3)]]));
     } else {

@@ -154,10 +154,10 @@ pub struct Fulock<
     const RESOURCES: usize = DEFAULT_RESOURCES,
     const CHAIN: usize = CHAIN_MAX,
 > {
-    /// Knows the effective priorities too.
+    /// The queues, which also store the effective priorities.
     queues: Fuqueue<TASKS, RESOURCES>,
     locks: [Lock; RESOURCES],
-    /// Of the lists of owned locks.
+    /// The links of the lists of owned locks.
     links: Links<ResourceId, RESOURCES>,
     tasks: [TaskState; TASKS],
 }
@@ -174,7 +174,7 @@ struct TaskState {
     base: Priority,
     class: Class,
     epoch: u32,
-    /// By what each of them asks its owner to have.
+    /// The locks that the task owns, in the order of the priorities that they require of it.
     owned: PriorityList<ResourceId>,
 }
 
@@ -215,7 +215,7 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         self.queues.waits_for(task)
     }
 
-    /// Returns the locks that a task owns, starting with the one that asks for the highest priority.
+    /// Returns the locks that a task owns, starting with the one that requires the highest priority.
     pub fn owned(&self, task: TaskId) -> impl Iterator<Item = ResourceId> {
         let list = self.tasks.get(task.index()).map_or(PriorityList::EMPTY, |task| task.owned);
         list.iter(&self.links)
@@ -254,12 +254,12 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         if waits_for_itself(task, resource, |at| self.owner(at), |at| self.waits_for(at)) {
             return Err(Refusal::Deadlock);
         }
-        // A free lock counts: whoever takes it may wait in turn.
+        // A free lock counts, because the task that locks it may wait in turn.
         let above = 1 + self.chain(resource).filter(|(_, next)| next.is_some()).count();
         if self.below(task) + above > CHAIN {
             return Err(Refusal::ChainTooLong);
         }
-        // Who waits is told last.
+        // The action of the waiting task comes last.
         self.queues.wait(task, resource, &mut |_| {})?;
         self.reweigh(resource);
         self.settle(owner, act);
@@ -365,7 +365,7 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
             return Err(Refusal::UnknownTask);
         }
         self.leave(task, act);
-        // BOUND: one step a lock it owned.
+        // BOUND: one step for each lock that the task owned.
         while let Some(resource) = self.tasks[task.index()].owned.pop(&mut self.links) {
             let lock = &mut self.locks[resource.index()];
             (lock.owner, lock.health) = (None, Health::Dead);

@@ -92,7 +92,7 @@ impl<const TASKS: usize, const QUEUES: usize> Fuqueue<TASKS, QUEUES> {
         if queue.index() >= QUEUES {
             return Err(Refusal::UnknownResource);
         }
-        // BOUND: one step a waiter, at most `TASKS`.
+        // BOUND: one step for each waiter, at most `TASKS`.
         for _ in 0..count {
             let Some(task) = self.take_first(queue) else { break };
             act(Action::Wake { task });
@@ -126,14 +126,14 @@ impl<const TASKS: usize, const QUEUES: usize> Fuqueue<TASKS, QUEUES> {
         Ok(())
     }
 
-    /// The first waiter waits no longer, and nobody is told.
+    /// Removes the first waiter, without an action.
     pub(super) fn take_first(&mut self, queue: ResourceId) -> Option<TaskId> {
         let first = self.queues[queue.index()].pop(&mut self.links)?;
         self.tasks[first.index()].waits_for = None;
         Some(first)
     }
 
-    /// `task` waits no longer, and nobody is told; says where it waited.
+    /// Removes `task` from its queue, without an action. Returns the queue.
     pub(super) fn leave(&mut self, task: TaskId) -> Option<ResourceId> {
         let queue = self.tasks[task.index()].waits_for.take()?;
         self.queues[queue.index()].remove(&mut self.links, task);
@@ -160,7 +160,7 @@ mod tests {
         Change(usize, u32),
     }
 
-    /// Who waits where and how urgent it is, in order of arrival or of the last change.
+    /// The waiting tasks with their queues and priorities, in order of arrival or of the last change.
     #[derive(Clone, PartialEq, Eq, Hash)]
     struct Shadow {
         waiting: Vec<(usize, usize)>,
@@ -175,7 +175,7 @@ mod tests {
             order
         }
 
-        /// What must be answered.
+        /// The answer that the rules demand.
         fn follow(&mut self, event: Event) -> Result<Vec<Action>, Refusal> {
             let waits = |task: usize| self.waiting.iter().position(|waiting| waiting.0 == task);
             let wake = |task: usize| Action::Wake { task: TaskId::new(task) };

@@ -27,17 +27,17 @@ use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Distributed<const TASKS: usize, const RESOURCES: usize> {
     single: Single<TASKS, RESOURCES>,
-    /// By resource: its home, and what its holder rises to.
+    /// By resource: its home, and the priority to which its holder rises.
     homes: [(CpuId, Priority); RESOURCES],
     order: Order<TASKS>,
 }
 
-/// Who goes first at home.
+/// The order in which requests are served at a home.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Order<const TASKS: usize> {
-    /// The most urgent; its section executes at the ceiling.
+    /// The most urgent request first; its section executes at the ceiling.
     Priority,
-    /// Who asked first.
+    /// The earliest request first.
     Arrival(RequestOrder<TASKS>),
 }
 
@@ -60,7 +60,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
         self.single.owner(resource)
     }
 
-    /// Tells a task its current priority.
+    /// Reports the current priority of a task, if it has changed.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let base = self.single.base(task);
         let priority = match (&self.order, self.single.stand(task)) {
@@ -101,10 +101,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
         Ok(())
     }
 
-    /// The earlier requests of a home have new levels: the earliest is told first.
+    /// Reports the new levels of the earlier requests of a home, the earliest first.
     fn settle_before(&mut self, task: TaskId, home: CpuId, act: &mut dyn FnMut(Action)) {
         let mut place = 0;
-        // BOUND: the requests there are.
+        // BOUND: one round for each request.
         while let Order::Arrival(requests) = &self.order
             && let Some((other, cpu)) = requests.get(place)
         {
@@ -161,7 +161,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
         Ok(())
     }
 
-    /// First back, then down: at its base priority the task might not execute at home for long.
+    /// Sends the task back before it lowers its priority: at its base priority, it might not execute at the home for
+    /// long.
     fn go_back(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         if let Order::Arrival(requests) = &mut self.order {
             requests.remove(task);

@@ -30,7 +30,8 @@ struct TaskState {
     effective: Priority,
     epoch: u32,
     waits_for: Option<ResourceId>,
-    /// What it holds, and what it waits for behind that, each with the ceiling that counts for it.
+    /// The resources that it holds, followed by the one that it waits for, each with the ceiling that counts for the
+    /// task.
     claims: [(ResourceId, Priority); MAX_NESTING],
     depth: u8,
 }
@@ -46,7 +47,7 @@ impl TaskState {
         let place = self.claims().iter().position(|claim| claim.0 == resource).expect("a claim is dropped once");
         self.claims.copy_within(place + 1.., place);
         self.depth -= 1;
-        // What is past the depth is kept in one form, so that equal states are equal.
+        // Claims past the depth have one form, so that equal states are equal.
         self.claims[usize::from(self.depth)..].fill(NO_CLAIM);
     }
 }

@@ -1,18 +1,18 @@
-//! The tasks of each processor, so that an event of one looks at none of another's.
+//! The tasks of each processor, so that an event of one processor examines no tasks of another.
 
 use core::ops::Range;
 use lockwright_model::{CpuId, TaskId};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Peers<const TASKS: usize> {
-    /// Tasks that exist: those of one processor side by side, by id.
+    /// All tasks: those of one processor are adjacent, by id.
     order: [TaskId; TASKS],
-    /// By task: where those of its processor begin and end in `order`.
+    /// By task: the beginning and the end of the tasks of its processor in `order`.
     spans: [(u16, u16); TASKS],
 }
 
 impl<const TASKS: usize> Peers<TASKS> {
-    /// `cpus` by task. What is beyond the capacity does not exist.
+    /// `cpus[t]` is the processor of task `t`. Tasks beyond the capacity are ignored.
     pub(crate) fn new(cpus: impl Iterator<Item = CpuId>) -> Self {
         let mut all = [CpuId(0); TASKS];
         let mut count = 0;
@@ -35,12 +35,12 @@ impl<const TASKS: usize> Peers<TASKS> {
         Self { order, spans }
     }
 
-    /// The tasks of the processor of `task`, itself included, by id; none where it does not exist.
+    /// The tasks of the processor of `task`, itself included, by id; none if `task` is unknown.
     pub(crate) fn of(&self, task: TaskId) -> &[TaskId] {
         self.order.get(self.places(task)).unwrap_or_default()
     }
 
-    /// Their places, for [`Peers::at`]: for those that change the machine on the way.
+    /// The places of these tasks for [`Peers::at`], for loops that change the machine.
     pub(crate) fn places(&self, task: TaskId) -> Range<usize> {
         let (first, end) = self.spans.get(task.index()).copied().unwrap_or_default();
         usize::from(first)..usize::from(end)

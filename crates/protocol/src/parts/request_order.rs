@@ -5,7 +5,7 @@ use lockwright_model::{CpuId, Priority, TaskId};
 /// The requests, and the level of each.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RequestOrder<const TASKS: usize> {
-    /// The first `count` are those there are, in order of arrival.
+    /// The first `count` entries are requests, in order of arrival.
     order: [Request; TASKS],
     count: usize,
     /// By task: the level of its request.
@@ -48,8 +48,8 @@ impl<const TASKS: usize> RequestOrder<TASKS> {
         Some(Priority::base(u32::from(level)).boosted())
     }
 
-    /// Appends a request of `task` on `cpu`, after all others there. Returns whether those got other levels, which they
-    /// do when levels run out.
+    /// Appends a request of `task` on `cpu`, after all others there. Returns whether the others got new levels, which
+    /// happens when levels run out.
     ///
     /// BOUND: one step for each request.
     pub(crate) fn push(&mut self, task: TaskId, cpu: CpuId) -> bool {

@@ -76,7 +76,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         self.tasks[task.index()].base
     }
 
-    /// Any processor for a task that does not exist.
+    /// Returns a task's own processor; any processor for an unknown task.
     pub(crate) fn own_cpu(&self, task: TaskId) -> CpuId {
         self.tasks.get(task.index()).map_or(CpuId(0), |task| task.own_cpu)
     }
@@ -226,7 +226,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         }
     }
 
-    /// Tells a task its priority, if that has changed.
+    /// Reports the priority of a task, if it has changed.
     pub(crate) fn tell(&mut self, task: TaskId, priority: Priority, act: &mut dyn FnMut(Action)) {
         let state = &mut self.tasks[task.index()];
         if state.told != priority {
@@ -236,7 +236,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         }
     }
 
-    /// Tells a task its processor, if that has changed.
+    /// Reports the processor of a task, if it has changed.
     pub(crate) fn send(&mut self, task: TaskId, cpu: CpuId, act: &mut dyn FnMut(Action)) {
         let state = &mut self.tasks[task.index()];
         if state.cpu != cpu {

@@ -1,6 +1,6 @@
 //! Every order of events, for 3 tasks and 2 resources, under `none`, `pip`, `icpp` and `mpcp`.
 //!
-//! A shadow knows only what the actions say. After every event it is compared with the machine:
+//! A shadow is computed from the actions alone. After every event it is compared with the machine:
 //! - *exclusion*: a resource is granted only while it has no owner;
 //! - *order*: a hand-off or a wake-up goes to the most urgent waiter, the earliest among equals;
 //! - *progress*: a resource with waiters has an owner, or one of the waiters is awake; and from every state every task
@@ -43,13 +43,13 @@ trait Walked: Machine + Clone + Eq + Hash {
     }
 }
 
-/// What the actions said.
+/// The state according to the actions.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Shadow {
     owners: [Option<usize>; RESOURCES],
     /// Waiting tasks: for what, by which priority, in order of arrival.
     waiting: Vec<Waiting>,
-    /// Woken, and not heard of since.
+    /// The tasks that were woken and have not called since.
     awake: [bool; TASKS],
     bases: [usize; TASKS],
     told: [Priority; TASKS],
@@ -430,7 +430,7 @@ fn walk_all<M: Walked>(mutation: Mutation<Locks, M>) -> usize {
     walk(&Locks, (M::initial(), Shadow::initial()), mutation)
 }
 
-/// Nobody is woken on a release.
+/// A release wakes no task.
 fn no_wake<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     if let (Event::Release(..), Ok(actions)) = (event, answer) {
         actions.retain(|action| !matches!(action, Action::Wake { .. }));

@@ -114,9 +114,9 @@ struct Shadow {
     logs: [Vec<Mark>; RESOURCES],
     owners: [Option<usize>; RESOURCES],
     mode: [Mode; TASKS],
-    /// Who waits, by which priority, in order of arrival or of the last change.
+    /// The waiting tasks with their priorities, in order of arrival or of the last change.
     waiting: Vec<(usize, u32)>,
-    /// Which of its two.
+    /// The index of its base priority.
     base: [usize; TASKS],
     told: [Priority; TASKS],
     epochs: [u32; TASKS],
@@ -150,7 +150,8 @@ impl Shadow {
         self.mode[task] = Mode::Inside(resource);
     }
 
-    /// What is behind the last beginning, and before the first, says nothing.
+    /// Gives equal states one form: consecutive commits count once, and commits before the first beginning have no
+    /// effect.
     fn forget(&mut self) {
         self.epochs = [0; TASKS];
         for log in &mut self.logs {
@@ -408,7 +409,7 @@ mod mutants {
         }
     }
 
-    /// The lock is not given on.
+    /// The lock is not handed over.
     fn no_wake<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
         if let (Event::Release(..), Ok(actions)) = (event, answer) {
             actions.retain(|action| !matches!(action, Action::Wake { .. }));

@@ -1,7 +1,7 @@
 //! From the contents of a file to a recording.
 
 use super::clock::{Clock, MONOTONIC, REALTIME};
-use super::format::{DETAIL_SHIFT, class, event, mutex, switch, words};
+use super::format::{DETAIL_SHIFT, TRIED, class, event, mutex, switch, words};
 use super::locks;
 use super::read::{Contents, Problem};
 use super::threads::Lives;
@@ -220,7 +220,7 @@ impl<'a> Builder<'a> {
             }
             event::LOCKED_WRITE | event::LOCKED_READ => {
                 let (object, site) = (self.object(word(1), word(2)), self.site(word(2)));
-                EventKind::Locked { object, mode: mode(kind), site }
+                EventKind::Locked { object, mode: mode(kind), site, tried: is_tried(word(2)) }
             }
             event::REFUSED => EventKind::Refused { object: self.known_object(word(1)) },
             event::UNLOCK => EventKind::Unlock { object: self.known_object(word(1)) },
@@ -268,6 +268,10 @@ impl<'a> Builder<'a> {
             .collect();
         self.recording
     }
+}
+
+fn is_tried(place: u64) -> bool {
+    place & TRIED != 0
 }
 
 fn is_futex(place: u64) -> bool {

@@ -43,7 +43,7 @@ pub mod chunk {
 /// since the stamp of the header. [`words`] gives the number of words of an event.
 ///
 /// A *place* is the return address of the call, with a detail in its highest 16 bits: for objects, the
-/// [class](mod@class) in the lower byte and the kind of a mutex in the higher byte, as glibc has it.
+/// [class](mod@class) in the lower byte, and in the higher byte [`TRIED`] and the kind of a mutex, as glibc has it.
 pub mod event {
     /// The thread begins. Its number in the kernel.
     pub const START: u8 = 1;
@@ -141,6 +141,9 @@ pub mod mutex {
     /// All bits that are recorded.
     pub const ALL: u8 = 0x73;
 }
+
+/// The highest bit of a place: the lock was an attempt, and a busy lock would have refused it at once.
+pub const TRIED: u64 = 1 << 63;
 
 /// The lowest bit of the detail in a place.
 pub const DETAIL_SHIFT: u32 = 48;

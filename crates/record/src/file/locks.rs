@@ -73,7 +73,7 @@ mod tests {
     }
 
     fn locked(at_ns: u64, thread: ThreadIndex) -> Event {
-        event(at_ns, thread, EventKind::Locked { object: 7, mode: Mode::Write, site: 0 })
+        event(at_ns, thread, EventKind::Locked { object: 7, mode: Mode::Write, site: 0, tried: false })
     }
 
     fn unlock(at_ns: u64, thread: ThreadIndex) -> Event {

@@ -4,8 +4,9 @@
 //! a deadlock shows that this can happen: each thread requested its lock while it held another, and no lock that two
 //! of them held at these times keeps them apart (the algorithm Goodlock).
 //!
-//! Two readers of a lock neither wait for each other nor keep each other apart. Locks that let a reader wait behind a
-//! waiting writer can deadlock in more ways, which are not found.
+//! An attempt (`pthread_mutex_trylock`) waits for nobody. Two readers of a lock neither wait for each other nor keep
+//! each other apart. Locks that let a reader wait behind a waiting writer can deadlock in more ways, which are not
+//! found.
 
 use crate::event::Mode;
 use crate::held::Held;
@@ -121,8 +122,11 @@ pub(super) fn cycles(sections: &[Vec<Held>]) -> Vec<Cycle> {
     found.into_iter().map(|chain| Cycle { steps: chain.into_iter().map(|edge| edge.step).collect() }).collect()
 }
 
-/// The orders that end in one section: from each section that is open at its begin.
+/// The orders that end in one section: from each section that is open at its begin. An attempt ends none.
 fn edges_to(thread: ThreadIndex, sections: &[Held], index: usize, section: &Held) -> Vec<Edge> {
+    if section.tried {
+        return Vec::new();
+    }
     let mut open: Vec<&Held> = Vec::new();
     let mut around = section.parent;
     // BOUND: the depth of nesting.

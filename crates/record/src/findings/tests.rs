@@ -29,7 +29,7 @@ fn recording(priorities: [u8; 3], script: &[(u64, u32, EventKind)]) -> Recording
 }
 
 fn lock(object: u32) -> EventKind {
-    EventKind::Locked { object, mode: Mode::Write, site: 0 }
+    EventKind::Locked { object, mode: Mode::Write, site: 0, tried: false }
 }
 
 fn request(object: u32) -> EventKind {
@@ -183,7 +183,7 @@ fn orders(threads: [u32; 2], orders: [[u32; 2]; 2], gate: Option<u32>, mode: Mod
         script.push((turn * 100, thread, on(0)));
         script.extend(gate.map(|gate| (turn * 100, thread, lock(gate))));
         for object in order {
-            script.push((turn * 100 + 10, thread, EventKind::Locked { object, mode, site: 0 }));
+            script.push((turn * 100 + 10, thread, EventKind::Locked { object, mode, site: 0, tried: false }));
         }
         script.extend(order.map(|object| (turn * 100 + 20, thread, unlock(object))));
         script.extend(gate.map(|gate| (turn * 100 + 20, thread, unlock(gate))));
@@ -222,7 +222,9 @@ fn readers_wait_for_writers_only() {
         let mut script = Vec::new();
         for (at_ns, (thread, locks)) in (0..).step_by(100).zip([CAMERA, LOGGER].into_iter().zip(of)) {
             script.extend(
-                locks.iter().map(|&(object, mode)| (at_ns, thread, EventKind::Locked { object, mode, site: 0 })),
+                locks
+                    .iter()
+                    .map(|&(object, mode)| (at_ns, thread, EventKind::Locked { object, mode, site: 0, tried: false })),
             );
             script.extend(locks.iter().rev().map(|&(object, _)| (at_ns + 10, thread, unlock(object))));
         }
@@ -237,6 +239,23 @@ fn readers_wait_for_writers_only() {
     // A lock around both keeps them apart, unless both only read it.
     let behind = |one, other| cycles([&[(2, one), (0, Write), (1, Write)], &[(2, other), (1, Write), (0, Write)]]);
     assert_eq!((behind(Read, Write), behind(Write, Read), behind(Write, Write), behind(Read, Read)), (0, 0, 0, 1));
+}
+
+#[test]
+fn an_attempt_waits_for_nobody() {
+    // Both threads lock one object and try the other, as `std::lock` does; or only one of them tries.
+    let cycles = |attempts: [bool; 2]| {
+        let mut script = Vec::new();
+        for (at_ns, (thread, (order, tried))) in
+            (0..).step_by(100).zip([CAMERA, LOGGER].into_iter().zip([[0, 1], [1, 0]].into_iter().zip(attempts)))
+        {
+            script.push((at_ns, thread, lock(order[0])));
+            script.push((at_ns, thread, EventKind::Locked { object: order[1], mode: Mode::Write, site: 0, tried }));
+            script.extend(order.map(|object| (at_ns + 10, thread, unlock(object))));
+        }
+        Findings::of(&recording([3, 2, 1], &script), None).cycles.len()
+    };
+    assert_eq!([[true, true], [true, false], [false, true], [false, false]].map(cycles), [0, 0, 0, 1]);
 }
 
 #[test]

@@ -204,7 +204,7 @@ impl Walk<'_> {
                     inverted: Vec::new(),
                 });
             }
-            EventKind::Locked { object, mode, site } => {
+            EventKind::Locked { object, mode, site, .. } => {
                 self.end_wait(index, true);
                 let holders = self.holders.entry(object).or_default();
                 if mode == Mode::Write {

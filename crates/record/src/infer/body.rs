@@ -248,7 +248,7 @@ mod tests {
         let steps = body.steps(margin, &|object| ResourceId(object as u16));
         let word = |step: &Step| match step {
             Step::Run(time) => time.as_ns().to_string(),
-            Step::Lock(resource) => format!("({}", name(*resource)),
+            Step::Lock(resource) | Step::Read(resource) => format!("({}", name(*resource)),
             Step::Unlock(resource) => format!("){}", name(*resource)),
         };
         steps.iter().map(word).collect::<Vec<_>>().join(" ")

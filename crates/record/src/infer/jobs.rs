@@ -172,7 +172,7 @@ pub(super) fn cuts(recording: &Recording, history: &History, is_deadline: bool, 
     }
     let is_wanted = |point: Point| wanted.iter().any(|value| point.is_at(recording, value));
     let restricted = points.keys().any(|&point| is_wanted(point));
-    let used_ns = history.cpu_ns();
+    let used_ns = history.executed_ns;
     let mut cuts: Vec<Cut> = points
         .into_iter()
         .filter(|&(point, _)| !restricted || is_wanted(point))

@@ -93,7 +93,7 @@ fn model_task(
     let body = task.body.steps(choices.margin, &resource);
     let run = |step: &Step| match step {
         Step::Run(time) => Some(*time),
-        Step::Lock(_) | Step::Unlock(_) => None,
+        Step::Lock(_) | Step::Read(_) | Step::Unlock(_) => None,
     };
     let wcet = body.iter().filter_map(run).try_fold(Duration::ZERO, Duration::checked_add);
     let period = match task.policy {

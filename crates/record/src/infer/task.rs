@@ -132,8 +132,8 @@ pub(super) fn task_of(
     })
 }
 
-/// The end of the wait at this index: the job behind it begins there, so that the cost of the sleep in the kernel is not
-/// part of the job.
+/// The end of the wait at this index: the job behind it begins there, so that the cost of the sleep in the kernel is
+/// not part of the job.
 fn begin(entries: &[Entry], wait: usize) -> usize {
     let behind = entries[wait + 1..].iter().position(|entry| entry.kind == EventKind::Resumed);
     behind.map_or(wait, |place| wait + 1 + place)

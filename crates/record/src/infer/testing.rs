@@ -57,7 +57,7 @@ impl Script {
     }
 
     pub(crate) fn lock(&mut self, object: ObjectId) {
-        self.event(EventKind::Locked { object, mode: Mode::Write, site: 0 });
+        self.event(EventKind::Locked { object, mode: Mode::Write, site: 0, tried: false });
     }
 
     pub(crate) fn unlock(&mut self, object: ObjectId) {

@@ -1,8 +1,8 @@
 //! One page of HTML that needs no other file: text, tables and pictures.
 //!
-//! Everything is readable without the script, which sorts tables, searches for tasks, and shows the parts of a picture in
-//! words. The page makes no request: its Content-Security-Policy allows only its own style and its own script, by their
-//! hashes. All text is escaped by the types of `maud`; only the pictures of this crate are inserted as they are.
+//! Everything is readable without the script, which sorts tables, searches for tasks, and shows the parts of a picture
+//! in words. The page makes no request: its Content-Security-Policy allows only its own style and its own script, by
+//! their hashes. All text is escaped by the types of `maud`; only the pictures of this crate are inserted as they are.
 
 mod table;
 

@@ -1,8 +1,8 @@
 //! Draws a schedule as SVG.
 //!
-//! The picture uses no external font, script or style. It follows the reader's light or dark theme. It has a title and a
-//! description for screen readers. The colours are those of Okabe and Ito, which colour-blind readers can distinguish.
-//! Every state also has a pattern or a letter.
+//! The picture uses no external font, script or style. It follows the reader's light or dark theme. It has a title and
+//! a description for screen readers. The colours are those of Okabe and Ito, which colour-blind readers can
+//! distinguish. Every state also has a pattern or a letter.
 
 mod legend;
 mod look;

@@ -194,7 +194,8 @@ impl Strategy {
     pub const unsafe fn plain() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
-            // SAFETY: the caller promises that all threads execute on one processor.
+            // SAFETY: the contract of `plain` is that of `Uniprocessor::new`: all threads that enter the object are
+            // bound to one processor.
             Self(Choice::Plain(unsafe { lockwright_ics::Uniprocessor::new() }))
         }
         #[cfg(not(target_arch = "x86_64"))]
@@ -222,7 +223,8 @@ impl Strategy {
     }
 }
 
-// SAFETY: an object uses one strategy for all its life, and each strategy keeps the promise.
+// SAFETY: an object uses one strategy for all its life. Each method only calls that strategy, and each strategy is a
+// `Commit`.
 #[allow(unsafe_code)]
 unsafe impl Commit for Strategy {
     #[inline]

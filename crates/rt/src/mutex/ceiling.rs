@@ -119,7 +119,8 @@ pub(super) fn fall(ceiling: u8) {
         }
         if raises(own, ceiling) {
             let _errno = KeepErrno::now();
-            // The kernel has no reason to refuse. A thread that was put under the ordinary policy meanwhile stays there.
+            // The kernel has no reason to refuse. A thread that was put under the ordinary policy meanwhile stays
+            // there.
             let _ = set(own, top);
         }
     });

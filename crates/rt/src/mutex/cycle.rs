@@ -115,7 +115,7 @@ fn chosen() -> OnCycle {
         0 => OnCycle::Refuse,
         1 => OnCycle::RefuseOnly,
         // ORDERING: Relaxed: ordered by the load above.
-        // SAFETY: 2 is stored only after a function of this type.
+        // SAFETY: `ON_CYCLE` is 2 only after `on_cycle` stored a function of this type in `TELL`.
         _ => OnCycle::Tell(unsafe { std::mem::transmute::<*mut (), fn(&[Link])>(TELL.load(Ordering::Relaxed)) }),
     }
 }
@@ -177,7 +177,8 @@ impl Entry {
             seen: 0,
             mutex: std::ptr::null(),
             signals: std::ptr::null(),
-            // SAFETY: the table is a static, and only the thread of an entry inserts and removes its node.
+            // SAFETY: the table is a static, so the node does not move. Only the thread to which an entry belongs
+            // inserts and removes its node.
             node: unsafe { Node::new() },
             is_timed: false,
         }
@@ -200,8 +201,8 @@ impl Entry {
         if self.signals.is_null() {
             return surely;
         }
-        // SAFETY: the entry stands and the guard is held, so the thread has not left the condition variable: see
-        // `Entry`.
+        // SAFETY: the entry stands, and its thread needs the guard, which the caller holds, to remove it. So that
+        // thread is still in its wait, and the condition variable exists.
         let signals = unsafe { &*self.signals };
         // ORDERING: Relaxed: the thread that moved the waiter held the caller's mutex before, or checks the cycle after
         // this look.
@@ -217,7 +218,7 @@ impl Entry {
 
 struct Table([Entry; WAITING_MAX]);
 
-// SAFETY: the pointers are read only while their entries stand.
+// SAFETY: a table moves no thread's data: its pointers are followed only under the guard, while their entries stand.
 unsafe impl Send for Table {}
 
 static TABLE: Guarded<Table> = Guarded::new(Table([const { Entry::free() }; WAITING_MAX]));
@@ -298,7 +299,8 @@ impl Table {
             }
             let Some(place) = self.find(owner).filter(|_| owner != 0) else { return Waits::No };
             let entry = &self.0[place];
-            // SAFETY: the entry stands and the guard is held, so the mutex exists: see `Entry`.
+            // SAFETY: the entry stands, and its thread needs the guard, which the caller holds, to remove it. So that
+            // thread is still in its wait, and the mutex exists.
             let waits_for = unsafe { &*entry.mutex };
             let next = waits_for.owner();
             // Either the thread already owns the mutex and has yet to remove its entry, or threads unlock this mutex

@@ -144,8 +144,8 @@ impl std::error::Error for FifoError {}
 /// until the next thread in the queue executes. A lock that finds no place fails with [`FifoError::TooManyThreads`].
 ///
 /// The mutex is for the threads of one process. A waiter does not move when its priority changes; the priority that it
-/// lends does. The kernel follows 1,024 waits at most (`kernel.max_lock_depth`), and a wait walks along all those before
-/// it. The queues of nested mutexes count together; a lock beyond that fails with [`FifoError::Deadlock`].
+/// lends does. The kernel follows 1,024 waits at most (`kernel.max_lock_depth`), and a wait walks along all those
+/// before it. The queues of nested mutexes count together; a lock beyond that fails with [`FifoError::Deadlock`].
 ///
 /// A thread that ends while it holds the mutex makes it unusable. If no thread waited then, and the system gives the id
 /// of that thread to another thread of the process before the next request, that request waits for the other thread.
@@ -180,7 +180,7 @@ pub struct FifoMutex<T: ?Sized, const NODES: usize = 64> {
 // SAFETY: only the guard gives access to the value, and one thread at a time has the guard. So the value moves between
 // threads, and `Send` is enough.
 unsafe impl<T: ?Sized + Send, const NODES: usize> Sync for FifoMutex<T, NODES> {}
-// SAFETY: a mutex is moved only while no guard borrows it.
+// SAFETY: moving the mutex moves its value, for which `T: Send` is enough. A mutex that a guard borrows cannot move.
 unsafe impl<T: ?Sized + Send, const NODES: usize> Send for FifoMutex<T, NODES> {}
 
 impl<T, const NODES: usize> FifoMutex<T, NODES> {
@@ -276,14 +276,15 @@ impl<T: ?Sized, const NODES: usize> Deref for FifoGuard<'_, T, NODES> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the guard's thread holds the mutex.
+        // SAFETY: the guard's thread holds the mutex as long as the guard lives, so no other guard gives access.
         unsafe { &*self.mutex.value.get() }
     }
 }
 
 impl<T: ?Sized, const NODES: usize> DerefMut for FifoGuard<'_, T, NODES> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard's thread holds the mutex, and the guard is borrowed exclusively as long as the value.
+        // SAFETY: the guard's thread holds the mutex as long as the guard lives, and the guard is borrowed mutably as
+        // long as the value.
         unsafe { &mut *self.mutex.value.get() }
     }
 }

@@ -163,7 +163,7 @@ impl Model {
     /// before.
     fn section(&self) {
         self.value.with_mut(|value| {
-            // SAFETY: the model fails if two threads access the value at once.
+            // SAFETY: this thread is in the section, so no other thread accesses the value; loom reports it otherwise.
             unsafe { *value += 1 };
         });
     }
@@ -220,7 +220,7 @@ fn three_visit(serial: bool, mutant: Mutant) -> impl Fn() + Sync + Send + 'stati
         assert!(model.lock(9, true), "the mutex is free at the end");
         model.section();
         model.value.with(|value| {
-            // SAFETY: as in `section`.
+            // SAFETY: the other threads have ended, so no other thread accesses the value.
             assert_eq!(unsafe { *value }, 4);
         });
     }

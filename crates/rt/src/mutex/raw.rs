@@ -50,10 +50,10 @@ pub struct RawMutex {
     pub(super) node: Node,
 }
 
-// SAFETY: all fields except the node are atomics; only the thread that holds the mutex, or is about to, touches the
+// SAFETY: all fields except the node are atomics. Only the thread that holds the mutex, or is about to, accesses the
 // node.
 unsafe impl Sync for RawMutex {}
-// SAFETY: as above; a free mutex is in no list.
+// SAFETY: only a held robust mutex has its node in a list, and the contract of `new` forbids moving it then.
 unsafe impl Send for RawMutex {}
 
 impl fmt::Debug for RawMutex {
@@ -81,7 +81,8 @@ impl RawMutex {
             urgent: AtomicU16::new(0),
             ceiling: AtomicU8::new(ceiling),
             handed_at: AtomicU8::new(0),
-            // SAFETY: the caller promises the same for robust mutexes, and the nodes of others are not used.
+            // SAFETY: the contract of `new` keeps a robust mutex, and so its node, in place while a thread holds it.
+            // Other mutexes do not insert their nodes.
             node: unsafe { Node::new() },
         }
     }
@@ -97,7 +98,7 @@ impl RawMutex {
     /// still `before`.
     ///
     /// # Safety
-    /// That of [`RawMutex::new`], for the new kind.
+    /// If the new kind is robust, the mutex must keep its address and its memory while a thread holds it.
     pub unsafe fn add_to_kind(&self, before: u32, more: u32) -> bool {
         // ORDERING: Relaxed: one of the first lockers changes the kind, and all see the change because it is one word.
         self.kind.compare_exchange(before, before | more, Ordering::Relaxed, Ordering::Relaxed).is_ok()

@@ -5,7 +5,7 @@
 //! waiter may be the most urgent one.
 
 use super::{DONE, NEW, RUNS, SLOT, STEP};
-use crate::machine::require_realtime;
+use crate::machine;
 use crate::search::{Model, columns, search};
 
 const SLOTS: usize = 2;
@@ -252,27 +252,27 @@ impl Model for Walk {
 fn holds(scripts: &[(&[usize], Ending)], mutant: Mutant) -> bool {
     let walk = Walk { scripts: scripts.iter().map(|(calls, ending)| (calls.to_vec(), *ending)).collect(), mutant };
     let found = search(&walk);
-    let is_right = found.wrong == 0 && found.stuck == 0;
+    let is_right = !found.is_wrong && found.stuck == 0;
     eprintln!("{scripts:?}, {mutant:?}: {} states", found.states);
     if !is_right {
-        let way = if found.wrong > 0 { &found.way_to_counted } else { &found.way_to_stuck };
-        eprintln!("{} wrong, {} stuck\n{}", found.wrong, found.stuck, columns(walk.tasks(), way));
+        let way = if found.is_wrong { &found.way_to_counted } else { &found.way_to_stuck };
+        eprintln!("wrong: {}, {} stuck\n{}", found.is_wrong, found.stuck, columns(walk.tasks(), way));
     }
     is_right
 }
 
-// A search keeps a processor busy, so it takes turns with the tests on real threads.
+// A search keeps a processor busy, so it shares the machine with other searches only.
 
 #[test]
 fn each_initialiser_executes_once() {
-    let _quiet = require_realtime();
+    let _machine = machine::shared();
     assert!(holds(&[(&[0], Returns), (&[0], Returns), (&[0], Returns)], Mutant::None));
     assert!(holds(&[(&[0, 1], Returns), (&[1, 0], Returns), (&[0], Returns)], Mutant::None));
 }
 
 #[test]
 fn the_next_caller_executes_one_that_did_not_return() {
-    let _quiet = require_realtime();
+    let _machine = machine::shared();
     assert!(holds(&[(&[0], Unwinds), (&[0], Returns), (&[0], Returns)], Mutant::None));
     assert!(holds(&[(&[0], Dies), (&[0], Returns), (&[0], Unwinds)], Mutant::None));
     assert!(holds(&[(&[0, 1], Unwinds), (&[0, 1], Dies), (&[1, 0], Returns)], Mutant::None));
@@ -280,7 +280,7 @@ fn the_next_caller_executes_one_that_did_not_return() {
 
 #[test]
 fn each_mutation_fails() {
-    let _quiet = require_realtime();
+    let _machine = machine::shared();
     let calm: &[(&[usize], Ending)] = &[(&[0, 1], Returns), (&[1, 0], Returns), (&[0], Returns)];
     for mutant in [
         Mutant::BeginsBlindly,

@@ -97,7 +97,7 @@ pub struct RwLock<T: ?Sized> {
 // SAFETY: readers on several threads access the value together, which needs `Sync`, and writers move it between
 // threads, which needs `Send`.
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
-// SAFETY: a lock is moved only while no guard borrows it.
+// SAFETY: moving the lock moves its value, for which `T: Send` is enough. A lock that a guard borrows cannot move.
 unsafe impl<T: ?Sized + Send> Send for RwLock<T> {}
 
 impl<T> RwLock<T> {
@@ -239,9 +239,9 @@ pub struct WriteGuard<'a, T: ?Sized> {
     here: PhantomData<*mut ()>,
 }
 
-// SAFETY: a shared guard gives shared access to the value and nothing else.
+// SAFETY: a shared guard gives only shared access to the value, for which `T: Sync` is enough.
 unsafe impl<T: ?Sized + Sync> Sync for ReadGuard<'_, T> {}
-// SAFETY: as above.
+// SAFETY: a shared guard gives only shared access to the value, for which `T: Sync` is enough.
 unsafe impl<T: ?Sized + Sync> Sync for WriteGuard<'_, T> {}
 
 impl<T: ?Sized> Deref for ReadGuard<'_, T> {
@@ -249,7 +249,7 @@ impl<T: ?Sized> Deref for ReadGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this guard shares the lock with readers only while it lives.
+        // SAFETY: the lock is locked for reading while this guard lives, so there are other readers at most.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -259,7 +259,7 @@ impl<T: ?Sized> Deref for WriteGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this guard holds the lock alone while it lives.
+        // SAFETY: the lock is locked for writing while this guard lives, so no other thread accesses the value.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -267,7 +267,8 @@ impl<T: ?Sized> Deref for WriteGuard<'_, T> {
 impl<T: ?Sized> DerefMut for WriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this guard holds the lock alone while it lives, and is borrowed mutably.
+        // SAFETY: the lock is locked for writing while this guard lives, and the guard is borrowed mutably as long as
+        // the value.
         unsafe { &mut *self.lock.value.get() }
     }
 }

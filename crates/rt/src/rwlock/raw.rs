@@ -331,8 +331,8 @@ impl RawRwLock {
     fn leave(&self, me: Tid) -> Result<(), RawError> {
         let mut state = self.load();
         // BOUND: a round fails because a reader has come or given up.
-        // ORDERING: Release pairs with the Acquire of the readers. Acquire orders what the next writer stores at the gates
-        // after the readers that left them.
+        // ORDERING: Release pairs with the Acquire of the readers. Acquire orders what the next writer stores at the
+        // gates after the readers that left them.
         while let Err(now) = self.exchange(state, state.writer_leaves(), Ordering::AcqRel) {
             state = now;
         }

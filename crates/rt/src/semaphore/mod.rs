@@ -4,9 +4,9 @@
 //! [`Semaphore::release`] adds one, and any thread may call it, also a signal handler.
 //!
 //! Units are **handed over**. A unit that is released while threads wait belongs to these threads: a thread that asks
-//! later cannot take it, even if it executes first. With the usual rule, under which an awakened thread competes with all
-//! others, a thread that releases and acquires in a loop can keep a more urgent waiter of another processor waiting for
-//! ever. The price is a switch to the waiter for each such unit.
+//! later cannot take it, even if it executes first. With the usual rule, under which an awakened thread competes with
+//! all others, a thread that releases and acquires in a loop can keep a more urgent waiter of another processor waiting
+//! for ever. The price is a switch to the waiter for each such unit.
 //!
 //! Of the waiting threads, the kernel wakes the most urgent one, and among equals the one that has waited longest.
 //!
@@ -26,7 +26,7 @@
 //!   [mutex](crate::mutex) to protect data.
 //! - A thread or process that ends keeps the units that it took, and one unit that was handed to it.
 //! - A thread may free the memory as soon as it has acquired the last unit, although the thread that released this unit
-//!   has yet to return from its call: the release uses nothing but the address after its exchange.
+//!   has yet to return from its call: after its exchange, the release uses only the address.
 //!
 //! # Examples
 //! ```
@@ -257,7 +257,8 @@ impl Semaphore {
     /// [`SemaphoreError::Overflow`]; then nothing has changed.
     ///
     /// # Bound
-    /// One exchange of the word, repeated if another thread changes it at the same time; with a waiter, one system call.
+    /// One exchange of the word, repeated if another thread changes it at the same time; with a waiter, one system
+    /// call.
     #[inline]
     pub fn release(&self) -> Result<(), SemaphoreError> {
         self.release_many(1)

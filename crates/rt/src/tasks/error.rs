@@ -48,7 +48,7 @@ pub enum MachineError {
         /// The resource.
         resource: ResourceId,
     },
-    /// The sections on a resource restart instead of waiting (`ics`, `ics_lock`). A run of `lockwright-engine` executes
+    /// The sections on a resource do not exclude one another (`ics`, `ics_lock`, `lock_free`, `wait_free`). A run of `lockwright-engine` executes
     /// these, but a task set for a program's own threads cannot undo what their sections have written.
     Interruptible {
         /// The resource.
@@ -95,8 +95,9 @@ impl fmt::Display for MachineError {
             }
             Self::Interruptible { resource } => write!(
                 f,
-                "resource {} is under ics or ics_lock, whose sections are not locks: a section that restarts must undo its writes; use interruptible \
-                 sections themselves (`lockwright::ics` in Rust, `lw_ics_*` in C), or another protocol",
+                "resource {} is under `ics`, `ics_lock`, `lock_free` or `wait_free`, whose sections are not locks; choose \
+                 another protocol, or use interruptible sections (`lockwright::ics` in Rust, `lw_ics_*` in C) or objects \
+                 (`lockwright::objects` in Rust, `lw_buffer_*`, `lw_queue_*` and `lw_pqueue_*` in C)",
                 resource.0
             ),
         }
@@ -149,7 +150,7 @@ pub enum TaskError {
     Begun,
     /// No job of the task has begun.
     NotBegun,
-    /// The task did not declare the resource, or the resource does not exist.
+    /// The task did not declare the resource, or not that it reads it or writes it; or the resource does not exist.
     NotAUser,
     /// A lock failed.
     Lock(ResourceError),
@@ -165,7 +166,7 @@ impl fmt::Display for TaskError {
             Self::Begun => f.write_str("a job of the task has already begun; end it first"),
             Self::NotBegun => f.write_str("no job of the task has begun; begin one first"),
             Self::NotAUser => {
-                f.write_str("the task is not declared to use that resource; declare it in the task set, because ceilings follow from it")
+                f.write_str("the task is not declared to use that resource in this way; declare it in the task set, because ceilings and bounds follow from it")
             }
             Self::Lock(error) => error.fmt(f),
         }

@@ -62,23 +62,42 @@ const NAP_NS: u64 = 1_000_000;
 /// The number of spins between two readings of the clock.
 const SPINS: u32 = 1 << 12;
 
-/// Spins until `look` returns a value. After [`SPIN_NS`], `nap` is called in between to sleep until the given time, so
-/// that lower threads of this processor execute as well.
+/// How long a waiter has spun: after [`SPIN_NS`] it naps between two looks, so that lower threads of its processor
+/// execute as well.
+#[derive(Debug, Default)]
+pub(crate) struct Patience {
+    /// The looks since the clock was read.
+    looks: u32,
+    start: Option<u64>,
+}
+
+impl Patience {
+    /// Pauses after a look in vain. `nap` sleeps until the given time.
+    #[inline]
+    pub(crate) fn pause(&mut self, nap: impl Fn(u64)) {
+        self.looks += 1;
+        if self.looks < SPINS {
+            spin_loop();
+            return;
+        }
+        self.looks = 0;
+        let now = clock::now_ns();
+        if now.saturating_sub(*self.start.get_or_insert(now)) > SPIN_NS {
+            nap(now + NAP_NS);
+        }
+    }
+}
+
+/// Spins until `look` returns a value. `nap` is called as by [`Patience::pause`].
 ///
 /// BOUND: the caller's, for the value it waits for.
 pub(crate) fn spin_until<T>(look: impl Fn() -> Option<T>, nap: impl Fn(u64)) -> T {
-    let mut start = None;
+    let mut patience = Patience::default();
     loop {
-        for _ in 0..SPINS {
-            if let Some(found) = look() {
-                return found;
-            }
-            spin_loop();
+        if let Some(found) = look() {
+            return found;
         }
-        let now = clock::now_ns();
-        if now.saturating_sub(*start.get_or_insert(now)) > SPIN_NS {
-            nap(now + NAP_NS);
-        }
+        patience.pause(&nap);
     }
 }
 

@@ -4,8 +4,8 @@ use super::error::{MachineError, TaskError, check_system};
 use super::lock::{Locks, ResourceError};
 use super::priorities::Levels;
 use lockwright_model::{
-    CpuId, Duration, Invalid, MAX_CPUS, MAX_NESTING, Priority, Protocol, Resource, ResourceId, Step, Subject, System,
-    Task, TaskId,
+    CpuId, Duration, Invalid, MAX_CPUS, MAX_NESTING, Mode, Priority, Protocol, Resource, ResourceId, Step, Subject,
+    System, Task, TaskId,
 };
 use lockwright_protocol::Refusal;
 use lockwright_sys::sched::{self, ME, Scheduling};
@@ -29,6 +29,23 @@ struct Shared {
     taken: Box<[AtomicBool]>,
 }
 
+impl Shared {
+    /// For each resource, whether the task is declared to read it, and whether to write it. A bound of a reader-writer
+    /// protocol holds only for the declared modes; other protocols do not distinguish them.
+    fn declared(&self, task: TaskId) -> Vec<(bool, bool)> {
+        let declared = |resource| {
+            let mut modes = (false, false);
+            for section in self.system.sections(task).iter().filter(|section| section.resource == resource) {
+                let is_either = !self.system.protocol_of(resource, self.protocol).has_readers();
+                modes.0 |= is_either || section.mode == Mode::Read;
+                modes.1 |= is_either || section.mode == Mode::Write;
+            }
+            modes
+        };
+        self.system.resource_ids().map(declared).collect()
+    }
+}
+
 thread_local! {
     static IS_MEMBER: Cell<bool> = const { Cell::new(false) };
 }
@@ -44,7 +61,8 @@ impl TaskSet {
     /// - the scheduler is not `p-fp` or `c-fp`;
     /// - a task holds two resources at a time whose protocol has no nested requests;
     /// - tasks of a cluster of CPUs use a resource that is not under `omlp`;
-    /// - a resource is under `ics` or `ics_lock`, which are not locks: see [`ics`](crate::ics) for their sections.
+    /// - a resource is under `ics` or `ics_lock`, which are not locks: see [`ics`](crate::ics) for their sections; or
+    ///   under `lock_free` or `wait_free`: see [`objects`](crate::objects).
     pub fn new(system: &System, protocol: Protocol) -> Result<Self, TaskError> {
         check_system(system, protocol)?;
         if let Some(resource) = system.interruptible(protocol) {
@@ -95,15 +113,22 @@ impl TaskSet {
         let shared = &self.0;
         let taken = shared.taken.get(task.index()).ok_or(TaskError::NoTask)?;
         let before = (sched::scheduling(ME)?, sched::affinity()?);
+        let declared = shared.declared(task);
         // ORDERING: Acquire and Release: the next thread in the seat sees what the last one left there.
         if IS_MEMBER.get() || taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return Err(TaskError::Taken);
         }
         IS_MEMBER.set(true);
         // From here on, dropping the member undoes everything.
-        let held = RefCell::new(Vec::with_capacity(MAX_NESTING));
-        let member =
-            Member { shared: Arc::clone(shared), task, before, held, begun: Cell::new(false), here: PhantomData };
+        let member = Member {
+            shared: Arc::clone(shared),
+            task,
+            before,
+            declared,
+            held: RefCell::new(Vec::with_capacity(MAX_NESTING)),
+            begun: Cell::new(false),
+            here: PhantomData,
+        };
         let executor = &shared.locks.executor;
         executor.seat(task).sit();
         executor.prepare();
@@ -121,6 +146,8 @@ pub struct Member {
     shared: Arc<Shared>,
     task: TaskId,
     before: (Scheduling, Vec<usize>),
+    /// For each resource, whether the task may read and may write it.
+    declared: Vec<(bool, bool)>,
     /// The resources that the job holds, in the order of locking.
     held: RefCell<Vec<ResourceId>>,
     begun: Cell<bool>,
@@ -217,20 +244,20 @@ impl Member {
         if self.begun.get() { Ok(self.end()?) } else { Err(TaskError::NotBegun) }
     }
 
-    /// Locks a resource. Returns whether it was held.
+    /// Locks a resource to read or to write. Returns whether it was held.
     ///
     /// # Errors
     /// [`TaskError::NotBegun`], and those of [`Job::lock`].
-    pub fn lock(&self, resource: ResourceId) -> Result<bool, TaskError> {
+    pub fn lock(&self, resource: ResourceId, mode: Mode) -> Result<bool, TaskError> {
         if !self.begun.get() {
             return Err(TaskError::NotBegun);
         }
-        let system = &self.shared.system;
-        if resource.index() >= system.resources().len() || !system.users(resource).contains(&self.task) {
+        let (may_read, may_write) = self.declared.get(resource.index()).copied().unwrap_or_default();
+        if !(if mode == Mode::Read { may_read } else { may_write }) {
             return Err(TaskError::NotAUser);
         }
         self.admit(resource).map_err(ResourceError::from)?;
-        let waited = self.shared.locks.lock(self.task, resource)?;
+        let waited = self.shared.locks.lock_in(mode, self.task, resource)?;
         // The vector was made with room for MAX_NESTING.
         self.held.borrow_mut().push(resource);
         Ok(waited)
@@ -278,7 +305,26 @@ impl Job<'_> {
     /// # Bound
     /// The protocol's; see its page in `docs/`.
     pub fn lock(&self, resource: ResourceId) -> Result<Section<'_>, TaskError> {
-        let waited = self.member.lock(resource)?;
+        self.lock_in(resource, Mode::Write)
+    }
+
+    /// Locks a resource to read it until the returned section is dropped. Under `phase_fair` and `task_fair`, other
+    /// jobs may read it at the same time. Under every other protocol this is [`Job::lock`].
+    ///
+    /// A task set from a [`System`] declares which sections read; under these two protocols a job can neither read a
+    /// resource that its task only writes, nor write one that it only reads, because the bounds would not hold.
+    ///
+    /// # Errors
+    /// Those of [`Job::lock`].
+    ///
+    /// # Bound
+    /// The protocol's; see its page in `docs/`.
+    pub fn read(&self, resource: ResourceId) -> Result<Section<'_>, TaskError> {
+        self.lock_in(resource, Mode::Read)
+    }
+
+    fn lock_in(&self, resource: ResourceId, mode: Mode) -> Result<Section<'_>, TaskError> {
+        let waited = self.member.lock(resource, mode)?;
         Ok(Section { member: self.member, resource, waited })
     }
 
@@ -371,11 +417,15 @@ impl TaskSetBuilder {
     }
 
     /// Adds a task on a CPU, counted from 0 among those that the process may use. A greater priority (up to 65,535) is
-    /// more urgent. `uses` contains every resource that the task ever locks.
+    /// more urgent. `uses` contains every resource that the task ever reads or
+    /// writes.
     pub fn task(&mut self, name: &str, cpu: u16, priority: u16, uses: &[ResourceId]) -> TaskId {
         // Times are ignored: each section lasts a nanosecond.
         let run = Duration::from_ns(1);
-        let section = |&resource| [Step::Lock(resource), Step::Run(run), Step::Unlock(resource)];
+        let section = |&resource: &ResourceId| {
+            let inside = [Step::Run(run), Step::Unlock(resource)];
+            [Step::Lock(resource), Step::Read(resource)].map(|begin| [begin, inside[0], inside[1]]).concat()
+        };
         let body: Vec<Step> = std::iter::once(Step::Run(run)).chain(uses.iter().flat_map(section)).collect();
         let period = Duration::from_ms(1_000);
         self.tasks.push(Task {
@@ -386,7 +436,7 @@ impl TaskSetBuilder {
             deadline: period,
             jitter: Duration::ZERO,
             offset: Duration::ZERO,
-            wcet: Duration::from_ns(1 + uses.len() as u64),
+            wcet: Duration::from_ns(1 + 2 * uses.len() as u64),
             body,
         });
         self.clusters.push(1_u64.checked_shl(u32::from(cpu)).unwrap_or(0));
@@ -433,179 +483,4 @@ impl TaskSetBuilder {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machine::require_realtime;
-    use lockwright_model::Scheduler;
-    use std::sync::atomic::AtomicU64;
-
-    /// Four tasks, spread over the available CPUs (at most two), and one counter.
-    fn set(protocol: Protocol) -> (TaskSet, ResourceId) {
-        let cpus = sched::affinity().expect("a CPU set").len().min(2) as u16;
-        let mut builder = TaskSet::builder(protocol);
-        let counter = builder.resource_at("counter", cpus - 1);
-        for index in 0..4 {
-            builder.task(&format!("t{index}"), index % cpus, 10 + index, &[counter]);
-        }
-        (builder.build().expect("a task set"), counter)
-    }
-
-    /// Lets all tasks of the set lock the counter, `jobs` times each, and count. Detects two tasks inside at a time.
-    fn count_together(set: &TaskSet, counter: ResourceId, jobs: u64) {
-        let protocol = set.system().protocol_or_default();
-        let (count, inside) = (AtomicU64::new(0), AtomicU64::new(0));
-        std::thread::scope(|scope| {
-            for task in set.system().task_ids() {
-                let (count, inside) = (&count, &inside);
-                scope.spawn(move || {
-                    let me = set.join(task).expect("permission was checked");
-                    for _ in 0..jobs {
-                        // The sleep leaves the CPU idle in between, because throttled real-time threads would stop the
-                        // others.
-                        lockwright_sys::clock::sleep_until(lockwright_sys::clock::now_ns() + 20_000)
-                            .expect("the sleep succeeds");
-                        let job = me.begin().expect("the last job has ended");
-                        let section = job.lock(counter).expect("the task is a user");
-                        assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "{protocol}: two tasks are inside");
-                        let seen = count.load(Ordering::Relaxed);
-                        std::hint::spin_loop();
-                        count.store(seen + 1, Ordering::Relaxed);
-                        inside.fetch_sub(1, Ordering::Relaxed);
-                        section.end().expect("the section was held");
-                        job.end().expect("the job had begun");
-                    }
-                });
-            }
-        });
-        assert_eq!(count.load(Ordering::Relaxed), set.system().tasks().len() as u64 * jobs, "{protocol}");
-    }
-
-    #[test]
-    fn one_holder_at_a_time_under_every_protocol() {
-        let Some(_machine) = require_realtime() else { return };
-        for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
-            let (set, counter) = set(protocol);
-            count_together(&set, counter, 300);
-        }
-    }
-
-    /// In a cluster of two CPUs: one owner at a time, and no request is lost.
-    #[test]
-    fn one_holder_at_a_time_in_a_cluster() {
-        let Some(_machine) = require_realtime() else { return };
-        if sched::affinity().expect("a CPU set").len() < 2 {
-            return;
-        }
-        let mut builder = TaskSet::builder(Protocol::Omlp);
-        let counter = builder.resource("counter");
-        for index in 0..5 {
-            builder.task_in_cluster(&format!("t{index}"), &[0, 1], 10 + index, &[counter]);
-        }
-        let set = builder.build().expect("a task set");
-        count_together(&set, counter, 300);
-        // A task of a cluster may execute on all of its CPUs, which other protocols do not support.
-        let mut builder = TaskSet::builder(Protocol::Mpcp);
-        let bus = builder.resource("bus");
-        builder.task_in_cluster("a", &[0, 1], 1, &[bus]);
-        assert!(matches!(builder.build(), Err(TaskError::Invalid(_))));
-    }
-
-    #[test]
-    fn forgotten_sections_end_with_their_job_and_the_thread_is_restored() {
-        let Some(_machine) = require_realtime() else { return };
-        let (set, counter) = set(Protocol::Dpcp);
-        let before = (sched::scheduling(ME).expect("a thread has a policy"), sched::affinity().expect("a CPU set"));
-        let me = set.join(TaskId(0)).expect("permission was checked");
-        assert_eq!(set.join(TaskId(1)).err(), Some(TaskError::Taken), "this thread is already a task");
-        let job = me.begin().expect("the first job begins");
-        assert_eq!(me.begin().err(), Some(TaskError::Begun));
-        std::mem::forget(job.lock(counter).expect("the task is a user"));
-        assert_eq!(job.lock(ResourceId(7)).err(), Some(TaskError::NotAUser));
-        drop(job);
-        let job = me.begin().expect("the first job has ended");
-        assert!(!job.lock(counter).expect("the resource was unlocked").waited());
-        std::mem::forget(job);
-        drop(me);
-        let after = (sched::scheduling(ME).expect("a thread has a policy"), sched::affinity().expect("a CPU set"));
-        assert_eq!(before, after);
-        assert!(set.join(TaskId(0)).is_ok(), "the task is free again");
-    }
-
-    /// Some of these would wait for ever in the lock alone.
-    #[test]
-    fn every_protocol_refuses_invalid_nesting() {
-        let Some(_machine) = require_realtime() else { return };
-        let refused = |refusal| Some(TaskError::Lock(ResourceError::from(refusal)));
-        let cpus = sched::affinity().expect("a CPU set").len().min(2) as u16;
-        for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
-            let mut builder = TaskSet::builder(protocol);
-            let ids: Vec<_> = (0..=MAX_NESTING).map(|index| builder.resource(&format!("r{index}"))).collect();
-            let task = builder.task("a", 0, 10, &ids);
-            // On another CPU, if there is one: otherwise all resources are under `icpp` if the protocol is for several
-            // CPUs.
-            builder.task("b", cpus - 1, 20, &ids);
-            let set = builder.build().expect("a task set");
-            let nests = set.system().protocol_of(ids[0], protocol).has_nesting();
-            let me = set.join(task).expect("permission was checked");
-            assert_eq!(me.lock(ids[0]).err(), Some(TaskError::NotBegun), "{protocol}");
-            assert_eq!(me.end_job().err(), Some(TaskError::NotBegun), "{protocol}");
-            let job = me.begin().expect("the first job begins");
-            assert_eq!(me.unlock(ids[0]).err(), refused(Refusal::NotHeld), "{protocol}");
-            let first = job.lock(ids[0]).expect("the task is a user");
-            assert_eq!(job.lock(ids[0]).err(), refused(Refusal::AlreadyHeld), "{protocol}");
-            if nests {
-                let sections: Vec<_> = ids[1..MAX_NESTING].iter().map(|&id| job.lock(id)).collect();
-                assert!(sections.iter().all(Result::is_ok), "{protocol}: {sections:?}");
-                assert_eq!(job.lock(ids[MAX_NESTING]).err(), refused(Refusal::TooDeep), "{protocol}");
-                // In reverse order.
-                sections.into_iter().rev().for_each(drop);
-            } else {
-                assert_eq!(job.lock(ids[1]).err(), refused(Refusal::Nested), "{protocol}");
-            }
-            first.end().expect("the section was held");
-            job.lock(ids[1]).expect("no resource is held").end().expect("the section was held");
-            job.end().expect("the job had begun");
-        }
-    }
-
-    #[test]
-    fn interruptible_sections_are_refused_with_a_pointer_to_their_module() {
-        for protocol in [Protocol::Ics, Protocol::IcsLock] {
-            let mut builder = TaskSet::builder(protocol);
-            let bus = builder.resource("bus");
-            builder.task("a", 0, 1, &[bus]);
-            let error = builder.build().expect_err("interruptible sections are not locks");
-            assert_eq!(error, TaskError::Machine(MachineError::Interruptible { resource: bus }));
-            let text = error.to_string();
-            assert!(text.contains("lockwright::ics") && text.contains("lw_ics_"), "{text}");
-        }
-    }
-
-    #[test]
-    fn other_schedulers_are_refused() {
-        let (set, _) = set(Protocol::Icpp);
-        for scheduler in Scheduler::ALL {
-            let known = matches!(scheduler, Scheduler::PFp | Scheduler::CFp);
-            let system = set.system().clone().under(scheduler);
-            let error = TaskSet::new(&system, Protocol::Icpp).err();
-            let refused = error == Some(TaskError::Machine(MachineError::Scheduler(scheduler)));
-            assert_eq!(refused, !known, "{scheduler}: {error:?}");
-        }
-    }
-
-    #[test]
-    fn invalid_task_sets_are_refused() {
-        let mut builder = TaskSet::builder(Protocol::Mpcp);
-        builder.task("a", 0, 1, &[ResourceId(3)]);
-        assert!(matches!(builder.build(), Err(TaskError::Invalid(_))));
-        let mut builder = TaskSet::builder(Protocol::Mpcp);
-        builder.task("a", 4_000, 1, &[]);
-        assert!(matches!(builder.build(), Err(TaskError::Invalid(_))));
-        let (set, _) = set(Protocol::Mpcp);
-        assert_eq!(set.join(TaskId(9)).err(), Some(TaskError::NoTask));
-        assert_eq!(
-            (set.task("t3"), set.resource("counter"), set.task("x")),
-            (Some(TaskId(3)), Some(ResourceId(0)), None)
-        );
-    }
-}
+mod tests;

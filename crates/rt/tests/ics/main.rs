@@ -9,4 +9,4 @@ mod support;
 mod killed;
 mod lock;
 mod refused;
-mod storm;
+mod stress;

@@ -22,15 +22,30 @@ struct Board {
 struct State {
     tokens: u32,
     over: bool,
+    /// How often a waiter of the order test began to wait.
+    waits: usize,
     /// The levels of the waiters that got a token, in order.
     order: Vec<u8>,
 }
 
 /// Eight waiters of eight levels; each signal wakes the most urgent remaining one. Returns how many of the signals did.
 fn in_order(stage: &Stage, kind: Builder, shared: bool, rounds: usize, holds: bool) -> usize {
+    in_changed_order(stage, kind, shared, rounds, holds, |own| own)
+}
+
+/// As [`in_order`]; once all wait, the waiter of each level gets the level `now` of it.
+fn in_changed_order(
+    stage: &Stage,
+    kind: Builder,
+    shared: bool,
+    rounds: usize,
+    holds: bool,
+    now: fn(u8) -> u8,
+) -> usize {
     let levels = [13_u8, 17, 11, 18, 12, 16, 14, 15];
     let condvar = if shared { Condvar::shared() } else { Condvar::new() };
     let board = Arc::new(Board { mutex: kind.build(State::default()), condvar });
+    let is_changed = now(levels[0]) != levels[0];
     let mut right = 0;
     for _ in 0..rounds {
         let players: Vec<_> = levels
@@ -40,29 +55,46 @@ fn in_order(stage: &Stage, kind: Builder, shared: bool, rounds: usize, holds: bo
                 let player = stage.thread(own, move || {
                     let mut state = ours.mutex.lock().expect("the lock succeeds");
                     while state.tokens == 0 {
+                        state.waits += 1;
                         state = ours.condvar.wait(state).expect("the wait succeeds");
                     }
                     state.tokens -= 1;
-                    state.order.push(own);
+                    state.order.push(now(own));
                 });
                 until_waiting_at(player.tid, &board.condvar);
                 player
             })
             .collect();
+        for (player, &own) in players.iter().zip(&levels).filter(|&(_, &own)| now(own) != own) {
+            set_fifo(player.tid, now(own));
+        }
         for place in 0..levels.len() {
             let mut state = board.mutex.lock().expect("the lock succeeds");
             state.tokens += 1;
             if holds {
                 board.condvar.signal();
+                if is_changed && place == 0 {
+                    // All waiters are awake, and wait for the mutex once they have executed.
+                    std::thread::sleep(ms(10));
+                }
                 drop(state);
             } else {
                 drop(state);
                 board.condvar.signal();
             }
-            until("a waiter was woken", || board.mutex.lock().expect("the lock succeeds").order.len() > place);
+            // After a change, the first signal wakes all waiters. The others wait again before the next signal.
+            let waits = levels.len() + if is_changed { levels.len() - 1 } else { 0 };
+            until("a waiter was woken", || {
+                let state = board.mutex.lock().expect("the lock succeeds");
+                state.order.len() > place && state.waits == waits
+            });
+            let done = board.mutex.lock().expect("the lock succeeds").order.clone();
+            for (player, _) in players.iter().zip(&levels).filter(|&(_, &own)| !done.contains(&now(own))) {
+                until_waiting_at(player.tid, &board.condvar);
+            }
         }
         players.into_iter().for_each(Player::end);
-        let order = std::mem::take(&mut board.mutex.lock().expect("the lock succeeds").order);
+        let order = std::mem::take(&mut *board.mutex.lock().expect("the lock succeeds")).order;
         right += order.iter().zip((11..=18).rev()).filter(|(got, wanted)| **got == *wanted).count();
     }
     right
@@ -77,6 +109,18 @@ fn signals_wake_the_most_urgent_waiter() {
     }
     assert_eq!(in_order(&stage, Mutex::builder().shared(true), true, 25, true), 200, "between processes");
     assert_eq!(in_order(&stage, Mutex::builder().protocol(Protocol::None).robustly(true), false, 25, true), 200);
+}
+
+/// The kernel sorts its queue only when a thread suspends.
+#[test]
+fn signals_wake_the_waiter_that_is_the_most_urgent_by_now() {
+    let Some(stage) = Stage::set() else { return };
+    let right = |kind, shared| in_changed_order(&stage, kind, shared, 10, true, |own| 29 - own);
+    for kind in each_protocol() {
+        assert_eq!(right(kind, false), 80, "{kind:?}");
+    }
+    assert_eq!(right(Mutex::builder().shared(true), true), 80, "between processes");
+    assert_eq!(right(Mutex::builder().protocol(Protocol::None).robustly(true), false), 80, "robust");
 }
 
 /// Eight waiters, and one broadcast by an owner that holds the mutex for a while. Returns how often the waiters

@@ -19,7 +19,7 @@ fn increment(count: &mut u64) {
 #[test]
 fn every_kind_counts_exactly() {
     const THREADS: u64 = 4;
-    const ROUNDS: u64 = 400;
+    const ROUNDS: u64 = 150;
     let Some(_stage) = Stage::set() else { return };
     for kind in kinds() {
         let mutex = Arc::new(kind.build(0_u64));
@@ -56,14 +56,14 @@ fn deadlines_and_signals_race_with_grants() {
     for kind in kinds() {
         let mutex = kind.build(0_u64);
         let (taken, late) = (AtomicU64::new(0), AtomicU64::new(0));
-        let until = Instant::now() + ms(60);
+        let until = Instant::now() + ms(25);
         scope(|scope| {
             let mut ids = Vec::new();
             for thread in 0..3_u64 {
                 let (mutex, taken, late) = (&mutex, &taken, &late);
                 let (send, receive) = std::sync::mpsc::channel();
                 scope.spawn(move || {
-                    // SAFETY: takes no arguments.
+                    // SAFETY: the call takes no arguments and cannot fail.
                     send.send(unsafe { libc::pthread_self() }).expect("the test waits");
                     let mut chance = Chance::new(thread + 7);
                     while Instant::now() < until {
@@ -92,7 +92,7 @@ fn deadlines_and_signals_race_with_grants() {
             }
             while Instant::now() < until {
                 for &id in &ids {
-                    // SAFETY: the thread has not ended: see above.
+                    // SAFETY: the thread stays for 10 ms after `until`, so its id is valid.
                     unsafe { libc::pthread_kill(id, libc::SIGUSR2) };
                 }
                 std::thread::sleep(Duration::from_micros(100));

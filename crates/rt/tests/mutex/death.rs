@@ -168,9 +168,9 @@ fn the_list_stays_consistent_among_other_mutexes() {
 /// A robust mutex of the C library.
 struct Theirs(Box<std::cell::UnsafeCell<libc::pthread_mutex_t>>);
 
-// SAFETY: a pthread mutex is made for several threads.
+// SAFETY: the C library's functions synchronise the threads that use a mutex, and the mutex is in a box.
 unsafe impl Send for Theirs {}
-// SAFETY: as above.
+// SAFETY: the C library's functions synchronise the threads that use a mutex, and nothing else accesses it.
 unsafe impl Sync for Theirs {}
 
 impl Theirs {
@@ -195,7 +195,7 @@ impl Theirs {
     }
 
     fn unlock(&self) -> i32 {
-        // SAFETY: as above.
+        // SAFETY: the mutex was initialised and is not destroyed.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) }
     }
 }

@@ -211,7 +211,7 @@ fn more_threads_than_nodes_are_refused() {
 }
 
 #[test]
-fn storms_of_all_kinds_of_requests_are_exact() {
+fn all_kinds_of_requests_are_exact_under_stress() {
     let Some(_stage) = Stage::set() else { return };
     let mutex = Arc::new(FifoMutex::<u64>::new(0));
     let expected = Arc::new(AtomicU32::new(0));

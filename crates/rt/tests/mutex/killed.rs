@@ -183,7 +183,7 @@ fn processes(kind: Builder, kills: u64) {
 }
 
 extern "C" fn end_at_once(_signal: i32) {
-    // SAFETY: ends only this thread; its stack stays until it is joined.
+    // SAFETY: the call ends only this thread, whose stack stays mapped until the thread is joined.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
 

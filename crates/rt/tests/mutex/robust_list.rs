@@ -9,7 +9,7 @@ use std::thread;
 /// A robust mutex of the C library. It stays where it is.
 struct Native(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
-// SAFETY: a pthread mutex is made for several threads.
+// SAFETY: the C library's functions synchronise the threads that use a mutex, and nothing else accesses it.
 unsafe impl Sync for Native {}
 
 impl Native {
@@ -69,7 +69,7 @@ impl Either {
                 }
                 assert_eq!(mutex.unlock(), Ok(()));
             }
-            // SAFETY: as above.
+            // SAFETY: the mutex was initialised, and the caller holds it.
             Self::Native(native) => unsafe {
                 if came == Came::OwnerDied {
                     assert_eq!(libc::pthread_mutex_consistent(native.0.get()), 0);

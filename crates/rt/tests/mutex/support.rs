@@ -38,7 +38,8 @@ impl<T: ?Sized> Inside for Mutex<T> {
 
 /// Creates a mutex of a kind that the builder does not make.
 pub fn raw_mutex(kind: u32, ceiling: u8) -> RawMutex {
-    // SAFETY: as in `robustly`.
+    // SAFETY: mutexes of the tests stay where they are: in statics, in `Arc`s that threads which end with them keep, or
+    // in mapped memory.
     unsafe { RawMutex::new(kind, ceiling) }
 }
 
@@ -48,7 +49,7 @@ pub fn ms(ms: u64) -> Duration {
 
 /// The kernel's id of the calling thread.
 pub fn tid() -> u32 {
-    // SAFETY: takes no arguments.
+    // SAFETY: the call takes no arguments.
     (unsafe { libc::gettid() }) as u32
 }
 
@@ -164,12 +165,18 @@ pub fn until_waiting_at<T>(tid: u32, place: &T) {
     until("a thread waits", || waits_at(tid, std::ptr::from_ref(place).addr()));
 }
 
+/// A limit of time on this machine: an emulated processor is slower, and TEST_TIME_SCALE says how many times.
+fn scaled(limit: Duration) -> Duration {
+    let scale = std::env::var("TEST_TIME_SCALE").ok().and_then(|scale| scale.parse().ok());
+    limit * scale.unwrap_or(1)
+}
+
 /// Waits until the condition holds.
 #[track_caller]
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
+        assert!(start.elapsed() < scaled(PATIENCE), "not in time: {what}");
         std::thread::sleep(Duration::from_micros(50));
     }
 }
@@ -181,6 +188,7 @@ pub struct Watchdog {
 }
 
 pub fn watch(limit: Duration) -> Watchdog {
+    let limit = scaled(limit);
     let over = Arc::new(AtomicBool::new(false));
     let is_over = Arc::clone(&over);
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
@@ -358,7 +366,8 @@ impl<T: Sync> Shared<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        // SAFETY: see `new`.
+        // SAFETY: `new` mapped this range, and the last use by this process was before this drop; children have their
+        // own mappings.
         unsafe { libc::munmap(std::ptr::from_ref(self.0).cast_mut().cast(), size_of::<T>()) };
     }
 }
@@ -371,10 +380,10 @@ impl Child {
         // SAFETY: the child calls `body` and ends without returning.
         match unsafe { libc::fork() } {
             0 => {
-                // SAFETY: takes integers; the child ends with its parent.
+                // SAFETY: the call takes integers; the child ends with its parent.
                 unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
                 let held = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(false);
-                // SAFETY: ends the child at once.
+                // SAFETY: the call takes an integer and ends the child at once.
                 unsafe { libc::_exit(i32::from(!held)) }
             }
             child => {
@@ -385,7 +394,7 @@ impl Child {
     }
 
     pub fn kill(&self) {
-        // SAFETY: takes integers; the child is not waited for yet, so the id is still its own.
+        // SAFETY: the call takes integers; the child is not waited for yet, so the id is still its own.
         unsafe { libc::kill(self.0, libc::SIGKILL) };
     }
 

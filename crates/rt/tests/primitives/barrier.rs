@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Threads of all levels on all processors meet again and again. Returns whether each thread saw the arrivals of all in
 /// every round, and each round had one leader.
-fn storm(meet: fn(&Barrier) -> bool, threads: u32, rounds: u32) -> bool {
+fn stress(meet: fn(&Barrier) -> bool, threads: u32, rounds: u32) -> bool {
     let Some(_stage) = Stage::set_for(Duration::from_secs(120)) else { return true };
     let shared = Arc::new((Barrier::new(threads), AtomicU32::new(0), AtomicU32::new(0)));
     let cpus = cpus();
@@ -42,8 +42,8 @@ fn meet(barrier: &Barrier) -> bool {
 
 #[test]
 fn threads_meet_and_each_round_has_one_leader() {
-    assert!(storm(meet, 2, 5_000));
-    assert!(storm(meet, 7, 2_000));
+    assert!(stress(meet, 2, 5_000));
+    assert!(stress(meet, 7, 2_000));
 }
 
 /// The mutant: a thread does not wait now and then.
@@ -51,7 +51,7 @@ fn threads_meet_and_each_round_has_one_leader() {
 fn a_thread_that_does_not_wait_is_noticed() {
     static TURN: AtomicU32 = AtomicU32::new(0);
     if Stage::set().is_some() {
-        assert!(!storm(|barrier| TURN.fetch_add(1, Ordering::Relaxed) < 300 && meet(barrier), 2, 500));
+        assert!(!stress(|barrier| TURN.fetch_add(1, Ordering::Relaxed) < 300 && meet(barrier), 2, 500));
     }
 }
 
@@ -103,7 +103,7 @@ fn a_signal_does_not_end_a_wait() {
     until_waiting_in(player.tid, &*barrier);
     assert_eq!(barrier.destroy(), Destroyed::InUse);
     for _ in 0..20 {
-        // SAFETY: takes integers. The thread has not been joined, so the id is its own.
+        // SAFETY: the call takes integers. The thread has not been joined, so the id is its own.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), player.tid, libc::SIGUSR1) };
         std::thread::sleep(ms(1));
     }
@@ -150,8 +150,8 @@ fn a_thread_that_returned_may_free_the_memory() {
     for leader_frees in [false, true] {
         assert!(survives_freeing(|barrier| barrier.destroy() == Destroyed::Done, leader_frees));
     }
-    // The mutant does not wait for the others.
-    assert!(!survives_freeing(|_| true, true));
+    // The mutant does not wait for the others. It fails only where both threads execute at the same time.
+    assert!((0..50).any(|_| !survives_freeing(|_| true, true)));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_barrier_whose_thread_is_gone_stays_in_use() {
     let shared = Shared::new(Barrier::shared(2));
     let child = Child::start(|| shared.0.wait().is_ok());
     until_waiting_in_child(child.0);
-    // SAFETY: takes integers.
+    // SAFETY: the call takes integers. The child has not been waited for, so the id is its own.
     unsafe { libc::kill(child.0, libc::SIGSTOP) };
     assert!(meet(shared.0));
     child.kill();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Threads of all levels on all processors initialise the same values in different orders; some initialisers panic.
 /// Returns whether each value was initialised once before anybody used it.
-fn storm(call: fn(&Once, &mut dyn FnMut()) -> Result<(), OnceError>, threads: u64, rounds: u64) -> bool {
+fn stress(call: fn(&Once, &mut dyn FnMut()) -> Result<(), OnceError>, threads: u64, rounds: u64) -> bool {
     const VALUES: usize = 8;
     let Some(_stage) = Stage::set_for(Duration::from_secs(120)) else { return true };
     let cpus = cpus();
@@ -49,7 +49,7 @@ fn storm(call: fn(&Once, &mut dyn FnMut()) -> Result<(), OnceError>, threads: u6
 
 #[test]
 fn each_value_is_initialised_once() {
-    assert!(storm(|once, initialise| once.call(initialise), 6, 150));
+    assert!(stress(|once, initialise| once.call(initialise), 6, 150));
 }
 
 /// The mutant does not wait for other threads.
@@ -62,7 +62,8 @@ fn a_second_initialiser_is_noticed() {
             }
             once.call(|| ())
         };
-        assert!(!storm(calls, 6, 150));
+        // It fails only where two threads ask at the same time.
+        assert!((0..20).any(|_| !stress(calls, 6, 150)));
     }
 }
 
@@ -175,7 +176,7 @@ fn the_next_caller_initialises_after_a_panic_or_the_end_of_the_thread() {
                         its_began.open();
                         its_gate.pass();
                         if ends {
-                            // SAFETY: the thread ends; nobody joins it.
+                            // SAFETY: the call ends this thread, which nobody joins, so its stack stays mapped.
                             unsafe { libc::syscall(libc::SYS_exit, 0) };
                         }
                         std::panic::resume_unwind(Box::new(()));
@@ -248,18 +249,24 @@ fn a_child_of_a_fork_during_an_initialiser_continues() {
     let Some(_stage) = Stage::set_for(Duration::from_secs(100)) else { return };
     for round in 0..ROUNDS {
         let values: Arc<[Once; 2]> = Arc::new([Once::new(), Once::new()]);
-        let gate = Gate::default();
+        // The standard library holds a lock while a thread begins or ends, which a child would wait for.
+        let (gate, end) = (Gate::default(), Gate::default());
+        let begun = Arc::new(AtomicU32::new(0));
         let threads: Vec<_> = (0..2)
             .map(|_| {
-                let (values, gate) = (Arc::clone(&values), gate.clone());
+                let (values, gate, end) = (Arc::clone(&values), gate.clone(), end.clone());
+                let begun = Arc::clone(&begun);
                 std::thread::spawn(move || {
+                    begun.fetch_add(1, Ordering::Relaxed);
                     gate.pass();
                     values.iter().for_each(|once| {
                         once.call(|| spin(Duration::from_micros(200))).expect("no cycle");
                     });
+                    end.pass();
                 })
             })
             .collect();
+        until("the threads have begun", || begun.load(Ordering::Relaxed) == 2);
         gate.open();
         spin(Duration::from_micros(round as u64 % 300));
         let ours = Arc::clone(&values);
@@ -273,6 +280,7 @@ fn a_child_of_a_fork_during_an_initialiser_continues() {
                 && other.join().unwrap_or(false)
                 && ours.iter().all(Once::is_done)
         });
+        end.open();
         assert!(child.end(), "round {round}");
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
     }

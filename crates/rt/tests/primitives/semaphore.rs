@@ -13,7 +13,7 @@ type Acquires = fn(&Semaphore, Limit) -> Result<(), SemaphoreError>;
 
 /// Threads of all levels on all processors take the units of a semaphore, and give up now and then. Returns whether
 /// never more threads had a unit than there are units, and none was lost.
-fn storm(acquires: Acquires, threads: u32, units: u32, rounds: u64) -> bool {
+fn stress(acquires: Acquires, threads: u32, units: u32, rounds: u64) -> bool {
     let Some(_stage) = Stage::set_for(Duration::from_secs(120)) else { return true };
     let shared = Arc::new((Semaphore::new(units), AtomicU32::new(0), AtomicBool::new(true)));
     let cpus = cpus();
@@ -55,9 +55,9 @@ fn storm(acquires: Acquires, threads: u32, units: u32, rounds: u64) -> bool {
 
 #[test]
 fn no_unit_is_lost_or_used_twice() {
-    assert!(storm(Semaphore::acquire_within, 8, 1, 4_000));
-    assert!(storm(Semaphore::acquire_within, 8, 3, 4_000));
-    assert!(storm(Semaphore::acquire_within, 3, 1, 10_000));
+    assert!(stress(Semaphore::acquire_within, 8, 1, 4_000));
+    assert!(stress(Semaphore::acquire_within, 8, 3, 4_000));
+    assert!(stress(Semaphore::acquire_within, 3, 1, 10_000));
 }
 
 /// The mutant: a time-out counts as a unit.
@@ -68,7 +68,7 @@ fn a_unit_too_many_is_noticed() {
         acquired => acquired,
     };
     if Stage::set().is_some() {
-        assert!(!storm(lies, 8, 1, 4_000));
+        assert!(!stress(lies, 8, 1, 4_000));
     }
 }
 
@@ -167,7 +167,7 @@ fn waits_end_at_their_deadline_and_not_with_a_signal() {
         });
         until_waiting_in(waiter.tid, &*semaphore);
         for _ in 0..20 {
-            // SAFETY: takes integers. The thread has not been joined, so the id is its own.
+            // SAFETY: the call takes integers. The thread has not been joined, so the id is its own.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), waiter.tid, libc::SIGUSR1) };
             std::thread::sleep(ms(1));
         }
@@ -178,8 +178,8 @@ fn waits_end_at_their_deadline_and_not_with_a_signal() {
     assert_eq!(semaphore.available(), 1, "those who gave up are not counted");
 }
 
-/// A thread acquires the last unit and unmaps the semaphore at once, while the releasing thread returns. Returns whether
-/// the process survives.
+/// A thread acquires the last unit and unmaps the semaphore at once, while the releasing thread returns. Returns
+/// whether the process survives.
 fn survives_freeing(release: fn(&Semaphore) -> Result<(), SemaphoreError>) -> bool {
     const ROUNDS: usize = 20_000;
     let child = Child::start(|| {

@@ -83,7 +83,8 @@ impl<T: Tracer> Simulation<'_, T> {
         self.record(self.now, task, Event::Restart(resource));
         let state = &mut self.tasks[task];
         let so_far = &self.stages[state.first_stage as usize..state.stage as usize];
-        let again = so_far.iter().rev().take_while(|&&stage| stage != Stage::Lock(resource)).count();
+        let is_request = |stage: &Stage| [Stage::Lock(resource), Stage::Read(resource)].contains(stage);
+        let again = so_far.iter().rev().take_while(|stage| !is_request(stage)).count();
         // At most MAX_STEPS: the lock is a step of the same body.
         state.stage -= again as u32;
         state.next = self.stages[state.stage as usize];

@@ -5,7 +5,7 @@ use crate::config::Execution;
 use crate::run_ends::NEVER;
 use crate::task::{Asked, Stage, State};
 use crate::tracer::Tracer;
-use lockwright_model::{CpuId, Duration, Event, ResourceId, TaskId};
+use lockwright_model::{CpuId, Duration, Event, Mode, ResourceId, TaskId};
 use lockwright_protocol::{Action, Machine};
 
 impl<T: Tracer> Simulation<'_, T> {
@@ -56,10 +56,14 @@ impl<T: Tracer> Simulation<'_, T> {
                 };
                 self.run(cpu, length);
             }
-            Stage::Lock(_) if matches!(state.asked, Asked::Spinning(_)) => {}
+            Stage::Lock(_) | Stage::Read(_) if matches!(state.asked, Asked::Spinning(_)) => {}
             Stage::Lock(resource) => {
                 self.unsettle(cpu);
-                self.lock(task, resource);
+                self.lock(task, resource, Mode::Write);
+            }
+            Stage::Read(resource) => {
+                self.unsettle(cpu);
+                self.lock(task, resource, Mode::Read);
             }
             Stage::Unlock(resource) => {
                 self.unsettle(cpu);
@@ -68,13 +72,16 @@ impl<T: Tracer> Simulation<'_, T> {
         }
     }
 
-    fn lock(&mut self, task: usize, resource: ResourceId) {
+    fn lock(&mut self, task: usize, resource: ResourceId, mode: Mode) {
         let (id, source) = (TaskId::new(task), self.machines.source(resource));
         match self.tasks[task].asked {
             Asked::Not => {
                 self.record(self.now, task, Event::Request(resource));
                 self.tasks[task].asked = Asked::Since(self.now);
-                self.call(source, |machine, act| machine.request(id, resource, act));
+                self.call(source, |machine, act| match mode {
+                    Mode::Write => machine.request(id, resource, act),
+                    Mode::Read => machine.request_read(id, resource, act),
+                });
             }
             Asked::Since(_) => self.call(source, |machine, act| machine.woken(id, act)),
             Asked::Spinning(_) | Asked::Granted(_) => {}

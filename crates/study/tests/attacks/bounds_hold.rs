@@ -90,6 +90,10 @@ fn every_mutant_is_caught() {
         Mutant::AgainOfBlocker,
         // This one concerns interrupts in clusters: `overheads_hold.rs`.
         Mutant::Pinned,
+        Mutant::RemoteCommits,
+        Mutant::Preempted,
+        Mutant::Reads,
+        Mutant::Writes,
     ];
     for mutant in Mutant::ALL.into_iter().filter(|mutant| !elsewhere.contains(mutant)) {
         let (protocol, shape) = hunting_ground(mutant);

@@ -92,6 +92,8 @@ protocols! {
     msrp: Msrp;
     mrsp: Mrsp;
     omlp: Omlp;
+    phase_fair: PhaseFair;
+    task_fair: TaskFair;
 }
 
 /// Programs without carry-in do not hold.

@@ -11,4 +11,5 @@ mod late_jobs;
 mod overheads_hold;
 mod programs_hold;
 mod protocols_hold;
+mod readers_writers;
 mod terms_sum;

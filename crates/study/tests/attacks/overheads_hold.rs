@@ -46,6 +46,7 @@ fn shape(protocol: Protocol) -> Shape {
         nested: 0,
         own_ceiling: 0,
         shuffled: if protocol == Protocol::Mrsp { 0 } else { 30 },
+        reads: if protocol.has_readers() { 50 } else { 0 },
         ..Shape::small()
     }
 }
@@ -88,7 +89,7 @@ fn executed(system: &System, overheads: &Overheads, ruling: impl Fn(ResourceId) 
         for &step in &task.body {
             let of = |of, resource| overheads.cost_under(of, ruling(resource)).with(1);
             match step {
-                Step::Lock(resource) => {
+                Step::Lock(resource) | Step::Read(resource) => {
                     let [lock, enter, exit] =
                         [Overhead::Lock, Overhead::SyscallIn, Overhead::SyscallOut].map(|it| of(it, resource));
                     let before = if inside { vec![enter] } else { vec![enter, lock, exit] };
@@ -244,6 +245,8 @@ protocols! {
     msrp: Msrp;
     mrsp: Mrsp;
     omlp: Omlp;
+    phase_fair: PhaseFair;
+    task_fair: TaskFair;
 }
 
 const SIZES: [&[usize]; 5] = [&[2], &[3], &[2, 2], &[2, 1], &[1, 3]];

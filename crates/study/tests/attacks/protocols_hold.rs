@@ -46,6 +46,7 @@ fn shapes(protocol: Protocol) -> [Shape; 2] {
         }
         // Each task of a processor has its own priority.
         Protocol::Mrsp => [several(), crowded()].map(|shape| Shape { shuffled: 0, ..shape }),
+        Protocol::PhaseFair | Protocol::TaskFair => [several(), crowded()].map(|shape| Shape { reads: 50, ..shape }),
         _ => [several(), crowded()],
     }
 }
@@ -158,6 +159,25 @@ fn a_job_that_commits_two_resources() {
     assert!(seen(&system, Protocol::Ics, "low", &broken).1.is_some(), "the term is needed");
 }
 
+/// Operations that nobody delays: the bound is that of tasks without resources.
+#[test]
+fn wait_free() {
+    let tally = hold_all(Protocol::WaitFree, &several(), 0, sets() / 2);
+    println!("{tally:?}");
+    let broken = |mutant| {
+        let shape = Shape { jitter: 80, shuffled: 100, ..several() };
+        let caught = (0..100_000_u64).find(|&seed| {
+            let mut random = Rng::with_seed(seed);
+            let system = generate(&mut random, &shape);
+            let broken = analyse_mutant(&system, Protocol::WaitFree, mutant);
+            attack(&system, &broken, Protocol::WaitFree, &mut random, RUNS, HORIZON).is_some()
+        });
+        println!("wait_free {mutant:?}: caught at set {caught:?}");
+        caught.is_some()
+    };
+    assert!(broken(Mutant::Equals) && broken(Mutant::ReleaseJitter));
+}
+
 /// Both protocols with `icpp` side by side.
 #[test]
 fn interruptible_sections_beside_ceilings() {
@@ -257,4 +277,7 @@ protocols! {
     msrp: Msrp, [Waiting, Boosted, ReleaseJitter, Equals];
     mrsp: Mrsp, [Waiting, Boosted, LocalIcpp, ReleaseJitter];
     omlp: Omlp, [Waiting, Boosted, LocalIcpp, Repeats, ReleaseJitter, Equals];
+    phase_fair: PhaseFair, [Waiting, Boosted, Reads, Writes, ReleaseJitter, Equals];
+    task_fair: TaskFair, [Waiting, Boosted, Reads, Writes, ReleaseJitter, Equals];
+    lock_free: LockFree, [Waiting, Again, RemoteCommits, Preempted, ReleaseJitter, Equals];
 }

@@ -1,30 +1,36 @@
-//! The machine, for one test at a time: tests on real threads take its real-time levels and its CPUs.
+//! The machine, which tests on real threads use one at a time: they need its real-time levels and its processors.
 //!
-//! Included by the tests of this crate and of all above it, which may be several processes at once.
+//! The tests of this crate and of all crates above it include this file. They can be several processes at once.
 
 use lockwright_sys::sched;
 use std::fs::File;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The highest level there is.
 const HIGHEST: u8 = 99;
 
-/// Held by whoever runs in this process.
-static HERE: Mutex<()> = Mutex::new(());
+/// The turns of the tests in this process.
+static HERE: RwLock<()> = RwLock::new(());
 
-/// The right to the machine, until dropped.
+/// The right to the machine, until it is dropped.
 pub struct Machine {
-    _here: MutexGuard<'static, ()>,
-    /// Locked by whoever runs in any process.
+    _here: Turn,
+    /// The turn among the processes.
     _everywhere: Option<File>,
 }
 
-/// The machine, or `None`, with a word on why, where the process may not use real-time priorities; there it
-/// is a failure if LOCKWRIGHT_REQUIRE_RT is set.
+/// Alone, or with others that only compute.
+enum Turn {
+    Alone { _guard: RwLockWriteGuard<'static, ()> },
+    Shared { _guard: RwLockReadGuard<'static, ()> },
+}
+
+/// Waits for the machine. Returns `None`, and prints the reason, if the process may not use real-time priorities; with
+/// LOCKWRIGHT_REQUIRE_RT, that is a failure.
 pub fn require_realtime() -> Option<Machine> {
-    let here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
+    let here = Turn::Alone { _guard: HERE.write().unwrap_or_else(PoisonError::into_inner) };
     match sched::try_fifo(HIGHEST) {
-        Ok(()) => Some(Machine { _here: here, _everywhere: lock_file() }),
+        Ok(()) => Some(Machine { _here: here, _everywhere: lock_file(File::lock) }),
         Err(error) if std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some() => {
             panic!("no permission for real-time priorities: {error}")
         }
@@ -35,10 +41,19 @@ pub fn require_realtime() -> Option<Machine> {
     }
 }
 
-/// BOUND: the test before. Without the file (no permission for it, say) tests of this process still take turns.
-fn lock_file() -> Option<File> {
+/// Waits until no test uses the machine alone. Tests that keep a processor busy for seconds share it.
+#[allow(dead_code, reason = "not every crate has such tests")]
+pub fn shared() -> Machine {
+    let here = Turn::Shared { _guard: HERE.read().unwrap_or_else(PoisonError::into_inner) };
+    Machine { _here: here, _everywhere: lock_file(File::lock_shared) }
+}
+
+/// Without the file, for example without permission for it, only the tests of this process take turns.
+///
+/// BOUND: the tests before.
+fn lock_file(lock: fn(&File) -> std::io::Result<()>) -> Option<File> {
     let path = std::env::temp_dir().join("lockwright-realtime-tests.lock");
     let file = File::options().create(true).append(true).open(path).ok()?;
-    file.lock().ok()?;
+    lock(&file).ok()?;
     Some(file)
 }

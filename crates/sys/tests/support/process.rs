@@ -2,11 +2,12 @@
 
 /// Calls `body` in a child process, and says whether it held there.
 pub fn holds_in_child(body: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child calls `body` and ends without returning; the C library makes its own state fit for one thread.
+    // SAFETY: the child calls `body` and then ends without returning. It has one thread, for which the C library
+    // prepares its own state.
     match unsafe { libc::fork() } {
         0 => {
             let held = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(false);
-            // SAFETY: ends the child at once.
+            // SAFETY: the call takes an integer and ends the child at once.
             unsafe { libc::_exit(i32::from(!held)) }
         }
         child => {
@@ -20,7 +21,7 @@ pub fn holds_in_child(body: impl FnOnce() -> bool) -> bool {
 
 /// Ends the calling thread at once: nothing is dropped, and no thread-local is told.
 pub fn exit_at_once() -> ! {
-    // SAFETY: the thread's stack stays mapped; who would join it must not.
+    // SAFETY: the call ends this thread without unwinding. Its stack stays mapped, because nobody joins the thread.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
     unreachable!("the thread has ended")
 }

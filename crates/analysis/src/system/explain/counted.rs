@@ -8,7 +8,7 @@ use crate::blocking::delay::BlockingSection;
 use crate::rows::bound::Analysis;
 use crate::rows::tables::Tables;
 use crate::system::across;
-use lockwright_model::{CpuId, Duration, Priority, Protocol, Request, ResourceId, System, TaskId};
+use lockwright_model::{CpuId, Duration, Mode, Priority, Protocol, Request, ResourceId, System, TaskId};
 use std::cmp::Reverse;
 
 /// One task under the protocol that governs its system, with the response times of all tasks.
@@ -37,6 +37,8 @@ impl<'a> Counted<'a> {
     /// Returns the sections for which its requests wait, if they are known and sum to `total`.
     pub(super) fn waits(&self, total: u64) -> Option<Sections> {
         let sections = match (self.ruling, accounting(self.ruling)?) {
+            (Protocol::LockFree | Protocol::WaitFree, _) => return None,
+            (Protocol::PhaseFair | Protocol::TaskFair, _) => self.of_readers_and_writers(),
             (Protocol::Omlp, _) | (_, Accounting::Spins) => self.one_of_each_cpu(),
             (Protocol::Dpcp, _) => self.by_priority_at_homes(),
             (Protocol::Dflp, _) => self.by_arrival_at_homes(),
@@ -56,6 +58,7 @@ impl<'a> Counted<'a> {
             }
             Protocol::Dpcp | Protocol::Dflp => self.at_home_here(),
             Protocol::FmlpPlus => self.boosted(),
+            Protocol::PhaseFair | Protocol::TaskFair => self.shared_request_with_its_wait(total),
             _ => return self.request_with_its_wait(total),
         };
         summing_to(total, sections?)
@@ -110,14 +113,106 @@ impl<'a> Counted<'a> {
     fn one_of_each_cpu(&self) -> Option<Sections> {
         let mut sections = Sections::new();
         for (_, own) in self.ruled(self.task) {
-            for cpu in (0..self.system.cpus()).map(CpuId::new) {
-                let count = u64::from(own.count);
-                // The tasks of a cluster are assigned to its first processor.
-                let others = u64::from(self.system.cluster(cpu).count_ones()) - u64::from(cpu == self.cpu);
-                sections.extend(self.longest(self.on(cpu, own.resource), count, count.checked_mul(others)?)?);
-            }
+            sections.extend(self.one_of_each_cpu_on(own.resource, u64::from(own.count))?);
         }
         Some(sections)
+    }
+
+    fn one_of_each_cpu_on(&self, resource: ResourceId, count: u64) -> Option<Sections> {
+        let mut sections = Sections::new();
+        for cpu in (0..self.system.cpus()).map(CpuId::new) {
+            // The tasks of a cluster are assigned to its first processor.
+            let others = u64::from(self.system.cluster(cpu).count_ones()) - u64::from(cpu == self.cpu);
+            sections.extend(self.longest(self.on(cpu, resource), count, count.checked_mul(others)?)?);
+        }
+        Some(sections)
+    }
+
+    /// Returns the requests of other processors for a resource in a mode.
+    fn in_mode(&self, resource: ResourceId, mode: Mode) -> Vec<(TaskId, Request)> {
+        let elsewhere = self.others().filter(|&other| self.system.task(other).cpu != self.cpu);
+        let all =
+            elsewhere.flat_map(|other| self.system.requests_in(other, mode).into_iter().map(move |its| (other, its)));
+        all.filter(|(_, request)| request.resource == resource).collect()
+    }
+
+    /// Returns the longest of these requests: at most `each` of every entry, and at most `all` of each processor.
+    fn longest_on_each_cpu(&self, requests: &[(TaskId, Request)], each: u64, all: u64) -> Option<Sections> {
+        let mut sections = Sections::new();
+        for cpu in self.cpus() {
+            let there = requests.iter().filter(|(task, _)| self.system.task(*task).cpu == cpu);
+            sections.extend(self.longest(there.map(|(task, request)| (*task, request)).collect(), each, all)?);
+        }
+        Some(sections)
+    }
+
+    /// Returns the number of requests of the task for a resource that write, and of those that read.
+    fn issued(&self, resource: ResourceId) -> (u64, u64) {
+        let count = |mode| {
+            let own = self.system.requests_in(self.task, mode);
+            own.iter().find(|request| request.resource == resource).map_or(0, |request| u64::from(request.count))
+        };
+        (count(Mode::Write), count(Mode::Read))
+    }
+
+    /// Returns the writes that can precede some requests of the task.
+    fn writers(&self, resource: ResourceId, issued: u64) -> Option<Sections> {
+        self.longest_on_each_cpu(&self.in_mode(resource, Mode::Write), issued, issued)
+    }
+
+    /// Returns the sections for which some requests of the task wait, `writes` and `reads`. `preceding` is the number of
+    /// writers before which readers count.
+    fn shared(&self, resource: ResourceId, (writes, reads): (u64, u64), preceding: u64) -> Option<Sections> {
+        let issued = writes.checked_add(reads)?;
+        let mut sections = self.writers(resource, issued)?;
+        let phases = preceding.checked_add(writes)?;
+        let readers = self.in_mode(resource, Mode::Read);
+        if self.ruling == Protocol::PhaseFair {
+            let cpus = self.system.tasks().iter().map(|task| task.cpu.index() as u64).max().unwrap_or(0);
+            let phases = phases.min(reads.checked_add(writes.checked_mul(cpus)?)?);
+            sections.extend(self.longest(
+                readers.iter().map(|(task, request)| (*task, request)).collect(),
+                ALL,
+                phases,
+            )?);
+            return Some(sections);
+        }
+        let readers = self.longest_on_each_cpu(&readers, phases.min(issued), issued)?;
+        sections.extend(first(readers, phases));
+        let alone = self.one_of_each_cpu_on(resource, issued)?;
+        Some(if sum(&alone)? < sum(&sections)? { alone } else { sections })
+    }
+
+    fn of_readers_and_writers(&self) -> Option<Sections> {
+        let mut sections = Sections::new();
+        for (_, own) in self.ruled(self.task) {
+            let preceding = count(&self.writers(own.resource, u64::from(own.count))?);
+            sections.extend(self.shared(own.resource, self.issued(own.resource), preceding)?);
+        }
+        Some(sections)
+    }
+
+    /// As [`request_with_its_wait`](Self::request_with_its_wait), for readers and writers.
+    fn shared_request_with_its_wait(&self, total: u64) -> Option<Sections> {
+        for other in self.beside() {
+            let its = Counted::new(self.tables, self.analysis, self.ruling, other);
+            for (_, request) in its.ruled(other) {
+                for mode in [Mode::Write, Mode::Read] {
+                    let all = self.system.requests_in(other, mode);
+                    let Some(own) = all.iter().find(|own| own.resource == request.resource) else { continue };
+                    let once = if mode == Mode::Write { (1, 0) } else { (0, 1) };
+                    // The bound of `task_fair` counts readers before as many writers as all requests wait for.
+                    let issued = if self.ruling == Protocol::TaskFair { u64::from(request.count) } else { 1 };
+                    let preceding = count(&its.writers(own.resource, issued)?);
+                    let wait = sum(&its.shared(own.resource, once, preceding)?)?;
+                    let length = own.length.as_ns().checked_add(wait)?;
+                    if length == total {
+                        return Some(vec![(1, BlockingSection { task: other, resource: own.resource, length })]);
+                    }
+                }
+            }
+        }
+        None
     }
 
     /// Returns the other homes at which the task has requests, with the number of its requests there.
@@ -238,7 +333,27 @@ impl<'a> Counted<'a> {
 }
 
 fn summing_to(total: u64, sections: Sections) -> Option<Sections> {
+    (sum(&sections) == Some(total)).then_some(sections)
+}
+
+fn sum(sections: &Sections) -> Option<u64> {
     let add =
         |sum: u64, (count, section): &(u64, BlockingSection)| sum.checked_add(section.length.checked_mul(*count)?);
-    (sections.iter().try_fold(0, add) == Some(total)).then_some(sections)
+    sections.iter().try_fold(0, add)
+}
+
+fn count(sections: &Sections) -> u64 {
+    sections.iter().fold(0, |sum, (count, _)| sum.saturating_add(*count))
+}
+
+/// Returns the `all` longest of the sections.
+fn first(mut sections: Sections, all: u64) -> Sections {
+    sections.sort_by_key(|(_, section)| Reverse(section.length));
+    let mut left = all;
+    for (count, _) in &mut sections {
+        *count = left.min(*count);
+        left -= *count;
+    }
+    sections.retain(|(count, _)| *count > 0);
+    sections
 }

@@ -63,6 +63,11 @@ impl<F: FnMut(usize, usize) -> bool> Progress<F> {
         (self.go_on.borrow_mut())(self.found.get(), self.whole)
     }
 
+    /// Records how many factors were found.
+    pub(super) fn set(&self, found: usize) {
+        self.found.set(found);
+    }
+
     /// Records that one more factor was found.
     pub(super) fn add(&self) {
         self.found.set(self.found.get() + 1);

@@ -16,13 +16,14 @@
 //! depend on a response time that changed.
 
 use super::locals::Locals;
-use super::shape::{SHORT_MAX, Shape};
+use super::shape::Shape;
 use crate::blocking::mpcp::system::Remote;
 use crate::rows::fixed_point::Budget;
+use crate::rows::simd::{SHORT_MAX, short_work};
 use fearless_simd::dispatch;
 use lockwright_model::{System, TaskId};
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The execution times of a form, and the values that depend on the lengths of its sections, by place.
 #[derive(Clone)]
@@ -36,7 +37,7 @@ pub(super) struct Form {
     /// none.
     pub(super) kept: Vec<u64>,
     /// The users of the resources under `mpcp`.
-    pub(super) remote: Rc<Remote>,
+    pub(super) remote: Arc<Remote>,
 }
 
 /// A fixed point, or values below one, by place.
@@ -67,7 +68,7 @@ impl Shape<'_> {
     /// Returns a form without waits. By place: the execution of a job that others count, its blocking, and the section
     /// that delays it once more at each occasion of each more urgent job.
     pub(super) fn form_of(&self, costs: Vec<u64>, blocking: Vec<u64>, kept: Vec<u64>) -> Form {
-        Form { is_short: self.are_short(&costs), costs, blocking, kept, remote: Rc::new(Remote::none()) }
+        Form { is_short: self.are_short(&costs), costs, blocking, kept, remote: Arc::new(Remote::none()) }
     }
 
     /// Raises the response times, by task, to those of `form`. The form has no waits, and is not below `last`, whose
@@ -157,7 +158,7 @@ impl Shape<'_> {
             costs,
             blocking: Locals::new(self, self.tables, system).blocking()?,
             kept: Vec::new(),
-            remote: Rc::new(Remote::new(&self.tables.of_form(system))?),
+            remote: Arc::new(Remote::new(&self.tables.of_form(system))?),
         })
     }
 
@@ -173,7 +174,7 @@ impl Shape<'_> {
             form.blocking[above] = locals.beside(self, self.tables, system, place, above)?;
         }
         if self.is_coupled() {
-            form.remote = Rc::new(base.remote.beside(self.tables, system, task)?);
+            form.remote = Arc::new(base.remote.beside(self.tables, system, task)?);
         }
         Some(form)
     }
@@ -369,20 +370,6 @@ impl Shape<'_> {
         longer.is_short = self.are_short(&longer.costs);
         Some(longer)
     }
-}
-
-/// Returns the sum of `ceil((window + jitter) / period) * cost` for a window above 0. All times are short, and no cost
-/// exceeds its period.
-#[inline(always)]
-fn short_work(window: u64, jitters: &[u64], halves: &[[u32; 2]], costs: &[u64]) -> u64 {
-    let tasks = jitters.iter().zip(halves).zip(costs);
-    tasks.fold(0, |sum: u64, ((&jitter, &[high, low]), &cost)| {
-        // The sum of two times has 32 bits, and so has the number of jobs. The work of each task is below 2^33.
-        let before = (window as u32).wrapping_add(jitter as u32).wrapping_sub(1);
-        let (before, high, low) = (u64::from(before), u64::from(high), u64::from(low));
-        let jobs = ((before * high).wrapping_add((before * low) >> 32) >> 32).wrapping_add(1);
-        sum.wrapping_add(u64::from(jobs as u32).wrapping_mul(u64::from(cost as u32)))
-    })
 }
 
 /// The equations to evaluate.

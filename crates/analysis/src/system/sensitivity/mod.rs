@@ -1,6 +1,7 @@
 //! How far execution times and blocking can grow before a deadline is missed.
 
 mod bisection;
+mod crew;
 mod demands;
 mod forms;
 mod growth;
@@ -27,7 +28,8 @@ use lockwright_model::{Overheads, Protocol, Scheduler, System};
 /// each scaled system, so they do not grow. The homes of resources do not change.
 ///
 /// `go_on` is called repeatedly with the number of factors found and the number of all factors. If it returns `false`,
-/// the search ends and the result is `None`.
+/// the search ends and the result is `None`. Other threads may take part in the search; `go_on` is called by the
+/// caller's.
 ///
 /// # Examples
 /// ```
@@ -75,7 +77,7 @@ pub fn sensitivity(
         match across::ruling(&tables) {
             None => return forms::find(&tables, protocol, &progress),
             Some(ruling) => {
-                if let Some(found) = wide::find(&tables, ruling, &progress)? {
+                if let Some(found) = wide::find(&tables, protocol, ruling, &progress)? {
                     return Some(found);
                 }
             }

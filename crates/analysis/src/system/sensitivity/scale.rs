@@ -98,9 +98,9 @@ pub(super) fn scaled_body(task: &Task, id: TaskId, part: Part, permille: u64) ->
                 }
                 wcet = wcet.checked_add(*time)?;
             }
-            Step::Lock(locked) if part == Part::Sections(*locked) => inside = true,
+            Step::Lock(locked) | Step::Read(locked) if part == Part::Sections(*locked) => inside = true,
             Step::Unlock(locked) if part == Part::Sections(*locked) => inside = false,
-            Step::Lock(_) | Step::Unlock(_) => {}
+            Step::Lock(_) | Step::Read(_) | Step::Unlock(_) => {}
         }
     }
     Some((body, wcet))

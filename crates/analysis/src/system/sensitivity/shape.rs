@@ -1,6 +1,7 @@
 //! The shape of a system: what does not depend on execution times.
 
 use crate::rows::divisor::Divisor;
+use crate::rows::simd::{SHORT_MAX, halves};
 use crate::rows::tables::Tables;
 use crate::system::across;
 use fearless_simd::Level;
@@ -50,9 +51,6 @@ pub(super) struct Request {
     pub(super) slot: usize,
 }
 
-/// Times below this value are short: the sum of two has 32 bits.
-pub(super) const SHORT_MAX: u64 = 1 << 31;
-
 impl<'t> Shape<'t> {
     /// Creates the shape of tables whose resources are under the protocols of `response.rs`, without interruptible
     /// sections.
@@ -100,16 +98,12 @@ impl<'t> Shape<'t> {
             let others = task.deadline.max(task.jitter).as_ns();
             (2..SHORT_MAX).contains(&task.period.as_ns()) && others < SHORT_MAX
         });
-        let halves = |period: &Divisor| {
-            let inverse = period.inverse().wrapping_add(1);
-            [(inverse >> 32) as u32, inverse as u32]
-        };
         let ruling = across::ruling(tables);
         let suspends = |id| ruling.map_or_else(|| tables.suspends(id), |ruling| across::defers(tables, ruling, id));
         Self {
             tables,
             is_short,
-            halves: periods.iter().map(halves).collect(),
+            halves: periods.iter().map(|&period| halves(period)).collect(),
             level: Level::new(),
             periods,
             urgent,
@@ -143,6 +137,11 @@ impl<'t> Shape<'t> {
     /// Returns the first place of the processor, and the end of the places of tasks at least as urgent.
     pub(super) fn urgent(&self, place: usize) -> (usize, usize) {
         self.urgent[place]
+    }
+
+    /// Returns the places of the processor.
+    pub(super) fn neighbours(&self, place: usize) -> Range<usize> {
+        self.urgent[place].0..self.ends[place]
     }
 
     /// Returns the release jitter.

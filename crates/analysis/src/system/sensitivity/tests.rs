@@ -108,7 +108,9 @@ fn compare(systems: u32, seed: u64, protocols: &[Protocol]) -> Result<Seen, Stri
         let Some(tables) = joint_tables(&system, &none, protocol) else { continue };
         let known = bisection::find(&system, &none, protocol, &progress).ok_or("it was stopped")?;
         let found = match across::ruling(&tables) {
-            Some(ruling) => wide::find(&tables, ruling, &progress).ok_or("it was stopped")?.ok_or("it does not fit")?,
+            Some(ruling) => {
+                wide::find(&tables, protocol, ruling, &progress).ok_or("it was stopped")?.ok_or("it does not fit")?
+            }
             None => forms::find(&tables, protocol, &progress).ok_or("it was stopped")?,
         };
         if known != found {

@@ -8,13 +8,18 @@
 //!
 //! Between the two, the search follows the deadline that was missed last. It assumes that its equation changes linearly
 //! between a form that holds and one that does not.
+//!
+//! The searches of different tasks and resources do not depend on each other, so threads share them; see
+//! [`crew`](super::crew).
 
+use super::crew::Crew;
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::joint::{Form, Point};
 use super::rooms::Rooms;
 use super::scale::{Part, factor_within, scaled_body, shrunk, users};
 use super::shape::Shape;
 use crate::blocking::bounds::Bounds;
+use crate::blocking::fmlp_long::Known;
 use crate::blocking::{Delay, DelayBounds as _};
 use crate::rows::sharing::{Sharing, demands};
 use crate::rows::tables::Tables;
@@ -42,6 +47,8 @@ struct Settled {
     /// The form with the protocol's bounds at this point.
     form: Form,
     point: Point,
+    /// What is known of the bounds, at a fixed point.
+    known: Option<Known>,
 }
 
 /// The delays with which a load is settled.
@@ -56,12 +63,13 @@ enum Delays {
 /// The result for a load. If a deadline is missed, the error is a state below the fixed point, if there is one.
 type Outcome = Result<Settled, Option<Box<Settled>>>;
 
-/// The search and its known values.
-struct Search<'a, F> {
-    shape: &'a Shape<'a>,
+/// The search and its known values. Each thread has its own.
+struct Search<'a> {
+    shape: Shape<'a>,
     tables: &'a Tables<'a>,
     ruling: Protocol,
-    progress: &'a Progress<F>,
+    crew: &'a Crew,
+    go_on: &'a dyn Fn() -> bool,
     system: &'a System,
     sharing: Sharing,
     /// The system and its requests, which change while a form is built.
@@ -73,18 +81,14 @@ struct Search<'a, F> {
 /// Like [`sensitivity`](super::sensitivity()). The inner `None` means that a number does not fit.
 pub(super) fn find<F: FnMut(usize, usize) -> bool>(
     tables: &Tables<'_>,
+    protocol: Protocol,
     ruling: Protocol,
     progress: &Progress<F>,
 ) -> Option<Option<Sensitivity>> {
-    let system = tables.system;
-    let shape = Shape::new(tables);
-    let sharing = across::sharing(tables, ruling);
-    let Ok(bounds) = Bounds::new(tables, ruling, &sharing) else { return Some(None) };
-    let Some(load) = load(tables, ruling, &shape) else { return Some(None) };
-    let scratch = RefCell::new((system.clone(), sharing.clone()));
-    let bounds = RefCell::new(bounds);
-    let search = Search { shape: &shape, tables, ruling, progress, system, sharing, scratch, load, bounds };
-    search.all().map(Some)
+    let crew = Crew::default();
+    let go_on = || crew.report(progress);
+    let Some(search) = Search::new(tables, ruling, &crew, &go_on) else { return Some(None) };
+    search.all(protocol).map(Some)
 }
 
 fn load(tables: &Tables<'_>, ruling: Protocol, shape: &Shape<'_>) -> Option<Load> {
@@ -120,58 +124,129 @@ impl Load {
     }
 }
 
-impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
-    fn asked(&self) -> Option<()> {
-        self.progress.asked().then_some(())
+impl<'a> Search<'a> {
+    /// Returns the search of one thread, or `None` if a number does not fit.
+    fn new(tables: &'a Tables<'a>, ruling: Protocol, crew: &'a Crew, go_on: &'a dyn Fn() -> bool) -> Option<Self> {
+        let (system, shape) = (tables.system, Shape::new(tables));
+        let sharing = across::sharing(tables, ruling);
+        let bounds = RefCell::new(Bounds::new(tables, ruling, &sharing).ok()?);
+        let load = load(tables, ruling, &shape)?;
+        let scratch = RefCell::new((system.clone(), sharing.clone()));
+        Some(Self { shape, tables, ruling, crew, go_on, system, sharing, scratch, load, bounds })
     }
 
-    fn all(&self) -> Option<Sensitivity> {
+    fn asked(&self) -> Option<()> {
+        (self.go_on)().then_some(())
+    }
+
+    /// Returns what `share` finds for each index below `count`, on all CPUs, or `None` if the search was interrupted.
+    /// Each thread calls `share` once, with its own search and the indices that no other thread has.
+    fn shared<R: Send>(
+        &self,
+        protocol: Protocol,
+        count: usize,
+        share: impl Fn(&Search<'_>, &mut dyn Iterator<Item = usize>) -> Option<Vec<(usize, R)>> + Sync,
+    ) -> Option<Vec<R>> {
+        let (system, ruling, crew) = (self.system, self.ruling, self.crew);
+        crew.each(
+            count,
+            self.go_on,
+            |indices| share(self, indices),
+            |indices| {
+                let (tables, go_on) = (Tables::new(system, protocol, None), || crew.goes_on());
+                // The bounds of this system exist.
+                let search = Search::new(&tables, ruling, crew, &go_on);
+                search.map_or_else(|| Some(Vec::new()), |search| share(&search, indices))
+            },
+        )
+    }
+
+    fn all(&self, protocol: Protocol) -> Option<Sensitivity> {
         let system = self.system;
+        let (tasks, resources) = (system.tasks().len(), system.resources().len());
         let unchanged = self.settle(self.load.clone(), &mut self.bounds.borrow_mut(), None).ok();
-        let mut rooms = vec![None; system.tasks().len()];
-        if let Some(settled) = &unchanged {
-            let mut most = Rooms::new(self.shape, &settled.form, &settled.point);
-            let sure = self.sure();
-            let mut sure = sure.as_ref().map(|sure| Rooms::new(self.shape, &sure.form, &sure.point));
-            for task in system.task_ids() {
-                rooms[task.index()] = Some(self.room(settled, &mut most, sure.as_mut(), task)?);
-                self.progress.add();
+        let rooms = match &unchanged {
+            Some(settled) => {
+                let rooms = self.shared(protocol, tasks, |search, indices| search.rooms(settled, indices))?;
+                rooms.into_iter().map(Some).collect()
             }
-        } else {
-            system.tasks().iter().for_each(|_| self.progress.add());
+            None => {
+                self.crew.add(tasks);
+                vec![None; tasks]
+            }
+        };
+        let mut parts = vec![Part::All];
+        if unchanged.is_some() {
+            parts.extend(system.task_ids().map(Part::Task));
         }
-        let growth = |part| {
-            let growth = self.growth(part, unchanged.as_ref(), &rooms)?;
-            self.progress.add();
-            Some(growth)
-        };
-        let all = growth(Part::All)?;
-        let tasks = if unchanged.is_some() {
-            system.task_ids().map(|task| growth(Part::Task(task))).collect::<Option<Vec<Growth>>>()?
-        } else {
-            let mut found = Vec::with_capacity(system.tasks().len());
-            self.shrink(0..system.tasks().len(), None, &mut found)?;
-            found
-        };
-        let tasks = system.task_ids().zip(tasks).collect();
-        let resources = system.resource_ids().map(|resource| Some((resource, growth(Part::Sections(resource))?)));
-        let resources = resources.collect::<Option<_>>()?;
+        parts.extend(system.resource_ids().map(Part::Sections));
+        let mut found = self.shared(protocol, parts.len(), |search, indices| {
+            let growth = |index: usize| {
+                let growth = search.growth(parts[index], unchanged.as_ref(), &rooms)?;
+                search.crew.add(1);
+                Some((index, growth))
+            };
+            indices.map(growth).collect()
+        })?;
+        let of_resources = found.split_off(found.len() - resources);
+        let all = found.remove(0);
+        if unchanged.is_none() {
+            self.shrink(0..tasks, None, &mut found)?;
+        }
+        let tasks = system.task_ids().zip(found).collect();
+        let resources = system.resource_ids().zip(of_resources).collect();
         let tolerated = system.task_ids().zip(rooms).map(|(task, most)| (task, most.map(Duration::from_ns))).collect();
         Some(Sensitivity { all, tasks, resources, tolerated })
+    }
+
+    /// Returns the rooms of these tasks, or `None` if the search was interrupted.
+    fn rooms(&self, settled: &Settled, tasks: &mut dyn Iterator<Item = usize>) -> Option<Vec<(usize, u64)>> {
+        let mut most = Rooms::new(&self.shape, &settled.form, &settled.point);
+        let sure = self.sure();
+        let mut sure = sure.as_ref().map(|sure| Rooms::new(&self.shape, &sure.form, &sure.point));
+        let room = |index| {
+            let room = self.room(settled, &mut most, sure.as_mut(), TaskId::new(index))?;
+            self.crew.add(1);
+            Some((index, room))
+        };
+        tasks.map(room).collect()
     }
 
     /// Returns the form of `load` for these response times, by task, or `None` if there is no bound.
     fn form(&self, load: &Load, bounds: &mut Bounds, responses: &[u64], delays: &mut [Delay]) -> Option<Form> {
         bounds.set_responses(responses).and_then(|()| bounds.delays(delays)).ok()?;
         let count = load.costs.len();
-        let (mut costs, mut blocking) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let (mut costs, mut blocking) = (vec![0; count], vec![0; count]);
         for place in 0..count {
-            let charge = bounds.charge(&delays[self.shape.id(place).index()])?;
-            costs.push((load.costs[place] - load.away[place]).checked_add(charge.executed)?);
-            let blocked = load.away[place].checked_add(load.local[place])?.checked_add(charge.suspended)?;
-            blocking.push(blocked.checked_add(charge.blocked)?);
+            (costs[place], blocking[place]) = self.charged(load, bounds, delays, place)?;
         }
         Some(self.shape.form_of(costs, blocking, load.kept.clone()))
+    }
+
+    /// Returns the execution that others count, and the blocking of the task at `place`, with these delays, by task.
+    fn charged(&self, load: &Load, bounds: &Bounds, delays: &[Delay], place: usize) -> Option<(u64, u64)> {
+        let charge = bounds.charge(&delays[self.shape.id(place).index()])?;
+        let cost = (load.costs[place] - load.away[place]).checked_add(charge.executed)?;
+        let blocked = load.away[place].checked_add(load.local[place])?.checked_add(charge.suspended)?;
+        Some((cost, blocked.checked_add(charge.blocked)?))
+    }
+
+    /// Like [`form`](Self::form), on the processor of the task at `place`. The tasks of others have the delays of a
+    /// settled load.
+    fn form_near(
+        &self,
+        (load, known, place): (&Load, &Settled, usize),
+        bounds: &mut Bounds,
+        responses: &[u64],
+        delays: &mut [Delay],
+    ) -> Option<Form> {
+        let cpu = self.system.task(self.shape.id(place)).cpu.0;
+        bounds.set_responses(responses).and_then(|()| bounds.delays_in(cpu, delays)).ok()?;
+        let Form { mut costs, mut blocking, kept, .. } = self.form_beside(load, known)?;
+        for place in self.shape.neighbours(place) {
+            (costs[place], blocking[place]) = self.charged(load, bounds, delays, place)?;
+        }
+        Some(self.shape.form_of(costs, blocking, kept))
     }
 
     /// Returns the form of `load` with the delays of a settled load.
@@ -187,8 +262,8 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         Some(self.shape.form_of(costs, blocking, load.kept.clone()))
     }
 
-    /// Raises response times to the fixed point of a form of `load`. The error is a point at which a deadline is missed.
-    /// Also returns whether a response time changed. See [`Shape::raise`] for `last`.
+    /// Raises response times to the fixed point of a form of `load`. The error is a point at which a deadline is
+    /// missed. Also returns whether a response time changed. See [`Shape::raise`] for `last`.
     fn raise(
         &self,
         load: Load,
@@ -197,7 +272,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         responses: &mut [u64],
     ) -> Result<(Settled, bool), Option<Box<Settled>>> {
         let (point, raised) = self.shape.raise(&form, last, responses);
-        let settled = Settled { load, form, point };
+        let settled = Settled { load, form, point, known: None };
         match raised {
             Some(changed) => Ok((settled, changed)),
             None => Err(Some(Box::new(settled))),
@@ -221,13 +296,37 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         self.raise(load, form, Some(&from.form), &mut responses).map(|(settled, _)| settled)
     }
 
+    /// Like [`settle`](Self::settle), with the delays of `from` except on the processor where a deadline was missed
+    /// last. The result is then not above that of `settle`.
+    fn settle_near(&self, load: Load, bounds: &mut Bounds, from: &Settled) -> Outcome {
+        let place = self.shape.critical.get();
+        let mut delays = vec![Delay::default(); load.costs.len()];
+        if let Some(known) = &from.known {
+            bounds.recall(known);
+        }
+        let mut near = self.settle_beside(load.clone(), from)?;
+        let mut responses = self.responses(&near.form.costs, |place| near.point.beside[place]).ok_or(None)?;
+        for _ in 0..ROUNDS_MAX {
+            let form = self.form_near((&load, from, place), bounds, &responses, &mut delays).ok_or(None)?;
+            let (settled, changed) = self.raise(load.clone(), form, Some(&near.form), &mut responses)?;
+            near = settled;
+            if !changed {
+                break;
+            }
+        }
+        Ok(near)
+    }
+
     /// Returns the least fixed point of `load` if all deadlines are met there. Otherwise, the error is a point below it
     /// at which a deadline is missed, if there is one. `from` is the fixed point of a load that is not above.
     fn settle(&self, load: Load, bounds: &mut Bounds, from: Option<&Settled>) -> Outcome {
         let mut delays = vec![Delay::default(); load.costs.len()];
         let (mut responses, mut last) = match from {
             Some(from) => {
-                let near = self.settle_beside(load.clone(), from)?;
+                let near = match self.is_near() {
+                    true => self.settle_near(load.clone(), bounds, from)?,
+                    false => self.settle_beside(load.clone(), from)?,
+                };
                 (self.responses(&near.form.costs, |place| near.point.beside[place]).ok_or(None)?, Some(near.form))
             }
             None => (self.responses(&load.costs, |place| self.shape.jitter(place)).ok_or(None)?, None),
@@ -236,11 +335,17 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             let form = self.form(&load, bounds, &responses, &mut delays).ok_or(None)?;
             let (settled, changed) = self.raise(load.clone(), form, last.as_ref(), &mut responses)?;
             if !changed {
-                return Ok(settled);
+                return Ok(Settled { known: bounds.known(), ..settled });
             }
             last = Some(settled.form);
         }
         Err(None)
+    }
+
+    /// Returns whether the delays on one processor can be computed for much less than those on all. A deadline that is
+    /// missed with these is missed in any case.
+    fn is_near(&self) -> bool {
+        matches!(self.ruling, Protocol::Dpcp | Protocol::Dflp | Protocol::FmlpLong | Protocol::FmlpPlus)
     }
 
     /// Returns the system with the bounds for response times equal to the deadlines, if all deadlines are met then.
@@ -254,7 +359,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         let mut responses: Vec<u64> =
             self.system.tasks().iter().map(|task| task.wcet.as_ns() + task.jitter.as_ns()).collect();
         let (point, raised) = self.shape.raise(&form, None, &mut responses);
-        raised.map(|_| Settled { load: self.load.clone(), form, point })
+        raised.map(|_| Settled { load: self.load.clone(), form, point, known: None })
     }
 
     /// Returns how much longer the task can execute outside of its sections, or `None` if the search was interrupted.
@@ -266,10 +371,10 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         task: TaskId,
     ) -> Option<u64> {
         self.asked()?;
-        let (place, go_on) = (self.shape.place(task), || self.progress.asked());
-        let most = most.of(place, &go_on)?;
+        let place = self.shape.place(task);
+        let most = most.of(place, self.go_on)?;
         let sure = match sure {
-            Some(sure) if most > 0 => sure.of(place, &go_on)?,
+            Some(sure) if most > 0 => sure.of(place, self.go_on)?,
             _ => 0,
         };
         self.greatest((sure.min(most), most), settled, |extra, from, delays| {
@@ -281,14 +386,14 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             if self.ruling != Protocol::FmlpLong {
                 return self.settle(load, &mut self.bounds.borrow_mut(), Some(from));
             }
+            // These bounds depend on execution times.
             let longer = |task| {
                 let mut body = self.system.task(task).body.clone();
                 body.push(Step::Run(Duration::from_ns(extra)));
                 Some(body)
             };
             let settle = |tables: &Tables<'_>, sharing: &Sharing| {
-                let mut bounds = Bounds::new(tables, self.ruling, sharing).map_err(|_| None)?;
-                self.settle(load, &mut bounds, Some(from))
+                self.with_bounds((tables, sharing, &[task]), |bounds| self.settle(load, bounds, Some(from)))
             };
             self.with_bodies(&[task], longer, settle).ok_or(None)?
         })
@@ -319,18 +424,30 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         found
     }
 
+    /// Returns the result of `settle` for the bounds of a system that differs from this one in these tasks.
+    fn with_bounds(
+        &self,
+        (tables, sharing, tasks): (&Tables<'_>, &Sharing, &[TaskId]),
+        settle: impl FnOnce(&mut Bounds) -> Outcome,
+    ) -> Outcome {
+        let mut bounds = self.bounds.borrow_mut();
+        if !bounds.set_tasks(tables.system, tasks) {
+            return settle(&mut Bounds::new(tables, self.ruling, sharing).map_err(|_| None)?);
+        }
+        let found = settle(&mut bounds);
+        bounds.set_tasks(self.system, tasks);
+        found
+    }
+
     /// Settles the system with the execution times of a part multiplied by `permille` / 1000.
     fn settle_scaled(&self, part: Part, permille: u64, from: Option<&Settled>, delays: Delays) -> Outcome {
         let users = users(self.system, part);
         let body = |task| Some(scaled_body(self.system.task(task), task, part, permille)?.0);
         let settle = |tables: &Tables<'_>, sharing: &Sharing| {
             let load = self.load_with(tables, &users).ok_or(None)?;
-            match from {
-                Some(from) if delays == Delays::Known => self.settle_beside(load, from),
-                _ => {
-                    let mut bounds = Bounds::new(tables, self.ruling, sharing).map_err(|_| None)?;
-                    self.settle(load, &mut bounds, from)
-                }
+            match (from, delays) {
+                (Some(from), Delays::Known) => self.settle_beside(load, from),
+                _ => self.with_bounds((tables, sharing, &users), |bounds| self.settle(load, bounds, from)),
             }
         };
         self.with_bodies(&users, body, settle).ok_or(None)?
@@ -347,21 +464,21 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         let mut blocked: Vec<usize> = places().flat_map(|place| self.shape.more_urgent(place)).collect();
         blocked.sort_unstable();
         blocked.dedup();
-        load.set_local(tables, self.ruling, self.shape, blocked)?;
+        load.set_local(tables, self.ruling, &self.shape, blocked)?;
         Some(load)
     }
 
     fn settle_system(&self, system: &System, from: Option<&Settled>) -> Outcome {
         let tables = self.tables.of_form(system);
         let mut bounds = Bounds::new(&tables, self.ruling, &across::sharing(&tables, self.ruling)).map_err(|_| None)?;
-        let load = load(&tables, self.ruling, self.shape).ok_or(None)?;
+        let load = load(&tables, self.ruling, &self.shape).ok_or(None)?;
         self.settle(load, &mut bounds, from)
     }
 
     /// Returns the greatest amount that settles, between the two given. The first amount settles, at or above
     /// `settled`. Returns `None` if the search was interrupted.
     ///
-    /// Amounts that do not settle with the known delays need no other delays. The greatest other amount is tried first.
+    /// Amounts that do not settle with lower delays need no other delays. The greatest other amount is tried first.
     fn greatest(
         &self,
         (holding, most): (u64, u64),
@@ -417,7 +534,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         let Some(settled) = settled else {
             for _ in tasks {
                 found.push(Growth::Broken);
-                self.progress.add();
+                self.crew.add(1);
             }
             return Some(());
         };
@@ -431,7 +548,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
                 |permille, from: &Settled, delays| self.settle_scaled(Part::Task(task), permille, Some(from), delays);
             let most = self.greatest((1, 999), &settled, settle)?;
             found.push(Growth::Permille(most));
-            self.progress.add();
+            self.crew.add(1);
         }
         Some(())
     }

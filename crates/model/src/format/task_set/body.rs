@@ -4,7 +4,7 @@ use super::fields::{Fields, Found};
 use super::places::Places;
 use super::surroundings::{Surroundings, undeclared};
 use super::{Diagnostic, Faults, shown};
-use crate::{Duration, MAX_STEPS, Request, ResourceId, Step, place_requests};
+use crate::{Duration, MAX_STEPS, Mode, Request, ResourceId, Step, place_requests};
 
 /// Reads the steps of a job. `wcet` is `None` if it is wrong, and `Some(None)` if it is not given. The result is
 /// `None` if a fault has been reported, here or for the wcet.
@@ -67,10 +67,19 @@ fn read_body(
 fn read_step(found: &Found, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<Step> {
     const HELP: &str = "a step is { run = \"1 ms\" }, { lock = \"name\" } or { unlock = \"name\" }";
     let table = found.table(&format!("a step of {owner}"), HELP, faults)?;
-    let fields = Fields::of(table, "a step", found.span(), &["run", "lock", "unlock"], faults);
+    let fields = Fields::of(table, "a step", found.span(), &["run", "lock", "unlock", "mode"], faults);
+    let mode = read_mode(&fields, &format!("a step of {owner}"), faults);
+    if let (Some(mode), None) = (fields.get("mode"), fields.get("lock")) {
+        let fault = Diagnostic::new(format!("a step of {owner} has a mode and locks nothing")).at(mode.key_span());
+        faults.push(fault.help("write the mode beside the lock: { lock = \"name\", mode = \"read\" }"));
+        return None;
+    }
     match (fields.get("run"), fields.get("lock"), fields.get("unlock")) {
         (Some(run), None, None) => run.duration(&format!("a run of {owner}"), faults).map(Step::Run),
-        (None, Some(lock), None) => resource(&lock, owner, "locks", surroundings, faults).map(Step::Lock),
+        (None, Some(lock), None) => {
+            let resource = resource(&lock, owner, "locks", surroundings, faults);
+            Some(mode?.step(resource?))
+        }
         (None, None, Some(unlock)) => resource(&unlock, owner, "unlocks", surroundings, faults).map(Step::Unlock),
         (None, None, None) => {
             if table.is_empty() {
@@ -81,6 +90,21 @@ fn read_step(found: &Found, owner: &str, surroundings: &Surroundings, faults: &m
         _ => {
             let fault = Diagnostic::new(format!("a step of {owner} has several keys")).at(found.span());
             faults.push(fault.help("write one step for each key"));
+            None
+        }
+    }
+}
+
+/// Reads the mode of a section. It is `write` if none is given.
+fn read_mode(fields: &Fields, owner: &str, faults: &mut Faults) -> Option<Mode> {
+    let Some(found) = fields.get("mode") else { return Some(Mode::Write) };
+    let mode = found.text(&format!("the mode of {owner}"), faults)?;
+    match mode.as_ref() {
+        "read" => Some(Mode::Read),
+        "write" => Some(Mode::Write),
+        _ => {
+            let fault = Diagnostic::new(format!("there is no mode {}", shown(mode.as_ref()))).at(found.span());
+            faults.push(fault.help("a mode is \"read\" or \"write\""));
             None
         }
     }
@@ -171,8 +195,9 @@ impl Requests {
 fn read_request(found: &Found, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<Request> {
     const HELP: &str = "a request is { resource = \"name\", count = 1, length = \"15 us\" }";
     let table = found.table(&format!("a request of {owner}"), HELP, faults)?;
-    let fields = Fields::of(table, "a request", found.span(), &["resource", "count", "length"], faults);
+    let fields = Fields::of(table, "a request", found.span(), &["resource", "count", "length", "mode"], faults);
     let subject = format!("a request of {owner}");
+    let mode = read_mode(&fields, &subject, faults);
     let resource = fields
         .require("resource", &subject, HELP, faults)
         .and_then(|name| resource(&name, owner, "requests", surroundings, faults));
@@ -191,5 +216,5 @@ fn read_request(found: &Found, owner: &str, surroundings: &Surroundings, faults:
         }
         Some(length)
     });
-    Some(Request { resource: resource?, count: count? as u32, length: length? })
+    Some(Request { resource: resource?, count: count? as u32, length: length?, mode: mode? })
 }

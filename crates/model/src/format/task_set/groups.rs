@@ -80,34 +80,40 @@ impl Groups {
     /// Rewrites a body of the file for the system. `places` are the places of its steps.
     pub(super) fn rewrite(&self, body: &mut Vec<Step>, places: &mut Vec<Range<usize>>) {
         // The resources of the system that are held, outermost first,
-        // each with the number of resources of the file held for it.
-        let mut held: Vec<(ResourceId, u32)> = Vec::new();
+        // each with the number of resources of the file held for it and the step that locked it.
+        let mut held: Vec<(ResourceId, u32, usize)> = Vec::new();
         let mut kept = Vec::with_capacity(body.len());
-        for step in body.iter_mut() {
+        for place in 0..body.len() {
+            let step = &mut body[place];
+            let is_write = matches!(step, Step::Lock(_));
             let keep = match step {
                 Step::Run(_) => true,
-                Step::Lock(resource) => {
+                Step::Lock(resource) | Step::Read(resource) => {
                     *resource = self.of[resource.index()];
-                    match held.iter_mut().find(|(other, _)| other == resource) {
-                        Some((_, count)) => {
+                    match held.iter_mut().find(|(other, ..)| other == resource) {
+                        Some((resource, count, begin)) => {
                             *count += 1;
+                            // A section that writes somewhere inside is one that writes.
+                            if is_write {
+                                body[*begin] = Step::Lock(*resource);
+                            }
                             false
                         }
                         None => {
-                            held.push((*resource, 1));
+                            held.push((*resource, 1, place));
                             true
                         }
                     }
                 }
                 Step::Unlock(resource) => {
                     *resource = self.of[resource.index()];
-                    match held.iter_mut().find(|(other, _)| other == resource) {
-                        Some((_, count)) if *count > 1 => {
+                    match held.iter_mut().find(|(other, ..)| other == resource) {
+                        Some((_, count, _)) if *count > 1 => {
                             *count -= 1;
                             false
                         }
                         _ => {
-                            held.retain(|(other, _)| other != resource);
+                            held.retain(|(other, ..)| other != resource);
                             true
                         }
                     }

@@ -1,5 +1,5 @@
-//! Overheads files: TOML with one table, one more for each protocol whose locks differ from the others, and one for each
-//! kind of object that nobody waits for.
+//! Overheads files: TOML with one table, one more for each protocol whose locks differ from the others, and one for
+//! each kind of object that nobody waits for.
 
 use super::fields::{Fields, Found};
 use super::{Diagnostic, Faults, check_length, syntax};

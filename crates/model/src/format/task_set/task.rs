@@ -181,7 +181,8 @@ impl Draft {
     }
 }
 
-/// Checks the rules of [`System::new`](crate::System::new) that concern one task alone, so that the faults of every task are found.
+/// Checks the rules of [`System::new`](crate::System::new) that concern one task alone, so that the faults of every
+/// task are found.
 fn check_task(task: &Task, places: &Places, surroundings: &Surroundings, faults: &mut Faults) {
     let id = TaskId(0);
     let cpus = surroundings.cpus.unwrap_or(MAX_CPUS);

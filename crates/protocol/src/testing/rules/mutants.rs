@@ -15,21 +15,21 @@ fn is_own(event: Event, action: &Action) -> bool {
     matches!(action, Action::SetPriority { task, .. } if task.index() == event.task())
 }
 
-/// Nobody is woken on a release.
+/// A release wakes no task.
 fn no_wake<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     if let Some(actions) = released(event, answer) {
         actions.retain(|action| !matches!(action, Action::Wake { .. }));
     }
 }
 
-/// The caller falls before the others come.
+/// The priority of the caller falls before the actions of other tasks.
 fn falls_first<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     if let Some(actions) = released(event, answer) {
         actions.sort_by_key(|action| !is_own(event, action));
     }
 }
 
-/// The caller does not fall.
+/// The priority of the caller does not fall.
 fn stays_up<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     if let Some(actions) = released(event, answer) {
         actions.retain(|action| !is_own(event, action));
@@ -43,7 +43,7 @@ fn keeps<M: Walked>(event: Event, before: &M, after: &mut M, answer: &mut Answer
     }
 }
 
-/// What is asked for is granted, whoever owns it.
+/// Every request is granted, also if another task owns the resource.
 fn grants_all<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     for action in requested(event, answer).into_iter().flatten() {
         if let Action::Block { task, resource } | Action::Spin { task, resource } = *action {
@@ -52,7 +52,7 @@ fn grants_all<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     }
 }
 
-/// Another than the next gets it.
+/// A waiter other than the next one gets the resource.
 fn wrong_order<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     for action in released(event, answer).into_iter().flatten() {
         if let Action::Wake { task } | Action::Grant { task, .. } = action {
@@ -68,33 +68,33 @@ fn marks<M: Walked>(event: Event, _: &M, after: &mut M, answer: &mut Answer) {
     }
 }
 
-/// An event without meaning is taken.
+/// An event without meaning is accepted.
 fn takes_all<M: Walked>(_: Event, _: &M, _: &mut M, answer: &mut Answer) {
     if answer.is_err() {
         *answer = Ok(Vec::new());
     }
 }
 
-/// Nobody goes anywhere.
+/// No task is sent to another processor.
 fn stays<M: Walked>(_: Event, _: &M, _: &mut M, answer: &mut Answer) {
     if let Ok(actions) = answer {
         actions.retain(|action| !matches!(action, Action::Migrate { .. }));
     }
 }
 
-/// Who was sent does not come back.
+/// A task that was sent does not come back.
 fn stays_away<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     if let Some(actions) = released(event, answer) {
         let away = |action: &Action| matches!(action, Action::Migrate { task, .. } if task.index() == event.task());
         if let Some(place) = actions.iter().position(away) {
             actions.remove(place);
-            // What follows is the caller's own.
+            // The actions that follow are those of the caller.
             actions[place..].iter_mut().filter_map(action_epoch).for_each(|epoch| *epoch -= 1);
         }
     }
 }
 
-/// The caller falls where it was sent, and goes back then.
+/// The caller falls on the processor to which it was sent, and goes back afterwards.
 fn falls_away<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     if let Some(actions) = released(event, answer) {
         actions.sort_by_key(|action| matches!(action, Action::Migrate { .. }));
@@ -125,7 +125,7 @@ fn not_inherited<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer)
     }
 }
 
-/// The caller waits, then comes the rest.
+/// The caller waits before the other actions.
 fn waits_first<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     if let Some(actions) = requested(event, answer) {
         actions.sort_by_key(|action| !matches!(action, Action::Block { .. } | Action::Spin { .. }));
@@ -139,7 +139,7 @@ fn starts_all<M: Walked>(_: Event, _: &M, _: &mut M, answer: &mut Answer) {
     }
 }
 
-/// Each change is told twice.
+/// Each change is reported twice.
 fn repeats<M: Walked>(_: Event, _: &M, _: &mut M, answer: &mut Answer) {
     let Ok(actions) = answer else { return };
     if let Some(&last) = actions.last()
@@ -149,35 +149,35 @@ fn repeats<M: Walked>(_: Event, _: &M, _: &mut M, answer: &mut Answer) {
     }
 }
 
-/// Changes are counted by two.
+/// Epochs rise by two.
 fn skips<M: Walked>(_: Event, _: &M, _: &mut M, answer: &mut Answer) {
     for epoch in answer.iter_mut().flatten().filter_map(action_epoch) {
         *epoch += 1;
     }
 }
 
-/// Who gives up is woken before the others.
+/// A task that gives up is woken before the others.
 fn wakes_itself_first<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     if let (Event::Cancel(task), Ok(actions)) = (event, answer) {
         actions.sort_by_key(|action| *action != Action::Wake { task: TaskId::new(task) });
     }
 }
 
-/// A change of base priority is not carried on.
+/// A change of base priority is not propagated.
 fn forgets_base<M: Walked>(event: Event, before: &M, after: &mut M, _: &mut Answer) {
     if matches!(event, Event::Rebase(_, true)) {
         *after = before.clone();
     }
 }
 
-/// Who lends its priority is not woken when another does in its place.
+/// A lender is not woken when another job lends in its place.
 fn never_relieved<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     if let (Event::Arrive(_), Ok(actions)) = (event, answer) {
         actions.retain(|action| !matches!(action, Action::Wake { .. }));
     }
 }
 
-/// None: the machine was built for another setting.
+/// No change: the machine was built for another setting.
 fn none<M: Walked>(_: Event, _: &M, _: &mut M, _: &mut Answer) {}
 
 macro_rules! mutants {

@@ -1,4 +1,5 @@
-//! The rules of each protocol, from scratch: what must come of an event, and what must hold after it.
+//! The rules of each protocol, from scratch: the required result of an event, and the properties that must hold after
+//! it.
 
 extern crate std;
 
@@ -25,7 +26,7 @@ pub(super) enum Rule {
     Omlp,
 }
 
-/// Who there is, and what they use.
+/// The tasks and resources of a walk.
 pub(super) struct Setting {
     pub(super) rule: Rule,
     pub(super) cpus: &'static [usize],
@@ -37,7 +38,7 @@ pub(super) struct Setting {
     pub(super) homes: [usize; RESOURCES],
     /// Of `mrsp`.
     pub(super) users: [&'static [usize]; RESOURCES],
-    /// Of `omlp`, by the first CPU of a cluster: how many it has.
+    /// Of `omlp`, by the first CPU of a cluster: the number of its CPUs.
     pub(super) sizes: [usize; 3],
 }
 
@@ -74,13 +75,13 @@ pub(super) enum Job {
     Started,
 }
 
-/// What the actions made of a task.
+/// The state of a task according to the actions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Mode {
     Runs,
     Sleeps,
     Spins,
-    /// Woken without a grant, and not heard of since.
+    /// Woken without a grant, and has not called since.
     Awake,
 }
 
@@ -100,7 +101,7 @@ pub(super) struct Shadow {
     pub(super) owners: [Option<usize>; RESOURCES],
     pub(super) jobs: [Job; TASKS],
     requests: Vec<Request>,
-    /// Of `omlp`: to whom a job lends its priority.
+    /// Of `omlp`: the task to which a job lends its priority.
     lends_to: [Option<usize>; TASKS],
     /// Where priorities follow it: tasks with a request, granted or not, in the order in which they asked.
     asked: Vec<usize>,
@@ -272,7 +273,7 @@ impl Shadow {
         matches!(rule, Rule::Pcp | Rule::MpcpVs) || rule.is_distributed()
     }
 
-    /// Who keeps a task that waits from going on, under `pcp`, where priorities are these.
+    /// The tasks that keep a waiting task from locking, under `pcp`, with these priorities.
     fn keepers(&self, setting: &Setting, task: usize, priorities: &[Priority; TASKS]) -> Vec<usize> {
         let Some(wanted) = self.wants(task) else { return Vec::new() };
         let owned = self.owners.iter().enumerate().filter_map(|(resource, &owner)| Some((resource, owner?)));
@@ -308,7 +309,7 @@ impl Shadow {
                 let is_first = first.is_some_and(|first| first.task == task);
                 is_first && !neighbours().any(|other| self.is_admitted(other) || more_urgent(other))
             }
-            // The actions need not have said yet where it is.
+            // The actions may not have reported its processor yet.
             Rule::Dpcp | Rule::Dflp => {
                 self.wants(task).is_some_and(|resource| setting.homes[resource] == self.cpus[task])
             }
@@ -374,7 +375,7 @@ impl Shadow {
         self.requests.push(Request { is_queued: true, key, ..request });
     }
 
-    /// What comes of the event: owners, jobs, queues.
+    /// Computes the result of the event: owners, jobs and queues.
     pub(super) fn foretell(&mut self, setting: &Setting, event: Event) {
         let rule = setting.rule;
         match event {
@@ -501,7 +502,7 @@ impl Shadow {
         })
     }
 
-    /// Where the order of requests makes priorities: on which processor.
+    /// The processor on which the order of requests determines the priority of the task, if there is one.
     fn slot(&self, setting: &Setting, task: usize) -> Option<usize> {
         let resource = self.wants(task).or(self.holds(task))?;
         match setting.rule {
@@ -537,7 +538,7 @@ impl Shadow {
         }
     }
 
-    /// What must hold after every event.
+    /// Checks the properties that must hold after every event.
     pub(super) fn check(&self, setting: &Setting, before: &Self, event: Event) {
         let rule = setting.rule;
         let priorities = self.priorities(setting);

@@ -8,8 +8,8 @@ use core::panic::PanicInfo;
 use lockwright_model::{CpuId, MAX_CPUS, MpcpCeiling, Priority, ResourceId, TaskId};
 use lockwright_protocol::fulock::{Class, Protection, Unlock};
 use lockwright_protocol::{
-    Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Fulock, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs, Mrsp, Omlp,
-    Pcp, Pip, Plain, Srp,
+    Action, Dflp, Dpcp, Fairness, FmlpLong, FmlpPlus, FmlpShort, Fulock, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs,
+    Mrsp, Omlp, Pcp, Pip, Plain, ReaderWriter, Srp, WaitFree,
 };
 
 const TASKS: usize = 2;
@@ -23,6 +23,7 @@ fn drive(machine: &mut dyn Machine) {
     for task in [TaskId(0), TaskId(1)] {
         let _ = machine.arrive(task, act);
         let _ = machine.request(task, R, act);
+        let _ = machine.request_read(task, R, act);
         let _ = machine.woken(task, act);
         let _ = machine.set_base(task, Priority::base(3), act);
         let _ = machine.cancel(task, act);
@@ -55,6 +56,8 @@ pub extern "C" fn _start() -> ! {
     drive(&mut FmlpShort::<TASKS, RESOURCES>::new(&tasks, RESOURCES));
     drive(&mut Mrsp::<TASKS, RESOURCES>::new(&tasks, [[TaskId(0), TaskId(1)].as_slice()].into_iter()));
     drive(&mut Omlp::<TASKS, RESOURCES>::new(&tasks, RESOURCES).with_clusters([1; MAX_CPUS]));
+    drive(&mut ReaderWriter::<TASKS, RESOURCES>::new(Fairness::Phases, &priorities, RESOURCES));
+    drive(&mut WaitFree::<TASKS, RESOURCES>::new(TASKS, RESOURCES));
     let mut fulock = Fulock::<TASKS, RESOURCES>::new(
         &priorities.map(|priority| (priority, Class::RealTime)),
         &[Protection::Inherit],

@@ -1,7 +1,7 @@
 //! Cases with two threads at certain instructions, which a test from outside cannot bring about.
 
 use super::*;
-use crate::mutex::{Builder, Mutex, Protocol, Unlock};
+use crate::mutex::{Builder, Limit, Mutex, Protocol, Unlock};
 use std::sync::atomic::AtomicBool;
 use std::thread::{Scope as Threads, ScopedJoinHandle, scope};
 use std::time::{Duration, Instant};
@@ -12,6 +12,28 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(20), "not in time: {what}");
         std::thread::sleep(Duration::from_micros(50));
     }
+}
+
+/// A cancelled thread that waits with a mutex of the C library ends its wait this way.
+#[test]
+fn a_wait_that_is_cancelled_leaves_no_level() {
+    let thread = std::thread::spawn(|| {
+        let param = libc::sched_param { sched_priority: 1 };
+        // SAFETY: the parameter outlives the call.
+        if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) } != 0 {
+            let required = std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some();
+            assert!(!required, "SCHED_FIFO is not permitted");
+            return println!("skipped: SCHED_FIFO is not permitted");
+        }
+        let mutex = Mutex::builder().protocol(Protocol::None).build_raw();
+        let condvar = RawCondvar::new(false);
+        let mut waiting = condvar.enlist_stranger();
+        let _suspension = condvar.suspension(&mut waiting, &mutex, None);
+        assert_eq!(condvar.watched.load(Ordering::Relaxed), 1);
+        condvar.leave_stranger(waiting, None);
+        assert_eq!(condvar.watched.load(Ordering::Relaxed), 0);
+    });
+    thread.join().expect("the thread does not panic");
 }
 
 /// A signaller counts its move before it moves waiters, both under one look. A thread that begins to wait in between
@@ -26,7 +48,7 @@ fn a_waiter_that_comes_during_a_move_may_be_moved() {
     scope(|threads| {
         let waiter = threads.spawn(|| {
             mutex.lock(Limit::Never).expect("the mutex is free");
-            // SAFETY: the waiter rejoins below, and the mutex outlives it.
+            // SAFETY: the waiter rejoins below, and the mutex is a local of this function, so it stays where it is.
             let waiting = unsafe { condvar.enlist(&mutex, true) }.expect("the caller holds it");
             let moves = waiting.moves;
             condvar.rejoin(waiting, &mutex, Suspended(Ended::Changed)).expect("the lock succeeds");

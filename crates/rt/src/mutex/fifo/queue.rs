@@ -173,8 +173,8 @@ impl<N: AsRef<[Node]>> Queue<N> {
     /// The word of the request that was served last: the id of the holder, perhaps with the kernel's flags, or 0.
     #[inline]
     pub(super) fn word(&self) -> u32 {
-        // ORDERING: Acquire pairs with the Release in `follow`. Relaxed: a thread that reads its own id then wrote it for
-        // its present request.
+        // ORDERING: Acquire pairs with the Release in `follow`. Relaxed: a thread that reads its own id then wrote it
+        // for its present request.
         self.node(self.holder.load(Ordering::Acquire)).word.load(Ordering::Relaxed)
     }
 

@@ -6,6 +6,8 @@
 //! | `pip` | [`Protocol::Pip`] | suspended in the kernel, which lends the owner the waiters' priority |
 //! | `fifo` | [`Protocol::FmlpLong`] | the same, in the order of requests |
 //! | `spin` | [`Protocol::FmlpShort`], [`Protocol::Msrp`] | spins, above all tasks |
+//! | `reader_writer` | [`Protocol::PhaseFair`], [`Protocol::TaskFair`] | spins, above all tasks; readers share |
+//! | `object` | [`Protocol::LockFree`], [`Protocol::WaitFree`] | does not wait; the end of an attempt returns whether to execute it again |
 //! | `managed` | [`Protocol::Ics`], [`Protocol::IcsLock`] | only for the lock below a cutoff; the end of a section returns whether to execute it again |
 //! | `managed` | all others | as the protocol's machine decides: suspended on the task's own flag, ready on another processor, or spinning |
 //!
@@ -19,7 +21,9 @@ mod error;
 mod fifo;
 mod managed;
 mod none;
+mod object;
 mod pip;
+mod reader_writer;
 mod spin;
 
 pub use error::{Ending, ResourceError};
@@ -27,11 +31,16 @@ pub use error::{Ending, ResourceError};
 use crate::tasks::executor::Executor;
 use crate::tasks::priorities::Levels;
 use fifo::FifoLock;
-use lockwright_model::{CpuId, MAX_EXECUTED_TASKS, MAX_RESOURCES, Priority, Protocol, ResourceId, System, TaskId};
+use lockwright_locks::{PhaseFair, TaskFair};
+use lockwright_model::{
+    CpuId, MAX_EXECUTED_TASKS, MAX_RESOURCES, Mode, Priority, Protocol, ResourceId, System, TaskId,
+};
 use lockwright_protocol::boxed;
 use managed::{Asker, Managed, Rise};
 use none::PlainLock;
+use object::Version;
 use pip::PipLock;
+use reader_writer::{Pause, ReaderWriterLock};
 use spin::SpinLock;
 
 /// A resource under its protocol.
@@ -41,10 +50,16 @@ enum Lock {
     Pip(PipLock),
     Fifo(FifoLock),
     Spin(SpinLock),
+    PhaseFair(ReaderWriterLock<PhaseFair<Pause>>),
+    TaskFair(ReaderWriterLock<TaskFair<Pause>>),
     /// The machine with this index decides.
     Managed(usize, Rise),
-    /// The same, for sections that exclude nobody and may be invalidated.
+    /// The same, for sections that do not exclude each other and may be invalidated.
     Interruptible(usize, Rise),
+    /// Attempts at a lock-free object.
+    Attempts(Version),
+    /// Operations on a wait-free object.
+    WaitFree,
 }
 
 /// All resources of a system.
@@ -67,6 +82,10 @@ impl Locks {
             Protocol::Pip => Lock::Pip(PipLock::new()),
             Protocol::FmlpLong => Lock::Fifo(FifoLock::for_tasks(system.users(resource).len())),
             Protocol::FmlpShort | Protocol::Msrp => Lock::Spin(SpinLock::new()),
+            Protocol::PhaseFair => Lock::PhaseFair(ReaderWriterLock::new(system.tasks().len())),
+            Protocol::TaskFair => Lock::TaskFair(ReaderWriterLock::new(system.tasks().len())),
+            Protocol::LockFree => Lock::Attempts(Version::new(system.tasks().len())),
+            Protocol::WaitFree => Lock::WaitFree,
             ruling => {
                 let user = system.users(resource).first().map(|&user| system.task(user).cpu);
                 let for_one = matches!(ruling, Protocol::Icpp | Protocol::Pcp | Protocol::Srp);
@@ -94,11 +113,24 @@ impl Locks {
     ///
     /// BOUND: the protocol's; see the file of each.
     pub fn lock(&self, task: TaskId, resource: ResourceId) -> Result<bool, ResourceError> {
+        self.lock_in(Mode::Write, task, resource)
+    }
+
+    /// As [`Locks::lock`], to read or to write. If the protocol of the resource has no readers, its sections exclude
+    /// each other in either mode.
+    pub fn lock_in(&self, mode: Mode, task: TaskId, resource: ResourceId) -> Result<bool, ResourceError> {
         match &self.locks[resource.index()] {
             Lock::None(lock) => Ok(lock.lock()),
             Lock::Pip(lock) => lock.lock(),
             Lock::Fifo(lock) => lock.lock(),
             Lock::Spin(lock) => lock.lock(&self.executor, task),
+            Lock::PhaseFair(lock) => lock.lock(&self.executor, task, mode),
+            Lock::TaskFair(lock) => lock.lock(&self.executor, task, mode),
+            Lock::Attempts(version) => {
+                version.begin(task);
+                Ok(false)
+            }
+            Lock::WaitFree => Ok(false),
             Lock::Managed(machine, rise) | Lock::Interruptible(machine, rise) => {
                 self.machines[*machine].request(&self.executor, self.tasks[task.index()], resource, rise)
             }
@@ -115,6 +147,10 @@ impl Locks {
             Lock::Pip(lock) => lock.unlock(),
             Lock::Fifo(lock) => lock.unlock(),
             Lock::Spin(lock) => lock.unlock(&self.executor, task),
+            Lock::PhaseFair(lock) => lock.unlock(&self.executor, task),
+            Lock::TaskFair(lock) => lock.unlock(&self.executor, task),
+            // An attempt that does not commit leaves no trace.
+            Lock::Attempts(_) | Lock::WaitFree => Ok(()),
             Lock::Managed(machine, _) | Lock::Interruptible(machine, _) => {
                 self.machines[*machine].release(&self.executor, task, resource)
             }
@@ -125,8 +161,11 @@ impl Locks {
     /// this one was; if not, the resource is unlocked. Returns `None`, and does nothing, if sections on `resource`
     /// cannot be invalidated.
     pub fn end_interruptible(&self, task: TaskId, resource: ResourceId) -> Option<Result<Ending, ResourceError>> {
-        let Lock::Interruptible(machine, _) = &self.locks[resource.index()] else { return None };
-        Some(self.machines[*machine].end(&self.executor, task, resource))
+        match &self.locks[resource.index()] {
+            Lock::Interruptible(machine, _) => Some(self.machines[*machine].end(&self.executor, task, resource)),
+            Lock::Attempts(version) => Some(Ok(version.end(task))),
+            _ => None,
+        }
     }
 
     /// Announces the release of a job of `task`, the calling thread. Returns when its protocols let it start.
@@ -154,18 +193,19 @@ impl Locks {
     /// Whether locking `resource` may change the task's priority or processor at once.
     pub fn has_ceiling(&self, resource: ResourceId) -> bool {
         match &self.locks[resource.index()] {
-            Lock::Managed(..) | Lock::Spin(_) => true,
+            Lock::Managed(..) | Lock::Spin(_) | Lock::PhaseFair(_) | Lock::TaskFair(_) => true,
             Lock::Interruptible(_, rise) => *rise != Rise::Nothing,
-            Lock::None(_) | Lock::Pip(_) | Lock::Fifo(_) => false,
+            Lock::None(_) | Lock::Pip(_) | Lock::Fifo(_) | Lock::Attempts(_) | Lock::WaitFree => false,
         }
     }
 
     /// Whether a task that waits for `resource` executes meanwhile.
     pub fn spins(&self, resource: ResourceId) -> bool {
         match &self.locks[resource.index()] {
-            Lock::Spin(_) => true,
+            Lock::Spin(_) | Lock::PhaseFair(_) | Lock::TaskFair(_) => true,
             Lock::Managed(_, rise) => matches!(rise, Rise::Local(_)),
             Lock::None(_) | Lock::Pip(_) | Lock::Fifo(_) | Lock::Interruptible(..) => false,
+            Lock::Attempts(_) | Lock::WaitFree => false,
         }
     }
 }

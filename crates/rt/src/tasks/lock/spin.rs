@@ -11,6 +11,12 @@ use lockwright_model::TaskId;
 use lockwright_sys::clock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Raises `task`, the caller, above all tasks.
+pub(super) fn rise(executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
+    let raised = executor.exclude(task).or_else(|error| executor.include(task).and(Err(error)));
+    raised.map_err(ResourceError::from)
+}
+
 /// A ticket lock whose users rise above all tasks.
 ///
 /// # Bound
@@ -29,9 +35,7 @@ impl SpinLock {
 
     /// Locks for `task`, the caller. Returns whether the lock was held.
     pub(super) fn lock(&self, executor: &Executor, task: TaskId) -> Result<bool, ResourceError> {
-        if let Err(error) = executor.exclude(task) {
-            return executor.include(task).and(Err(error)).map_err(ResourceError::from);
-        }
+        rise(executor, task)?;
         // ORDERING: Relaxed: the ticket orders only tickets; `served` orders the sections.
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         // ORDERING: Acquire pairs with the Release in `unlock`.

@@ -53,6 +53,7 @@ fn system(vector: &Vector) -> System {
                 resource: ResourceId(request.resource),
                 count: request.count,
                 length: Duration::from_ns(request.length),
+                mode: lockwright_model::Mode::Write,
             })
             .collect();
         // Some vectors omit the cost, which the blocking terms do not use.

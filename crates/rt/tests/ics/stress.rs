@@ -88,13 +88,13 @@ fn install_handlers() {
 }
 
 fn signal(thread: u32, signal: i32) {
-    // SAFETY: takes integers; the thread is alive, because it is joined later.
+    // SAFETY: the call takes integers. The thread is joined later, so its number is still its own.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) };
 }
 
 /// The parameters of a stress run.
 #[derive(Clone, Copy)]
-struct Storm {
+struct Stress {
     /// The least number of sections.
     sections: u64,
     cpus: [usize; 2],
@@ -112,7 +112,7 @@ struct Left {
 
 /// Executes sections of four priorities until there are enough, in bursts that leave the processor to other threads in
 /// between.
-fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) -> Left {
+fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, stress: Stress) -> Left {
     install_handlers();
     let (done, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let conflicts = Arc::new(AtomicU64::new(0));
@@ -131,7 +131,8 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
                     let (ics, done) = (Arc::clone(&ics), Arc::clone(&done));
                     let mut which = depth as u64;
                     let work = move || {
-                        // SAFETY: as above.
+                        // SAFETY: only this thread and its handlers use these numbers, and the handlers of one depth do
+                        // not interrupt each other.
                         let slot = unsafe { ics.shared_writer(index + (1 + depth) * THREADS) };
                         section(&ics, &mut slot.expect("each thread has a slot"), which);
                         which += 3;
@@ -140,7 +141,7 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
                     HANDLERS.with_borrow_mut(|handlers| handlers[depth] = Some(Box::new(work)));
                 }
                 set_fifo(tid(), 10 + 10 * index as u8);
-                pin(storm.cpus[index % 2]);
+                pin(stress.cpus[index % 2]);
                 send.send(tid()).expect("the test waits");
                 let (mut which, mut burst) = (index as u64, Instant::now());
                 let mut cpu = index;
@@ -151,9 +152,9 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
                         which += 1;
                     }
                     done.fetch_add(sections, Ordering::Relaxed);
-                    if storm.migrates && which % 512 < 8 {
+                    if stress.migrates && which % 512 < 8 {
                         cpu += 1;
-                        pin(storm.cpus[cpu % 2]);
+                        pin(stress.cpus[cpu % 2]);
                     }
                     if index > 0 {
                         // Timers, each with its own period.
@@ -171,8 +172,8 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
         .collect();
     let mut round = 0_usize;
     // BOUND: the watchdog of the stage.
-    while done.load(Ordering::Relaxed) < storm.sections {
-        if storm.signals {
+    while done.load(Ordering::Relaxed) < stress.sections {
+        if stress.signals {
             signal(threads[round % THREADS].0, signals()[round / THREADS % 2]);
             signal(threads[round % THREADS].0, signals()[(round / THREADS + 1) % 2]);
         }
@@ -184,7 +185,7 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
     let sections = done.load(Ordering::Relaxed);
     // A thread at home: it performs the posted section that it finds.
     let words = spawn(move || {
-        pin(storm.cpus[0]);
+        pin(stress.cpus[0]);
         ics.query(|view| {
             let mut words = [0; WORDS];
             for (index, word) in words.iter_mut().enumerate() {
@@ -212,9 +213,9 @@ fn report(name: &str, left: &Left) {
 }
 
 /// Runs all stress tests, with a few sections in every test run or as many as requested.
-fn storms(sections: u64) {
+fn stresses(sections: u64) {
     let Some(stage) = Stage::set_for(Duration::from_secs(10 + sections / 20_000)) else { return };
-    let one = Storm { sections, cpus: [stage.cpu; 2], migrates: false, signals: true };
+    let one = Stress { sections, cpus: [stage.cpu; 2], migrates: false, signals: true };
     let left = blow(object(Locked), one);
     report("locked, one processor", &left);
     assert!(left.is_exact && left.conflicts > 0);
@@ -241,7 +242,7 @@ fn storms(sections: u64) {
     }
 
     let Some(&other) = cpus().get(1) else { return };
-    let two = Storm { cpus: [stage.cpu, other], migrates: true, ..one };
+    let two = Stress { cpus: [stage.cpu, other], migrates: true, ..one };
     let left = blow(object(Locked), two);
     report("locked, two processors", &left);
     assert!(left.is_exact && left.conflicts > 0);
@@ -257,13 +258,13 @@ fn storms(sections: u64) {
 
 #[test]
 fn no_update_is_lost_or_done_twice() {
-    storms(60_000);
+    stresses(60_000);
 }
 
 #[test]
-#[ignore = "minutes: cargo test --release -p lockwright --test ics storm -- --ignored --nocapture"]
+#[ignore = "minutes: cargo test --release -p lockwright --test ics stress -- --ignored --nocapture"]
 fn no_update_of_millions_is_lost_or_done_twice() {
-    storms(4_000_000);
+    stresses(4_000_000);
 }
 
 /// Threads leave the home processor in the middle of a stress run, again and again.
@@ -281,13 +282,13 @@ fn a_thread_from_another_processor_does_not_affect_others() {
             spawn(move || {
                 pin(other);
                 std::thread::sleep(Duration::from_millis(5));
-                // SAFETY: no other thread has this number: threads and handlers have those below.
+                // SAFETY: threads and handlers have the numbers below this one.
                 let mut slot = unsafe { ics.shared_writer(SLOTS - 1) }.expect("a slot is free");
                 (0..1000).for_each(|which| section(&ics, &mut slot, which));
             })
         };
-        let storm = Storm { sections: 3_000, cpus: [stage.cpu; 2], migrates: false, signals: false };
-        let left = blow(Arc::clone(&ics), storm);
+        let stress = Stress { sections: 3_000, cpus: [stage.cpu; 2], migrates: false, signals: false };
+        let left = blow(Arc::clone(&ics), stress);
         stranger.join().expect("all states were consistent");
         let sum = ics.query(|view| view.read(Var::<u64>::new(0))).expect("no other thread is inside");
         assert_eq!(sum, left.sections + 1000, "round {round}");
@@ -298,7 +299,7 @@ fn a_thread_from_another_processor_does_not_affect_others() {
 /// A mutant of the commit that does not detect conflicts: it ignores the version.
 struct Blind;
 
-// SAFETY: it breaks its promise; its test must fail, on data that tolerates that.
+// SAFETY: the implementation breaks the contract on purpose; the data are integers, which stay valid.
 unsafe impl Commit for Blind {
     fn post(&self, head: &AtomicU64, _: u64, new: u64) -> bool {
         head.store(new, Ordering::Release);

@@ -1,0 +1,66 @@
+//! Three tasks on each processor of the machine, with sections of many lengths and homes everywhere, under every
+//! protocol for several processors: the protocol's exclusion holds, the most urgent task of each processor executes, and
+//! where the protocol serves in order of arrival, few waits are overtaken twice by one task.
+
+use crate::order::{Promise, is_for_one, promise, waits};
+use crate::support::{as_nested_as, fault, require_cpus, run_ms, run_us, task};
+use lockwright_model::{CpuId, Protocol, Resource, ResourceId, Step, System};
+
+/// More than on the machines of our tests; more threads than this would only repeat each other.
+const CPUS_MAX: usize = 16;
+const RESOURCES: usize = 4;
+
+/// Each task has two sections of different resources, and every third a nested one. The periods grow with the number of
+/// processors, so that most jobs end in time.
+fn storm(cpus: usize, scale: u64) -> System {
+    let varied = |base: u64, number: usize, count: usize| (base + 7 * (number % count) as u64) * scale;
+    let section = |number: usize, nested: bool| {
+        let outer = ResourceId::new(number % (RESOURCES - 1));
+        let inner = ResourceId::new(RESOURCES - 1);
+        let mut body = vec![Step::Lock(outer), run_us(varied(20, number, 5))];
+        if nested {
+            body.extend([Step::Lock(inner), run_us(varied(10, number, 3)), Step::Unlock(inner)]);
+        }
+        body.push(Step::Unlock(outer));
+        body
+    };
+    let tasks = (0..3 * cpus).map(|index| {
+        let mut body = vec![run_us(varied(10, index, 11))];
+        body.extend(section(index, index % 3 == 0));
+        body.push(run_us(varied(10, index, 7)));
+        body.extend(section(index + 1 + index / 5, false));
+        let period_us = (1_200 * cpus as u64 + 61 * index as u64) * scale;
+        task(&format!("t{index}"), index % cpus, 1 + (3 * cpus - index) as u32, period_us, body)
+    });
+    let resource = |index: usize| Resource {
+        name: format!("r{index}"),
+        home: Some(CpuId::new((3 * index + 1) % cpus)),
+        ..Resource::default()
+    };
+    let resources = (0..RESOURCES).map(resource).collect();
+    System::new("storm".into(), cpus, None, resources, tasks.collect()).expect("a valid system")
+}
+
+#[test]
+fn all_processors_share_resources() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let cpus = std::thread::available_parallelism().map_or(2, usize::from).min(CPUS_MAX);
+    // Switching threads takes longer on an emulated processor, so sections and periods are longer there.
+    let scale = std::env::var("TEST_TIME_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
+    for protocol in Protocol::ALL.into_iter().filter(|protocol| !is_for_one(*protocol)) {
+        let system = as_nested_as(protocol, &storm(cpus, scale));
+        let outcome = run_ms(&system, protocol, 200 * scale);
+        assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
+        // The most urgent tasks of the processors. Others may get no time where the machine is overloaded.
+        let jobs: Vec<u64> = outcome.tasks.iter().take(cpus).map(|task| task.observation.jobs).collect();
+        assert!(jobs.iter().all(|&jobs| jobs > 0), "{protocol}: {jobs:?}");
+        for resource in (0..RESOURCES).map(ResourceId::new) {
+            let seen = waits(&system, &outcome.records, resource);
+            println!("{protocol} {resource:?}: {seen:?}");
+            assert!(
+                promise(protocol) != Promise::Fifo || !seen.breaks(Promise::Fifo, false),
+                "{protocol} promises the order of requests: {seen:?}"
+            );
+        }
+    }
+}

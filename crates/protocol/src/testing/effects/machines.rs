@@ -1,0 +1,105 @@
+//! The machines whose effects are walked.
+
+extern crate std;
+
+use super::setting::{RESOURCES, Setting, TASKS};
+use super::state::Stepped;
+use crate::{Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Machine, Mrsp, Omlp, Refusal};
+use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
+use std::vec::Vec;
+
+macro_rules! stepped {
+    ($($machine:ident: $zero:ident),*) => {$(
+        impl Stepped for $machine<TASKS, RESOURCES> {
+            fn zero_epochs(&mut self) {
+                self.$zero();
+            }
+        }
+    )*};
+}
+
+stepped!(
+    Dflp: zero_epochs, Dpcp: zero_epochs, FmlpLong: zero_epochs, FmlpPlus: zero_epochs, FmlpShort: forget_epochs,
+    Mrsp: forget_epochs, Omlp: forget_epochs
+);
+
+fn tasks(setting: &Setting) -> Vec<(Priority, CpuId)> {
+    let task = |(task, &cpu): (usize, &usize)| (Priority::base(task as u32 + 1), CpuId::new(cpu));
+    setting.cpus.iter().enumerate().map(task).collect()
+}
+
+pub(super) fn dflp(setting: &Setting) -> Dflp<TASKS, RESOURCES> {
+    Dflp::new(&tasks(setting), &setting.homes.unwrap_or_default().map(CpuId::new))
+}
+
+pub(super) fn dpcp(setting: &Setting) -> Dpcp<TASKS, RESOURCES> {
+    let highest = Priority::base(setting.cpus.len() as u32);
+    Dpcp::new(&tasks(setting), &setting.homes.unwrap_or_default().map(|home| (CpuId::new(home), highest)))
+}
+
+pub(super) fn fmlp_long(setting: &Setting) -> FmlpLong<TASKS, RESOURCES> {
+    FmlpLong::new(&tasks(setting), RESOURCES)
+}
+
+pub(super) fn fmlp_plus(setting: &Setting) -> FmlpPlus<TASKS, RESOURCES> {
+    FmlpPlus::new(&tasks(setting), RESOURCES)
+}
+
+pub(super) fn fmlp_short(setting: &Setting) -> FmlpShort<TASKS, RESOURCES> {
+    FmlpShort::new(&tasks(setting), RESOURCES)
+}
+
+pub(super) fn mrsp(setting: &Setting) -> Mrsp<TASKS, RESOURCES> {
+    let users: Vec<TaskId> = (0..setting.users).map(TaskId::new).collect();
+    Mrsp::new(&tasks(setting), [users.as_slice(); RESOURCES].into_iter())
+}
+
+pub(super) fn omlp(setting: &Setting) -> Omlp<TASKS, RESOURCES> {
+    Omlp::new(&tasks(setting), RESOURCES)
+}
+
+/// In the order in which requests arrive at home, whatever the order in which they were decided: a request is taken
+/// back on arrival, and made again.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct ByArrival(Dflp<TASKS, RESOURCES>, [Option<ResourceId>; TASKS]);
+
+impl Machine for ByArrival {
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.1[task.index()] = Some(resource);
+        self.0.request(task, resource, act)
+    }
+
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.0.release(task, resource, act)
+    }
+
+    fn woken(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        let resource = self.1[task.index()].ok_or(Refusal::NotWaiting)?;
+        let mut grants = |action| {
+            if let Action::Grant { .. } | Action::Wake { .. } = action {
+                act(action);
+            }
+        };
+        self.0.cancel(task, &mut grants)?;
+        self.0.request(task, resource, &mut |_| ())?;
+        self.0.woken(task, act)
+    }
+
+    fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.0.cancel(task, act)
+    }
+
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.0.set_base(task, base, act)
+    }
+}
+
+impl Stepped for ByArrival {
+    fn zero_epochs(&mut self) {
+        self.0.zero_epochs();
+    }
+}
+
+pub(super) fn by_arrival(setting: &Setting) -> ByArrival {
+    ByArrival(dflp(setting), [None; TASKS])
+}

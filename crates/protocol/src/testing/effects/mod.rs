@@ -1,0 +1,128 @@
+//! Every order of effects: a few threads carry out the decisions of a machine one action at a time, and interleave.
+//!
+//! The other walks carry out a decision at once. Here each thread executes steps. On each processor, the runnable
+//! thread with the highest priority takes the next step:
+//!
+//! ```text
+//!   idle      where jobs are counted: [decides the arrival] -> carries out -> goes on, or is held;  else: goes on
+//!   goes on   rises -> asks;  or, where jobs are counted: [decides the end] -> carries out -> idle
+//!   asks      [decides] -> carries out, an action a step:   a priority, a move, a wake-up, a wait
+//!   sleeps    woken, and granted -> holds;  else -> rises, asks again;  or, where waiters give up, gives up
+//!   spins     granted -> holds;  or gives up
+//!   on way    executes at home -> rises, asks again;  or gives up
+//!   gives up  [granted meanwhile] -> holds;  else: [decides that] -> carries out -> goes on
+//!   holds     [decides the release] -> carries out -> goes on
+//! ```
+//!
+//! As on Linux, a thread is above all tasks while it carries out actions that concern others. No thread decides while
+//! another one tells priorities that must be in effect first ([`Machine::settles_others_at_once`]). Jobs arrive and end
+//! above all tasks, at priorities without a meaning to the machine. In every state:
+//! - *owners*: a resource is granted only while it has no owner; where requests are served in their order, it goes to
+//!   the earliest request for the resource, wherever its thread is; where they are served by priority, it goes to the
+//!   most urgent waiter;
+//! - *order*: where priorities express the order of requests, of two requests on their processor the earlier one has
+//!   the higher priority, between any two effects (a thread in the middle of its own decision does not count, because
+//!   it is above both);
+//! - *ceilings*: an owner that executes is never below the least priority of owners;
+//! - *progress*: a thread that sleeps has not been granted anything, unless its wake-up is still to come; and some
+//!   thread can take a step;
+//! - *last words*: a thread that no pending action concerns has the priority and the place that the machine told last;
+//! - *help*: under `mrsp`, while no thread is in the middle of a decision, no waiter executes instead of the owner that
+//!   it waits for.
+
+mod checks;
+mod machines;
+mod setting;
+mod state;
+
+use super::harness::{check_states, reach};
+use machines::{by_arrival, dflp, dpcp, fmlp_long, fmlp_plus, fmlp_short, mrsp, omlp};
+use setting::{
+    APART, AT_HOME, DFLP, DPCP, Fault, HELPED, HELPED_BY_TWO, LONG, MRSP, OMLP, OMLP_OF_TWO, PLUS, SHORT, Setting,
+    giving_up,
+};
+use state::{State, Stepped};
+
+/// Walks all reachable states; returns how many there are.
+fn walk<M: Stepped>(machine: M, setting: &Setting, fault: Fault) -> usize {
+    reach(State::first(machine, setting), |state, next_states| {
+        state.check(setting);
+        let before = next_states.len();
+        for me in (0..state.threads.len()).filter(|&me| state.executes(me)) {
+            state.steps(me, setting, fault, next_states);
+        }
+        next_states.extend((0..state.threads.len()).filter_map(|me| state.timed_out(me, setting)));
+        next_states[before..].iter_mut().for_each(State::forget);
+    })
+}
+
+/// Fewer states would mean that the walk did not leave the start.
+const STATES_LEAST: usize = 1_000;
+
+macro_rules! walks {
+    ($($name:ident: $machine:ident, $setting:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            let states = walk($machine(&$setting), &$setting, Fault::None);
+            check_states(stringify!($name), states, STATES_LEAST);
+        }
+    )*};
+}
+
+walks! {
+    dflp_effects: dflp, DFLP;
+    dflp_effects_with_a_task_at_home: dflp, AT_HOME;
+    dflp_effects_from_all_processors: dflp, APART;
+    dpcp_effects: dpcp, DPCP;
+    fmlp_plus_effects: fmlp_plus, PLUS;
+    fmlp_long_effects: fmlp_long, LONG;
+    fmlp_short_effects: fmlp_short, SHORT;
+    mrsp_effects: mrsp, MRSP;
+    mrsp_effects_with_help: mrsp, HELPED;
+    mrsp_effects_with_help_of_two: mrsp, HELPED_BY_TWO;
+    omlp_effects: omlp, OMLP;
+    omlp_effects_of_two_resources: omlp, OMLP_OF_TWO;
+    dflp_effects_of_giving_up: dflp, giving_up(AT_HOME);
+    dpcp_effects_of_giving_up: dpcp, giving_up(DPCP);
+    fmlp_long_effects_of_giving_up: fmlp_long, giving_up(LONG);
+    fmlp_plus_effects_of_giving_up: fmlp_plus, giving_up(PLUS);
+    fmlp_short_effects_of_giving_up: fmlp_short, giving_up(SHORT);
+    mrsp_effects_of_giving_up: mrsp, giving_up(HELPED);
+    omlp_effects_of_giving_up: omlp, giving_up(OMLP_OF_TWO);
+}
+
+macro_rules! mutants {
+    ($($name:ident: $machine:ident, $setting:expr, $fault:ident, $expected:literal;)*) => {$(
+        #[test]
+        #[should_panic(expected = $expected)]
+        #[cfg_attr(miri, ignore = "walks all states")]
+        fn $name() {
+            walk($machine(&$setting), &$setting, Fault::$fault);
+        }
+    )*};
+}
+
+mutants! {
+    dflp_told_by_id: dflp, DFLP, ToldById, "a later request is above an earlier one";
+    dflp_told_while_others_decide: dflp, APART, DecidesMeanwhile, "a later request is above an earlier one";
+    dflp_not_told: dflp, DFLP, NotTold, "was told otherwise last";
+    dflp_served_by_arrival: by_arrival, AT_HOME, None, "granted out of order";
+    dflp_takes_stale: dflp, AT_HOME, TakesStale, "was told otherwise last";
+    dflp_without_wake: dflp, AT_HOME, NoWake, "was told something, and sleeps";
+    fmlp_plus_not_told: fmlp_plus, PLUS, NotTold, "was told otherwise last";
+    fmlp_plus_without_wake: fmlp_plus, PLUS, NoWake, "was told something, and sleeps";
+    fmlp_long_without_wake: fmlp_long, LONG, NoWake, "was told something, and sleeps";
+    dpcp_without_wake: dpcp, DPCP, NoWake, "was told something, and sleeps";
+    fmlp_long_takes_stale: fmlp_long, LONG, TakesStale, "was told otherwise last";
+    fmlp_short_not_raised: fmlp_short, SHORT, NotRaised, "executes below its ceiling";
+    mrsp_not_raised: mrsp, MRSP, NotRaised, "executes below its ceiling";
+    mrsp_not_moved: mrsp, HELPED, NotMoved, "spins for";
+    mrsp_takes_stale: mrsp, HELPED, TakesStale, "was told otherwise last";
+    omlp_not_raised: omlp, OMLP, NotRaised, "executes below its ceiling";
+    omlp_without_wake: omlp, OMLP, NoWake, "was told something, and sleeps";
+    dflp_gives_up_without_wake: dflp, giving_up(AT_HOME), NoWakeOnGivingUp, "was told something, and sleeps";
+    omlp_gives_up_without_wake: omlp, giving_up(OMLP_OF_TWO), NoWakeOnGivingUp, "was told something, and sleeps";
+    fmlp_short_gives_up_blindly: fmlp_short, giving_up(SHORT), GivesUpBlindly, "an event with a meaning";
+    mrsp_gives_up_blindly: mrsp, giving_up(MRSP), GivesUpBlindly, "an event with a meaning";
+    fmlp_plus_gives_up_blindly: fmlp_plus, giving_up(PLUS), GivesUpBlindly, "an event with a meaning";
+}

@@ -1,0 +1,445 @@
+//! The threads, and the steps in which they carry actions out.
+
+extern crate std;
+
+use super::setting::{Fault, RESOURCES, Served, Setting};
+use crate::{Action, Machine, Refusal};
+use core::hash::Hash;
+use lockwright_model::{Priority, ResourceId, TaskId};
+use std::vec::Vec;
+
+/// A machine whose effects are walked.
+pub(super) trait Stepped: Machine + Clone + Eq + Hash {
+    /// Epochs begin anew.
+    fn zero_epochs(&mut self);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Phase {
+    Idle,
+    /// Its job is released.
+    Arrives,
+    /// It carries out what came of that.
+    Arrived,
+    /// Its job must not start.
+    Held,
+    /// Its job executes, outside of sections.
+    GoesOn,
+    /// Its job ends.
+    Ends,
+    /// It carries out what came of that.
+    Ended,
+    /// It has risen, and asks for this; again or for the first time.
+    Asks(usize, bool),
+    /// It carries out what came of that; `true` where it owns what it asked for.
+    Asked(usize, bool),
+    /// It has fallen to what counts, and sleeps until it is told something.
+    Sleeps(usize),
+    /// The same, but it executes.
+    Spins(usize),
+    /// It does not want any more what it waited for.
+    GivesUp(usize),
+    Holds(usize),
+    /// It carries out what came of its release, or of its giving up.
+    Released,
+}
+
+impl Phase {
+    /// Whether its next step is a decision of its own.
+    pub(super) fn decides(self) -> bool {
+        matches!(self, Self::Arrives | Self::Ends | Self::Asks(..) | Self::GivesUp(_) | Self::Holds(_))
+    }
+}
+
+/// What a sleeper was told.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Flag {
+    Nothing,
+    Woken,
+    Granted,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Thread {
+    pub(super) phase: Phase,
+    /// What it has yet to carry out.
+    pub(super) todo: Vec<Action>,
+    /// What it tells others before anybody else decides.
+    pub(super) first: Vec<Action>,
+    pub(super) flag: Flag,
+    /// It has gone to sleep in the kernel.
+    pub(super) is_asleep: bool,
+    /// What it has risen to to ask.
+    pub(super) asking: Priority,
+    pub(super) is_excluded: bool,
+    /// As in effect, and as old as this.
+    pub(super) priority: Priority,
+    pub(super) cpu: usize,
+    pub(super) priority_epoch: u32,
+    pub(super) place_epoch: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct State<M> {
+    pub(super) machine: M,
+    pub(super) threads: Vec<Thread>,
+    /// Who has the guard between two steps.
+    pub(super) guard: Option<usize>,
+    /// Requests that were decided and are not over: of whom, for what.
+    pub(super) requests: Vec<(usize, usize)>,
+    /// Of those, by the machine's actions.
+    pub(super) owners: [Option<usize>; RESOURCES],
+    /// By task: the priority and the place that the machine told last.
+    pub(super) told: Vec<(Priority, usize)>,
+}
+
+pub(super) fn subject(action: &Action) -> usize {
+    let (Action::Grant { task, .. }
+    | Action::Block { task, .. }
+    | Action::Spin { task, .. }
+    | Action::Hold { task }
+    | Action::Restart { task, .. }
+    | Action::Wake { task }
+    | Action::SetPriority { task, .. }
+    | Action::Migrate { task, .. }) = *action;
+    task.index()
+}
+
+pub(super) fn epoch(action: &mut Action) -> Option<&mut u32> {
+    match action {
+        Action::SetPriority { epoch, .. } | Action::Migrate { epoch, .. } => Some(epoch),
+        _ => None,
+    }
+}
+
+fn is_later(epoch: u32, than: u32) -> bool {
+    epoch.wrapping_sub(than) as i32 > 0
+}
+
+impl Thread {
+    pub(super) fn effective(&self) -> Priority {
+        if self.is_excluded { Priority::NON_PREEMPTIVE } else { self.priority.max(self.asking) }
+    }
+}
+
+impl<M: Stepped> State<M> {
+    pub(super) fn first(machine: M, setting: &Setting) -> Self {
+        let thread = |(task, &cpu): (usize, &usize)| Thread {
+            phase: Phase::Idle,
+            todo: Vec::new(),
+            first: Vec::new(),
+            flag: Flag::Nothing,
+            is_asleep: false,
+            asking: Priority::MIN,
+            is_excluded: false,
+            priority: Priority::base(task as u32 + 1),
+            cpu,
+            priority_epoch: 0,
+            place_epoch: 0,
+        };
+        let threads: Vec<Thread> = setting.cpus.iter().enumerate().map(thread).collect();
+        let told = threads.iter().map(|thread| (thread.priority, thread.cpu)).collect();
+        Self { machine, threads, guard: None, requests: Vec::new(), owners: [None; RESOURCES], told }
+    }
+
+    /// Whether the thread executes: nobody runnable on its processor is above it.
+    pub(super) fn executes(&self, me: usize) -> bool {
+        let mine = &self.threads[me];
+        // The idle ones need not be there.
+        let is_runnable = |other: &Thread| !other.is_asleep && other.phase != Phase::Idle;
+        let is_above =
+            |other: &Thread| is_runnable(other) && other.cpu == mine.cpu && other.effective() > mine.effective();
+        !mine.is_asleep && !self.threads.iter().any(is_above)
+    }
+
+    /// All states to which one step of `me`, which executes, leads.
+    pub(super) fn steps(&self, me: usize, setting: &Setting, fault: Fault, next: &mut Vec<Self>) {
+        let thread = &self.threads[me];
+        let mut after = self.clone();
+        if !thread.first.is_empty() {
+            let action = after.threads[me].first.remove(0);
+            after.carry_out(me, action, fault);
+            if after.threads[me].first.is_empty() {
+                (after.guard, after.threads[me].is_excluded) = (None, false);
+                after.begin_to_carry_out(me);
+            }
+            return next.push(after);
+        }
+        if !thread.todo.is_empty() {
+            let action = after.threads[me].todo.remove(0);
+            if subject(&action) == me && thread.is_excluded {
+                // A step of its own.
+                after.threads[me].is_excluded = false;
+                after.threads[me].todo.insert(0, action);
+            } else {
+                after.carry_out(me, action, fault);
+            }
+            return next.push(after);
+        }
+        if thread.is_excluded && !thread.phase.decides() {
+            after.threads[me].is_excluded = false;
+            return next.push(after);
+        }
+        let counts_jobs = self.machine.counts_jobs();
+        let task = TaskId::new(me);
+        match thread.phase {
+            Phase::Idle if counts_jobs => {
+                (after.threads[me].phase, after.threads[me].is_excluded) = (Phase::Arrives, true);
+                next.push(after);
+            }
+            Phase::Idle | Phase::GoesOn => {
+                for resource in (0..setting.resources).filter(|_| me < setting.users) {
+                    let mut asks = self.clone();
+                    asks.rise(me, setting, fault);
+                    asks.threads[me].phase = Phase::Asks(resource, true);
+                    next.push(asks);
+                }
+                if counts_jobs {
+                    (after.threads[me].phase, after.threads[me].is_excluded) = (Phase::Ends, true);
+                    next.push(after);
+                }
+            }
+            // Nobody else decides now: it waits for the guard.
+            phase if phase.decides() && self.guard.is_some() => {}
+            Phase::Arrives => {
+                after.threads[me].phase = Phase::Arrived;
+                after.decide(me, setting, fault, |machine, act| machine.arrive(task, act));
+                next.push(after);
+            }
+            Phase::Ends => {
+                after.threads[me].phase = Phase::Ended;
+                after.decide(me, setting, fault, |machine, act| machine.finish(task, act));
+                next.push(after);
+            }
+            Phase::Asks(resource, is_first) => {
+                if !is_first && setting.gives_up {
+                    let mut gives_up = self.clone();
+                    (gives_up.threads[me].phase, gives_up.threads[me].asking) =
+                        (Phase::GivesUp(resource), Priority::MIN);
+                    next.push(gives_up);
+                }
+                if is_first {
+                    after.requests.push((me, resource));
+                }
+                after.threads[me].phase = Phase::Asked(resource, false);
+                after.decide(me, setting, fault, |machine, act| match is_first {
+                    true => machine.request(task, ResourceId::new(resource), act),
+                    false => machine.woken(task, act),
+                });
+                next.push(after);
+            }
+            Phase::Asked(resource, is_granted) => {
+                // It falls; and where it owns nothing, it executes at home now, and asks again.
+                after.threads[me].phase =
+                    if is_granted { Phase::Holds(resource) } else { Phase::Asks(resource, false) };
+                after.threads[me].asking = Priority::MIN;
+                if !is_granted {
+                    after.rise(me, setting, fault);
+                }
+                next.push(after);
+            }
+            Phase::Sleeps(resource) => {
+                let mine = &mut after.threads[me];
+                match core::mem::replace(&mut mine.flag, Flag::Nothing) {
+                    Flag::Nothing => mine.is_asleep = true,
+                    Flag::Granted => mine.phase = Phase::Holds(resource),
+                    Flag::Woken => {
+                        mine.phase = Phase::Asks(resource, false);
+                        after.rise(me, setting, fault);
+                    }
+                }
+                next.push(after);
+            }
+            Phase::Spins(resource) => {
+                if thread.flag == Flag::Granted {
+                    (after.threads[me].flag, after.threads[me].phase) = (Flag::Nothing, Phase::Holds(resource));
+                    next.push(after);
+                } else if setting.gives_up {
+                    after.threads[me].phase = Phase::GivesUp(resource);
+                    next.push(after);
+                }
+            }
+            Phase::Held => {
+                let mine = &mut after.threads[me];
+                match core::mem::replace(&mut mine.flag, Flag::Nothing) {
+                    Flag::Nothing => mine.is_asleep = true,
+                    _ => mine.phase = Phase::GoesOn,
+                }
+                next.push(after);
+            }
+            Phase::GivesUp(resource) => {
+                let told = core::mem::replace(&mut after.threads[me].flag, Flag::Nothing);
+                if told == Flag::Granted && fault != Fault::GivesUpBlindly {
+                    after.threads[me].phase = Phase::Holds(resource);
+                } else {
+                    after.requests.retain(|request| *request != (me, resource));
+                    after.threads[me].phase = Phase::Released;
+                    let fault = if fault == Fault::NoWakeOnGivingUp { Fault::NoWake } else { fault };
+                    after.decide(me, setting, fault, |machine, act| machine.cancel(task, act));
+                }
+                next.push(after);
+            }
+            Phase::Holds(resource) => {
+                after.requests.retain(|request| *request != (me, resource));
+                after.owners[resource] = None;
+                after.threads[me].phase = Phase::Released;
+                after.decide(me, setting, fault, |machine, act| machine.release(task, ResourceId::new(resource), act));
+                next.push(after);
+            }
+            Phase::Arrived => {
+                after.threads[me].phase = Phase::GoesOn;
+                next.push(after);
+            }
+            Phase::Released => {
+                after.threads[me].phase = if counts_jobs { Phase::GoesOn } else { Phase::Idle };
+                next.push(after);
+            }
+            Phase::Ended => {
+                after.threads[me].phase = Phase::Idle;
+                next.push(after);
+            }
+        }
+    }
+
+    /// The state after the kernel has ended a wait whose time is over, where waiters give up.
+    pub(super) fn timed_out(&self, me: usize, setting: &Setting) -> Option<Self> {
+        let Phase::Sleeps(resource) = self.threads[me].phase else { return None };
+        if !setting.gives_up || !self.threads[me].is_asleep {
+            return None;
+        }
+        let mut after = self.clone();
+        (after.threads[me].phase, after.threads[me].is_asleep) = (Phase::GivesUp(resource), false);
+        Some(after)
+    }
+
+    fn rise(&mut self, me: usize, setting: &Setting, fault: Fault) {
+        let risen = setting.risen(me);
+        self.threads[me].asking = if fault == Fault::NotRaised { Priority::MIN } else { risen };
+    }
+
+    fn decide(
+        &mut self,
+        me: usize,
+        setting: &Setting,
+        fault: Fault,
+        event: impl FnOnce(&mut M, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
+    ) {
+        let mut actions = Vec::new();
+        event(&mut self.machine, &mut |action| actions.push(action)).expect("an event with a meaning");
+        // It is awake.
+        actions.retain(|action| *action != Action::Wake { task: TaskId::new(me) });
+        let moves_other = |action: &Action| subject(action) != me && matches!(action, Action::Migrate { .. });
+        if fault == Fault::NotMoved {
+            actions.retain(|action| !moves_other(action));
+        }
+        for action in &actions {
+            match *action {
+                Action::Grant { task, resource } => self.grant(me, task.index(), resource.index(), setting),
+                Action::SetPriority { task, priority, .. } => {
+                    let is_admitted = setting.served == Served::Admitted && priority.is_boosted();
+                    if let Some(place) = self.requests.iter().position(|other| is_admitted && other.0 == task.index()) {
+                        let request = self.requests.remove(place);
+                        self.requests.push(request);
+                    }
+                    self.told[task.index()].0 = priority;
+                }
+                Action::Migrate { task, cpu, .. } => self.told[task.index()].1 = cpu.index(),
+                Action::Wake { task } if self.threads[task.index()].flag == Flag::Nothing => {
+                    self.threads[task.index()].flag = Flag::Woken;
+                }
+                _ => {}
+            }
+        }
+        actions.retain(|action| !matches!(action, Action::Grant { .. }));
+        if fault == Fault::NoWake
+            && let Some(place) = actions.iter().rposition(|action| matches!(action, Action::Wake { .. }))
+        {
+            actions.remove(place);
+        }
+        let tells_other = |action: &Action| subject(action) != me && matches!(action, Action::SetPriority { .. });
+        if self.machine.settles_others_at_once() {
+            let mut first: Vec<_> = actions.iter().copied().filter(tells_other).collect();
+            actions.retain(|action| !tells_other(action));
+            match fault {
+                Fault::ToldById => first.sort_by_key(subject),
+                Fault::NotTold => first.clear(),
+                _ => {}
+            }
+            if !first.is_empty() {
+                self.guard = Some(me).filter(|_| fault != Fault::DecidesMeanwhile);
+                self.threads[me].is_excluded = true;
+            }
+            self.threads[me].first = first;
+        }
+        self.threads[me].todo = actions;
+        if self.threads[me].first.is_empty() {
+            self.begin_to_carry_out(me);
+        }
+    }
+
+    fn begin_to_carry_out(&mut self, me: usize) {
+        let mut others = self.threads[me].todo.iter().filter(|action| subject(action) != me);
+        let tells = |action: &Action| matches!(action, Action::SetPriority { .. } | Action::Migrate { .. });
+        let is_about_others = others.next().is_some_and(|first| {
+            tells(first) || others.any(|action| tells(action) || subject(action) != subject(first))
+        });
+        let is_of_a_job = matches!(self.threads[me].phase, Phase::Arrived | Phase::Ended);
+        self.threads[me].is_excluded = is_about_others || is_of_a_job;
+    }
+
+    fn grant(&mut self, me: usize, task: usize, resource: usize, setting: &Setting) {
+        assert_eq!(self.owners[resource], None, "granted while owned");
+        let mut waiting = self.requests.iter().filter(|request| request.1 == resource).map(|request| request.0);
+        match setting.served {
+            Served::Earliest => {
+                assert_eq!(waiting.next(), Some(task), "granted out of order: {:?}", self.requests);
+            }
+            Served::Admitted => {
+                let first = waiting.find(|&other| self.told[other].0.is_boosted());
+                assert_eq!(first, Some(task), "granted out of order: {:?}", self.requests);
+            }
+            Served::MostUrgent => {
+                let waits = |&other: &usize| {
+                    let thread = &self.threads[other];
+                    let is_told_to = matches!(thread.todo.last(), Some(Action::Block { .. }));
+                    other != task && (matches!(thread.phase, Phase::Sleeps(_)) || is_told_to)
+                };
+                assert!(waiting.filter(waits).all(|other| other < task), "granted to a less urgent one");
+            }
+        }
+        self.owners[resource] = Some(task);
+        if task == me {
+            self.threads[me].phase = Phase::Asked(resource, true);
+        } else {
+            self.threads[task].flag = Flag::Granted;
+        }
+    }
+
+    fn carry_out(&mut self, me: usize, action: Action, fault: Fault) {
+        match action {
+            Action::SetPriority { task, priority, epoch } => {
+                let thread = &mut self.threads[task.index()];
+                if is_later(epoch, thread.priority_epoch) || fault == Fault::TakesStale {
+                    (thread.priority, thread.priority_epoch) = (priority, epoch);
+                }
+            }
+            Action::Migrate { task, cpu, epoch } => {
+                let thread = &mut self.threads[task.index()];
+                if is_later(epoch, thread.place_epoch) {
+                    (thread.cpu, thread.place_epoch) = (cpu.index(), epoch);
+                }
+            }
+            Action::Wake { task } => self.threads[task.index()].is_asleep = false,
+            Action::Block { resource, .. } => {
+                let mine = &mut self.threads[me];
+                (mine.phase, mine.asking) = (Phase::Sleeps(resource.index()), Priority::MIN);
+            }
+            Action::Spin { resource, .. } => {
+                let mine = &mut self.threads[me];
+                (mine.phase, mine.asking) = (Phase::Spins(resource.index()), Priority::MIN);
+            }
+            Action::Hold { .. } => self.threads[me].phase = Phase::Held,
+            other => panic!("no thread of these carries out {other:?}"),
+        }
+    }
+}

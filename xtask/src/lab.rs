@@ -1,0 +1,499 @@
+//! Executes the tests on a machine of its own: eight processors and Debian's PREEMPT_RT kernel under QEMU.
+//!
+//! The files are those of this machine, read only, so that programs and libraries have the same paths; nothing may be
+//! built while the lab executes them. An emulated processor is slow, and its times mean nothing. The limits of time of
+//! the tests of locks are scaled; a test that expects a certain time, or that something happens often in a certain
+//! time, can fail here without a defect.
+
+use crate::{tests, tool};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// The packages whose tests are executed: those that use threads in real time.
+const PACKAGES: [&str; 4] = ["crates/rt", "crates/engine", "scenarios", "bindings/pthread"];
+/// The modules that the first process loads, where they are not part of the kernel.
+const MODULES: [&str; 11] = [
+    "virtio",
+    "virtio_ring",
+    "virtio_pci_legacy_dev",
+    "virtio_pci_modern_dev",
+    "virtio_pci",
+    "netfs",
+    "fscache",
+    "9pnet",
+    "9pnet_virtio",
+    "9p",
+    "overlay",
+];
+/// The time that a test may take on a processor as fast as this machine's.
+const TEST_S_MAX: u64 = 20;
+/// The least time that a test may take: the tests' own limits are up to two minutes.
+const LEAST_S_MAX: u64 = 240;
+/// The time within which the kernel must boot.
+const BOOT_MAX: Duration = Duration::from_secs(120);
+/// The same under KVM, which works at once or not at all.
+const KVM_BOOT_MAX: Duration = Duration::from_secs(20);
+
+/// A loop of a shell with which this machine and the lab are compared.
+const LOOP: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
+
+const INSTALL: &str = "install `qemu-system-x86 busybox-static cpio` (Debian)";
+
+struct Options {
+    cpus: u32,
+    /// Tests whose programs and names contain one of these are executed; without any, all.
+    names: Vec<String>,
+}
+
+/// A test of a program, executed as a process of its own.
+struct Test {
+    directory: PathBuf,
+    program: PathBuf,
+    name: String,
+}
+
+impl Test {
+    fn shown(&self) -> String {
+        let program = self.program.file_name().unwrap_or_default().to_string_lossy();
+        let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
+        format!("{program} {}", self.name)
+    }
+}
+
+/// What the guest said.
+#[derive(Debug, PartialEq)]
+enum Said {
+    Ready { cpus: u32, scale: u64, limit_s: u64, kernel: String },
+    Ended { number: usize, status: i32, ms: u64 },
+    Failed(String),
+    Over,
+}
+
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    let options = options(arguments)?;
+    ["qemu-system-x86_64", "cpio", "dpkg", "apt-get"].iter().try_for_each(|program| needed(program))?;
+    let busybox = busybox()?;
+    let folder = tool::root().join("target/lab");
+    // What an earlier run wrote would be taken for this one's.
+    let share = folder.join("share");
+    _ = std::fs::remove_dir_all(&share);
+    make(&share.join("logs"))?;
+    let kernel = kernel(&folder.join("kernel"))?;
+    let initramfs = initramfs(&folder, &kernel, &busybox)?;
+    let tests = chosen(&options)?;
+    write(&share.join("tests"), include_str!("../lab/tests"))?;
+    write(&share.join("plan"), &plan(&tests))?;
+    let environment = format!(
+        "HOST_MS={}\nBUSYBOX={}\nLOOP='{LOOP}'\nSECONDS_MAX={TEST_S_MAX}\nSECONDS_LEAST={LEAST_S_MAX}\nexport RUST_BACKTRACE=0\n",
+        host_ms(&busybox)?,
+        busybox.display()
+    );
+    write(&share.join("environment"), &environment)?;
+    let machine = Machine { cpus: options.cpus, kernel: image(&kernel)?, initramfs, share };
+    let guest = machine.boot()?;
+    judge(guest, &tests, &machine.share.join("logs"))
+}
+
+fn options(arguments: &[String]) -> Result<Options, String> {
+    let mut options = Options { cpus: 8, names: Vec::new() };
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--cpus" => {
+                let number = words.next().and_then(|number| number.parse().ok());
+                options.cpus = number
+                    .filter(|number| (1..=64).contains(number))
+                    .ok_or("`--cpus` needs a number of processors from 1 to 64")?;
+            }
+            option if option.starts_with('-') => {
+                return Err(format!("`{option}` is not an option of `lab`; the only one is --cpus N"));
+            }
+            name => options.names.push(name.to_owned()),
+        }
+    }
+    Ok(options)
+}
+
+fn needed(program: &str) -> Result<(), String> {
+    let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    found.map(drop).map_err(|error| format!("{program} does not start ({error}): {INSTALL}"))
+}
+
+/// Returns the path of a busybox without shared libraries, which the first process needs.
+fn busybox() -> Result<PathBuf, String> {
+    let found = ["/bin/busybox", "/usr/bin/busybox"].map(PathBuf::from).into_iter().find(|path| path.is_file());
+    found.ok_or_else(|| format!("there is no busybox: {INSTALL}"))
+}
+
+/// Returns the milliseconds that this machine takes for the loop that the guest measures itself with.
+fn host_ms(busybox: &Path) -> Result<u128, String> {
+    let mut command = Command::new(busybox);
+    command.args(["sh", "-c", LOOP]);
+    let mut shortest = Duration::MAX;
+    for _ in 0..3 {
+        let begin = Instant::now();
+        command.status().map_err(|error| format!("busybox does not start: {error}"))?;
+        shortest = shortest.min(begin.elapsed());
+    }
+    Ok(shortest.as_millis().max(1))
+}
+
+/// Returns the folder with Debian's PREEMPT_RT kernel, which is downloaded and unpacked if it is missing. This needs no
+/// privileges.
+fn kernel(folder: &Path) -> Result<PathBuf, String> {
+    if image(folder).is_ok() {
+        return Ok(folder.to_owned());
+    }
+    make(folder)?;
+    let package = rt_kernel()?;
+    tool::run(Command::new("apt-get").args(["download", &package]).current_dir(folder))?;
+    let archive = entry(folder, |name| name.ends_with(".deb"))?;
+    tool::run(Command::new("dpkg").arg("-x").arg(&archive).arg(folder))?;
+    _ = std::fs::remove_file(archive);
+    image(folder).map(|_| folder.to_owned())
+}
+
+/// The package that `linux-image-rt-amd64` stands for.
+fn rt_kernel() -> Result<String, String> {
+    let output = Command::new("apt-cache").args(["depends", "linux-image-rt-amd64"]).output();
+    let output = output.map_err(|error| format!("apt-cache does not start: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let package = text.lines().find_map(|line| line.trim().strip_prefix("Depends: ").map(str::to_owned));
+    package.ok_or_else(|| "apt knows no `linux-image-rt-amd64`: run `apt-get update`, on Debian for amd64".into())
+}
+
+fn image(folder: &Path) -> Result<PathBuf, String> {
+    entry(&folder.join("boot"), |name| name.starts_with("vmlinuz-"))
+}
+
+/// The first entry of a folder, in the order of names, whose name is right.
+fn entry(folder: &Path, is_right: impl Fn(&str) -> bool) -> Result<PathBuf, String> {
+    let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let named = |path: &PathBuf| path.file_name().is_some_and(|name| is_right(&name.to_string_lossy()));
+    paths.into_iter().find(named).ok_or_else(|| format!("{} has no such file", folder.display()))
+}
+
+/// Packs the first process, busybox and the modules.
+fn initramfs(folder: &Path, kernel: &Path, busybox: &Path) -> Result<PathBuf, String> {
+    let files = folder.join("initramfs");
+    _ = std::fs::remove_dir_all(&files);
+    make(&files.join("modules"))?;
+    let copy = |from: &Path, to: &Path| {
+        std::fs::copy(from, to).map(drop).map_err(|error| format!("cannot copy {}: {error}", from.display()))
+    };
+    copy(busybox, &files.join("busybox"))?;
+    for (number, module) in MODULES.iter().enumerate() {
+        if let Some(found) = find(&kernel.join("lib/modules"), &format!("{module}.ko")) {
+            let name = found.file_name().unwrap_or_default().to_string_lossy();
+            copy(&found, &files.join(format!("modules/{number:02}-{name}")))?;
+        }
+    }
+    write(&files.join("init"), include_str!("../lab/init"))?;
+    let archive = folder.join("initramfs.cpio");
+    let pack = "chmod +x init && find . | cpio --quiet --create --format=newc --owner=+0:+0 --file=../initramfs.cpio";
+    tool::run(Command::new("sh").args(["-c", pack]).current_dir(&files))?;
+    Ok(archive)
+}
+
+/// Finds a file whose name begins like this, in a folder or below it.
+fn find(folder: &Path, beginning: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
+    let is_named = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(beginning));
+    files.into_iter().find(is_named).or_else(|| folders.iter().find_map(|folder| find(folder, beginning)))
+}
+
+fn make(folder: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
+/// Builds the programs, and returns the tests that are to be executed.
+fn chosen(options: &Options) -> Result<Vec<Test>, String> {
+    let mut chosen = Vec::new();
+    for program in tests::programs()? {
+        if !PACKAGES.iter().any(|package| program.package == tool::root().join(package)) {
+            continue;
+        }
+        let (all, ignored) = (listed(&program, &[])?, listed(&program, &["--ignored"])?);
+        // A search of all states learns nothing from more processors.
+        let names = all.into_iter().filter(|name| !ignored.contains(name) && !name.contains("model::"));
+        let tests = names.map(|name| Test { directory: program.package.clone(), program: program.file.clone(), name });
+        chosen.extend(tests.filter(|test| options.names.is_empty() || is_named(test, &options.names)));
+    }
+    if chosen.is_empty() { Err("no test has such a name".into()) } else { Ok(chosen) }
+}
+
+/// The names of the tests of a program.
+fn listed(program: &tests::Program, more: &[&str]) -> Result<Vec<String>, String> {
+    let mut command = Command::new(&program.file);
+    let list = command.args(["--list", "--format", "terse"]).args(more).output();
+    let list = list.map_err(|error| format!("{} does not start: {error}", tool::shown(&command)))?;
+    if !list.status.success() {
+        return Err(format!("{} ended with {}", tool::shown(&command), list.status));
+    }
+    let text = String::from_utf8_lossy(&list.stdout);
+    Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+fn is_named(test: &Test, parts: &[String]) -> bool {
+    let shown = test.shown();
+    parts.iter().any(|part| shown.contains(part))
+}
+
+fn plan(tests: &[Test]) -> String {
+    let line = |(number, test): (usize, &Test)| {
+        format!("{number}\t{}\t{}\t{}\n", test.directory.display(), test.program.display(), test.name)
+    };
+    tests.iter().enumerate().map(line).collect()
+}
+
+struct Machine {
+    cpus: u32,
+    kernel: PathBuf,
+    initramfs: PathBuf,
+    share: PathBuf,
+}
+
+/// A machine that executes, and what it says. It ends with this value.
+struct Guest {
+    qemu: Child,
+    said: Receiver<String>,
+    limit: Duration,
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        _ = self.qemu.kill();
+        _ = self.qemu.wait();
+    }
+}
+
+impl Machine {
+    /// Boots with KVM where that works, otherwise with emulated processors.
+    fn boot(&self) -> Result<Guest, String> {
+        if std::fs::OpenOptions::new().write(true).open("/dev/kvm").is_ok() {
+            match self.start("kvm", "host", KVM_BOOT_MAX) {
+                Ok(guest) => return Ok(guest),
+                Err(why) => eprintln!("xtask: not with KVM: {why}"),
+            }
+        }
+        self.start("tcg,thread=multi", "max", BOOT_MAX)
+    }
+
+    fn start(&self, accelerator: &str, processor: &str, limit: Duration) -> Result<Guest, String> {
+        let share = format!("local,path={},mount_tag=lab,security_model=none", self.share.display());
+        let mut command = Command::new("qemu-system-x86_64");
+        command.args([
+            "-accel",
+            accelerator,
+            "-cpu",
+            processor,
+            "-m",
+            "4G",
+            "-nographic",
+            "-no-reboot",
+            "-nic",
+            "none",
+        ]);
+        command.args(["-smp", &format!("{0},sockets=1,cores={0}", self.cpus)]);
+        command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.initramfs);
+        command.args([
+            "-append",
+            "console=ttyS0 quiet tsc=reliable clocksource=tsc no_timer_check panic=1",
+            "-virtfs",
+            "local,path=/,mount_tag=machine,security_model=none,readonly=on,multidevs=remap",
+            "-virtfs",
+            &share,
+        ]);
+        let log = self.share.with_file_name("qemu.log");
+        let errors = std::fs::File::create(&log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
+        let mut qemu = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .map_err(|error| format!("{} does not start: {error}", tool::shown(&command)))?;
+        let output = qemu.stdout.take().ok_or("QEMU has no output")?;
+        let (send, said) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+                if send.send(String::from_utf8_lossy(&line).trim().to_owned()).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut guest = Guest { qemu, said, limit };
+        match guest.next()? {
+            Said::Ready { cpus, scale, limit_s, kernel } => {
+                eprintln!("xtask: {kernel} on {cpus} processors, {scale} times slower; {limit_s} s for each test");
+                guest.limit = Duration::from_secs(limit_s + 60);
+                Ok(guest)
+            }
+            other => Err(format!("the machine did not boot: {other:?}")),
+        }
+    }
+}
+
+impl Guest {
+    /// Waits for the next result.
+    fn next(&mut self) -> Result<Said, String> {
+        let begin = Instant::now();
+        loop {
+            let left = self.limit.saturating_sub(begin.elapsed());
+            match self.said.recv_timeout(left) {
+                Ok(line) => match parse(&line) {
+                    Some(said) => return Ok(said),
+                    // What the kernel says about itself.
+                    None if !line.is_empty() => eprintln!("  | {line}"),
+                    None => {}
+                },
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(format!("there was no result for {} s", self.limit.as_secs()));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err("the machine ended; target/lab/qemu.log has what QEMU says".into());
+                }
+            }
+        }
+    }
+}
+
+fn parse(line: &str) -> Option<Said> {
+    let (_, rest) = line.split_once("LAB ")?;
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    match words.as_slice() {
+        ["ready", cpus, scale, limit_s, kernel] => Some(Said::Ready {
+            cpus: cpus.parse().ok()?,
+            scale: scale.parse().ok()?,
+            limit_s: limit_s.parse().ok()?,
+            kernel: (*kernel).to_owned(),
+        }),
+        ["test", number, status, ms] => {
+            Some(Said::Ended { number: number.parse().ok()?, status: status.parse().ok()?, ms: ms.parse().ok()? })
+        }
+        ["failed:", why @ ..] => Some(Said::Failed(why.join(" "))),
+        ["over"] => Some(Said::Over),
+        _ => None,
+    }
+}
+
+/// Follows the tests to their end. Each that fails is named, with its log.
+fn judge(mut guest: Guest, tests: &[Test], logs: &Path) -> Result<(), String> {
+    let mut ended = BTreeMap::new();
+    let cut = loop {
+        match guest.next() {
+            Ok(Said::Ended { number, status, ms }) => {
+                let Some(test) = tests.get(number) else { continue };
+                eprintln!(
+                    "{:4} of {}: {} {} s: {}",
+                    ended.len() + 1,
+                    tests.len(),
+                    word(status),
+                    ms / 1000,
+                    test.shown()
+                );
+                ended.insert(number, status);
+            }
+            Ok(Said::Over) => break None,
+            Ok(Said::Failed(why)) | Err(why) => break Some(why),
+            Ok(Said::Ready { .. }) => break Some("the machine booted again".to_owned()),
+        }
+    };
+    drop(guest);
+    let log = |number: usize| std::fs::read_to_string(logs.join(number.to_string())).unwrap_or_default();
+    verdict(tests, &ended, cut.as_deref(), log)
+        .map_err(|failed| format!("{failed}\nthe logs are in {}", logs.display()))
+}
+
+/// Names each test that failed or was not executed. `cut` is why the machine ended early, and `log` returns what a test
+/// printed.
+fn verdict(
+    tests: &[Test],
+    ended: &BTreeMap<usize, i32>,
+    cut: Option<&str>,
+    log: impl Fn(usize) -> String,
+) -> Result<(), String> {
+    let named = |number: usize, how: &str| format!("log {number}: {}: {how}", tests[number].shown());
+    let mut failed = Vec::new();
+    let mut skipped = 0;
+    for (&number, &status) in ended {
+        let text = log(number);
+        if status != 0 {
+            failed.push(named(number, word(status)));
+        } else if !text.contains("test result: ok. 1 passed") {
+            failed.push(named(number, "not executed"));
+        } else if text.contains("skipped:") || text.contains("not judged") {
+            eprintln!("xtask: {}", named(number, "skipped or not judged"));
+            skipped += 1;
+        }
+    }
+    eprintln!("xtask: {} tests, {} failed, {skipped} skipped or not judged", ended.len(), failed.len());
+    if let Some(first) = (0..tests.len()).find(|number| !ended.contains_key(number)) {
+        let why = cut.unwrap_or("the machine ended before");
+        failed.push(format!("{}, and {} more", named(first, why), tests.len() - ended.len() - 1));
+    }
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
+
+fn word(status: i32) -> &'static str {
+    match status {
+        0 => "passed",
+        137 => "ended by its limit of time",
+        _ => "FAILED",
+    }
+}
+
+#[cfg(test)]
+mod checks {
+    use super::*;
+
+    #[test]
+    fn results_are_read_from_a_line_of_the_console() {
+        assert_eq!(parse("[    1.0] LAB test 7 101 2300\r"), Some(Said::Ended { number: 7, status: 101, ms: 2300 }));
+        let ready = Said::Ready { cpus: 8, scale: 12, limit_s: 720, kernel: "6.1-rt".into() };
+        assert_eq!(parse("LAB ready 8 12 720 6.1-rt"), Some(ready));
+        assert_eq!(parse("LAB failed: the overlay"), Some(Said::Failed("the overlay".into())));
+        for other in ["", "LAB", "LAB test 7", "LAB test x 0 0", "a line of the kernel"] {
+            assert_eq!(parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_test_that_fails_or_is_missing_is_named() {
+        let test = |name: &str| Test { directory: "/".into(), program: "/locks-1".into(), name: name.into() };
+        let tests = ["good", "bad", "ignored", "missing"].map(test);
+        let log = |number: usize| format!("test result: ok. {} passed", u8::from(number != 2));
+        let said = |ended: &[(usize, i32)]| verdict(&tests, &ended.iter().copied().collect(), Some("it hangs"), log);
+        assert_eq!(verdict(&tests[..1], &BTreeMap::from([(0, 0)]), None, log), Ok(()));
+        let failed = said(&[(0, 0), (1, 101), (2, 0)]).expect_err("three fail");
+        let lines: Vec<&str> = failed.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "log 1: locks bad: FAILED",
+                "log 2: locks ignored: not executed",
+                "log 3: locks missing: it hangs, and 0 more",
+            ]
+        );
+    }
+
+    #[test]
+    fn options_are_names_and_a_number_of_processors() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let right = options(&words(&["--cpus", "4", "mutex"])).expect("right");
+        assert_eq!((right.cpus, right.names), (4, vec!["mutex".to_owned()]));
+        for wrong in [&["--cpus"][..], &["--cpus", "0"], &["--cpus", "many"], &["--fast"]] {
+            assert!(options(&words(wrong)).is_err(), "{wrong:?}");
+        }
+    }
+}
