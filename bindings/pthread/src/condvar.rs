@@ -148,7 +148,8 @@ pub unsafe extern "C" fn pthread_cond_init(cond: *mut RawCondvar, attributes: *c
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_destroy(cond: *mut RawCondvar) -> c_int {
-    if shared::is_shared_cond(cond) {
+    // SAFETY: the program passes a condition variable that stays valid during the call.
+    if unsafe { shared::is_shared_cond(cond) } {
         if shared::stand_in(cond).is_some_and(|own| own.destroy() == Destroyed::InUse) {
             return EBUSY;
         }
@@ -215,7 +216,8 @@ pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_signal(cond: *mut RawCondvar) -> c_int {
-    if shared::is_shared_cond(cond) {
+    // SAFETY: the program passes a condition variable that stays valid during the call.
+    if unsafe { shared::is_shared_cond(cond) } {
         if let Some(own) = shared::stand_in(cond) {
             own.signal();
         }
@@ -229,7 +231,8 @@ pub unsafe extern "C" fn pthread_cond_signal(cond: *mut RawCondvar) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_broadcast(cond: *mut RawCondvar) -> c_int {
-    if shared::is_shared_cond(cond) {
+    // SAFETY: the program passes a condition variable that stays valid during the call.
+    if unsafe { shared::is_shared_cond(cond) } {
         if let Some(own) = shared::stand_in(cond) {
             own.broadcast();
         }

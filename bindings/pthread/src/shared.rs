@@ -52,23 +52,32 @@ const _: () = assert!(COND_FLAGS_AT == RawCondvar::UNMARKED_AT);
 const COND_SHARED: u32 = 1;
 const COND_MONOTONIC: u32 = 2;
 
-fn flags(cond: *const RawCondvar) -> u32 {
-    // SAFETY: the program passes a condition variable that stays valid during the call. The word lies inside it, is
-    // aligned, and is changed by atomic operations only.
+/// Returns the word in which the C library keeps the attributes.
+///
+/// # Safety
+/// `cond` points to a condition variable, of this library or of the C library, that stays valid during the call.
+unsafe fn flags(cond: *const RawCondvar) -> u32 {
+    // SAFETY: the caller passes a valid condition variable. The word lies inside it, is aligned, and is changed by
+    // atomic operations only.
     let word = unsafe { &*cond.byte_add(COND_FLAGS_AT).cast::<AtomicU32>() };
     // ORDERING: Relaxed: set before other threads know the object.
     word.load(Ordering::Relaxed)
 }
 
 /// Returns whether the condition variable is the C library's.
+///
+/// # Safety
+/// That of [`flags`].
 #[inline]
-pub(crate) fn is_shared_cond(cond: *const RawCondvar) -> bool {
-    flags(cond) & COND_SHARED != 0
+pub(crate) unsafe fn is_shared_cond(cond: *const RawCondvar) -> bool {
+    // SAFETY: the caller passes a valid condition variable.
+    unsafe { flags(cond) & COND_SHARED != 0 }
 }
 
 /// Returns the clock of a condition variable.
 pub(crate) unsafe fn clock_of(cond: *const RawCondvar) -> Clock {
-    match flags(cond) {
+    // SAFETY: the program passes a condition variable that stays valid during the call.
+    match unsafe { flags(cond) } {
         // SAFETY: the program passes a condition variable that stays valid during the call; its flags show that this
         // library initialised it, and threads may share it.
         flags if flags & COND_SHARED == 0 => unsafe { &*cond }.clock(),
@@ -96,7 +105,8 @@ pub(crate) enum Place {
 /// Returns where a thread waits that passes these objects. The error is ENOMEM if nothing can stand for the condition
 /// variable.
 pub(crate) unsafe fn place(cond: *const RawCondvar, mutex: *const RawMutex) -> Result<Place, c_int> {
-    if !is_shared_cond(cond) {
+    // SAFETY: the program passes a condition variable that stays valid during the call.
+    if !unsafe { is_shared_cond(cond) } {
         return Ok(Place::Ours(cond));
     }
     // SAFETY: the program passes a mutex that stays valid during the call, and threads may share a `RawMutex`.

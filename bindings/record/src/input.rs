@@ -70,8 +70,9 @@ macro_rules! inputs {
         $name:ident = $next:ident($($argument:ident: $type:ty),*) -> $answer:ty, $descriptor:expr, $may_wait:expr;
     )*) => {$(
         unsafe extern "C-unwind" fn $name($($argument: $type,)* site: usize) -> $answer {
-            // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
-            input($descriptor, $may_wait, site, || unsafe { next::$next($($argument),*) })
+            // SAFETY: the program called this function with these arguments, so what they point to may be read, and
+            // they are valid for the C library's function until it returns.
+            unsafe { input($descriptor, $may_wait, site, || next::$next($($argument),*)) }
         }
     )*};
 }
@@ -118,19 +119,29 @@ inputs! {
 }
 
 /// The descriptor, if there is only one.
-fn only(descriptors: *const pollfd, count: nfds_t) -> c_int {
-    // SAFETY: the program passes an array of `count` elements to `poll`, which stays valid until the call returns.
+///
+/// # Safety
+/// `descriptors` points to `count` elements.
+unsafe fn only(descriptors: *const pollfd, count: nfds_t) -> c_int {
+    // SAFETY: the caller passes an array of `count` elements, here one.
     if count == 1 { unsafe { (*descriptors).fd } } else { SEVERAL }
 }
 
 /// Whether the call may not wait; null means for ever.
-fn is_zero(time: *const timespec) -> bool {
-    // SAFETY: the program passes null or a time that stays valid until the call returns.
+///
+/// # Safety
+/// `time` is null or points to a time.
+unsafe fn is_zero(time: *const timespec) -> bool {
+    // SAFETY: the caller passes null or a time.
     unsafe { time.as_ref() }.is_some_and(|time| time.tv_sec == 0 && time.tv_nsec == 0)
 }
 
-fn is_zero_time(time: *const timeval) -> bool {
-    // SAFETY: the program passes null or a time that stays valid until the call returns.
+/// Like [`is_zero`].
+///
+/// # Safety
+/// `time` is null or points to a time.
+unsafe fn is_zero_time(time: *const timeval) -> bool {
+    // SAFETY: the caller passes null or a time.
     unsafe { time.as_ref() }.is_some_and(|time| time.tv_sec == 0 && time.tv_usec == 0)
 }
 

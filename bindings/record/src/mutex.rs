@@ -15,10 +15,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const KIND_AT: usize = 16;
 
 /// The site, with what is to be told about the mutex.
+///
+/// # Safety
+/// `mutex` points to an initialised mutex, which stays valid during the call.
 #[inline(always)]
-fn place(mutex: Opaque, site: usize) -> u64 {
-    // SAFETY: the program passes an initialised mutex, which stays valid during the call. The word lies inside it, is
-    // aligned, and is changed by atomic operations only.
+unsafe fn place(mutex: Opaque, site: usize) -> u64 {
+    // SAFETY: the caller passes a valid mutex. The word lies inside it, is aligned, and is changed by atomic operations
+    // only.
     let kind = unsafe { &*mutex.byte_add(KIND_AT).cast::<AtomicU32>() };
     // ORDERING: Relaxed: set before other threads know the mutex.
     let kind = (kind.load(Ordering::Relaxed) & u32::from(mutex::ALL)) as u64;
@@ -31,31 +34,49 @@ fn has(answer: c_int) -> bool {
     answer == 0 || answer == EOWNERDEAD
 }
 
+/// Records that the caller has the mutex.
+///
+/// # Safety
+/// That of [`place`].
 #[inline(always)]
-fn locked(ring: &Ring, mutex: Opaque, site: usize) {
-    ring.put(event::LOCKED_WRITE, [mutex.addr() as u64, place(mutex, site)]);
+unsafe fn locked(ring: &Ring, mutex: Opaque, site: usize) {
+    // SAFETY: the caller passes a valid mutex.
+    let place = unsafe { place(mutex, site) };
+    ring.put(event::LOCKED_WRITE, [mutex.addr() as u64, place]);
 }
 
 /// Locks a mutex by `wait` if it is busy.
+///
+/// # Safety
+/// That of [`place`].
 #[inline(always)]
 unsafe fn lock_by(mutex: Opaque, site: usize, wait: impl FnOnce() -> c_int) -> c_int {
     let Some(ring) = current() else { return wait() };
-    // SAFETY: the program passes an initialised mutex to be locked, which stays valid during the call.
-    let answer = unsafe { next::pthread_mutex_trylock(mutex) };
-    if has(answer) {
-        locked(ring, mutex, site);
-        return answer;
+    // SAFETY: the caller passes an initialised mutex to be locked, which stays valid during the call.
+    unsafe {
+        let answer = next::pthread_mutex_trylock(mutex);
+        if has(answer) {
+            locked(ring, mutex, site);
+            return answer;
+        }
+        if answer == EBUSY { contended(ring, mutex, site, wait) } else { answer }
     }
-    if answer == EBUSY { contended(ring, mutex, site, wait) } else { answer }
 }
 
+/// Waits for a busy mutex.
+///
+/// # Safety
+/// That of [`place`].
 #[cold]
 #[inline(never)]
-fn contended(ring: &Ring, mutex: Opaque, site: usize, wait: impl FnOnce() -> c_int) -> c_int {
-    ring.put(event::REQUEST_WRITE, [mutex.addr() as u64, place(mutex, site)]);
+unsafe fn contended(ring: &Ring, mutex: Opaque, site: usize, wait: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: the caller passes a valid mutex.
+    let place = unsafe { place(mutex, site) };
+    ring.put(event::REQUEST_WRITE, [mutex.addr() as u64, place]);
     let answer = ring.within(wait);
     if has(answer) {
-        locked(ring, mutex, site);
+        // SAFETY: the caller passes a valid mutex, which it has now.
+        unsafe { locked(ring, mutex, site) };
     } else {
         ring.put(event::REFUSED, [mutex.addr() as u64]);
     }
@@ -83,7 +104,8 @@ pub(crate) unsafe extern "C-unwind" fn trylock(mutex: Opaque, site: usize) -> c_
     if has(answer)
         && let Some(ring) = current()
     {
-        let place = place(mutex, site) | TRIED;
+        // SAFETY: the program passes an initialised mutex, which stays valid during the call.
+        let place = unsafe { place(mutex, site) } | TRIED;
         ring.put(event::LOCKED_WRITE, [mutex.addr() as u64, place]);
     }
     answer
@@ -107,32 +129,43 @@ pub unsafe extern "C-unwind" fn __pthread_mutex_unlock(mutex: Opaque) -> c_int {
 }
 
 /// Records that a mutex was initialised.
-pub(crate) fn initialised(mutex: Opaque, site: usize) {
+///
+/// # Safety
+/// That of [`place`].
+pub(crate) unsafe fn initialised(mutex: Opaque, site: usize) {
     let Some(ring) = current() else { return };
     let mut ceiling = 0;
     // The C library answers with an error unless the mutex has a ceiling.
     // SAFETY: the caller has just initialised the mutex, and `ceiling` is valid for writing.
-    if unsafe { next::pthread_mutex_getprioceiling(mutex, &raw mut ceiling) } != 0 {
-        ceiling = 0;
-    }
-    ring.put(event::INIT, [mutex.addr() as u64, place(mutex, site), ceiling as u64]);
+    let place = unsafe {
+        if next::pthread_mutex_getprioceiling(mutex, &raw mut ceiling) != 0 {
+            ceiling = 0;
+        }
+        place(mutex, site)
+    };
+    ring.put(event::INIT, [mutex.addr() as u64, place, ceiling as u64]);
 }
 
 unsafe extern "C-unwind" fn init(mutex: Opaque, attributes: *const c_void, site: usize) -> c_int {
     // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_mutex_init(mutex, attributes) };
     if answer == 0 {
-        initialised(mutex, site);
+        // SAFETY: the mutex has just been initialised, and stays valid during the call.
+        unsafe { initialised(mutex, site) };
     }
     answer
 }
 
 /// Unlocks a mutex around `wait`, as condition variables do.
+///
+/// # Safety
+/// That of [`place`], until `wait` has returned.
 #[inline(always)]
-pub(crate) fn without(ring: &Ring, mutex: Opaque, site: usize, wait: impl FnOnce() -> c_int) -> c_int {
+pub(crate) unsafe fn without(ring: &Ring, mutex: Opaque, site: usize, wait: impl FnOnce() -> c_int) -> c_int {
     ring.put(event::UNLOCK, [mutex.addr() as u64]);
     let answer = wait();
-    locked(ring, mutex, site);
+    // SAFETY: the caller passes a valid mutex.
+    unsafe { locked(ring, mutex, site) };
     answer
 }
 

@@ -11,10 +11,12 @@ use libc::{c_int, c_uint, c_void, cpu_set_t, pid_t, pthread_t, sched_param, size
 use lockwright_record::file::format::event;
 
 /// The number of a thread in the kernel, from the number of its clock, which contains it.
-fn id_of(thread: pthread_t) -> Option<u32> {
+///
+/// # Safety
+/// The thread exists, or has yet to be joined.
+unsafe fn id_of(thread: pthread_t) -> Option<u32> {
     let mut clock = 0;
-    // SAFETY: the program has just changed this thread successfully, so the thread exists; `clock` is valid for
-    // writing.
+    // SAFETY: the caller passes a thread of which the C library still knows; `clock` is valid for writing.
     let answer = unsafe { libc::pthread_getcpuclockid(thread, &raw mut clock) };
     (answer == 0).then_some(!(clock >> 3) as u32)
 }
@@ -53,7 +55,8 @@ pub(crate) fn changed_by(number: i64, id: i64) {
 pub unsafe extern "C" fn pthread_setschedparam(thread: pthread_t, policy: c_int, param: *const sched_param) -> c_int {
     // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_setschedparam(thread, policy, param) };
-    changed(answer, Changed::Policy, || id_of(thread))
+    // SAFETY: this is called only after a success, so the thread exists.
+    changed(answer, Changed::Policy, || unsafe { id_of(thread) })
 }
 
 /// As in the C library.
@@ -61,7 +64,8 @@ pub unsafe extern "C" fn pthread_setschedparam(thread: pthread_t, policy: c_int,
 pub unsafe extern "C" fn pthread_setschedprio(thread: pthread_t, level: c_int) -> c_int {
     // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_setschedprio(thread, level) };
-    changed(answer, Changed::Policy, || id_of(thread))
+    // SAFETY: this is called only after a success, so the thread exists.
+    changed(answer, Changed::Policy, || unsafe { id_of(thread) })
 }
 
 /// As in the C library.
@@ -69,7 +73,8 @@ pub unsafe extern "C" fn pthread_setschedprio(thread: pthread_t, level: c_int) -
 pub unsafe extern "C" fn pthread_setaffinity_np(thread: pthread_t, bytes: size_t, cpus: *const cpu_set_t) -> c_int {
     // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_setaffinity_np(thread, bytes, cpus) };
-    changed(answer, Changed::Cpus, || id_of(thread))
+    // SAFETY: this is called only after a success, so the thread exists.
+    changed(answer, Changed::Cpus, || unsafe { id_of(thread) })
 }
 
 /// As in the C library.

@@ -20,7 +20,8 @@ unsafe extern "C-unwind" fn init(mutex: Opaque, kind: c_int, site: usize) -> c_i
     // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::mtx_init(mutex, kind) };
     if answer == 0 {
-        mutex::initialised(mutex, site);
+        // SAFETY: the mutex has just been initialised, and stays valid during the call.
+        unsafe { mutex::initialised(mutex, site) };
     }
     answer
 }

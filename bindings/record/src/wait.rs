@@ -35,17 +35,20 @@ fn initialised(class: u8, object: Opaque, site: usize) {
 }
 
 /// Waits for a condition: unlocks the mutex, waits and locks it again, whatever the answer is.
+///
+/// # Safety
+/// `mutex` points to a mutex of the caller that stays valid until `call` has returned.
 #[inline(always)]
-fn condition(cond: Opaque, mutex: Opaque, site: usize, call: impl FnOnce() -> c_int) -> c_int {
+unsafe fn condition(cond: Opaque, mutex: Opaque, site: usize, call: impl FnOnce() -> c_int) -> c_int {
     let Some(ring) = current() else { return call() };
-    mutex::without(ring, mutex, site, || {
-        waits(event::CONDITION, cond.addr() as u64, place(class::CONDITION, site), call)
-    })
+    let wait = || waits(event::CONDITION, cond.addr() as u64, place(class::CONDITION, site), call);
+    // SAFETY: the caller passes a valid mutex.
+    unsafe { mutex::without(ring, mutex, site, wait) }
 }
 
 pub(crate) unsafe extern "C-unwind" fn cond_wait(cond: Opaque, mutex: Opaque, site: usize) -> c_int {
     // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
-    condition(cond, mutex, site, || unsafe { next::pthread_cond_wait(cond, mutex) })
+    unsafe { condition(cond, mutex, site, || next::pthread_cond_wait(cond, mutex)) }
 }
 
 pub(crate) unsafe extern "C-unwind" fn cond_timedwait(
@@ -55,7 +58,7 @@ pub(crate) unsafe extern "C-unwind" fn cond_timedwait(
     site: usize,
 ) -> c_int {
     // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
-    condition(cond, mutex, site, || unsafe { next::pthread_cond_timedwait(cond, mutex, time) })
+    unsafe { condition(cond, mutex, site, || next::pthread_cond_timedwait(cond, mutex, time)) }
 }
 
 unsafe extern "C-unwind" fn cond_clockwait(
@@ -66,7 +69,7 @@ unsafe extern "C-unwind" fn cond_clockwait(
     site: usize,
 ) -> c_int {
     // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
-    condition(cond, mutex, site, || unsafe { next::pthread_cond_clockwait(cond, mutex, clock, time) })
+    unsafe { condition(cond, mutex, site, || next::pthread_cond_clockwait(cond, mutex, clock, time)) }
 }
 
 pub(crate) unsafe extern "C-unwind" fn cond_signal(cond: Opaque, site: usize) -> c_int {

@@ -2,6 +2,7 @@
 
 use crate::clock::{self, timespec};
 use crate::error::{SysError, errno};
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
@@ -118,22 +119,24 @@ impl Ended {
     }
 }
 
-/// The arguments of a waiting `futex` call. The fourth, the address of the deadline, is filled in by the caller.
+/// The arguments of a waiting `futex` call at words that live for `'a`. The fourth, the address of the deadline, is
+/// filled in by the caller.
 #[derive(Clone, Copy, Debug)]
-pub struct Arguments([libc::c_long; 6]);
+pub struct Arguments<'a>([libc::c_long; 6], PhantomData<&'a AtomicU32>);
 
-impl Arguments {
+impl<'a> Arguments<'a> {
     /// Waits at `word` if it is `expected`.
     #[inline]
-    pub fn wait(scope: Scope, word: &AtomicU32, expected: u32, clock: Option<Clock>) -> Self {
-        Self([
+    pub fn wait(scope: Scope, word: &'a AtomicU32, expected: u32, clock: Option<Clock>) -> Self {
+        let arguments = [
             word.as_ptr().expose_provenance() as libc::c_long,
             libc::c_long::from(libc::FUTEX_WAIT_BITSET | scope.flag() | Clock::flag(clock)),
             libc::c_long::from(expected),
             0,
             0,
             libc::c_long::from(libc::FUTEX_BITSET_MATCH_ANY as u32),
-        ])
+        ];
+        Self(arguments, PhantomData)
     }
 
     /// Waits at `word` if it is `expected`, to be moved to `target`, a word with priority inheritance. When woken
@@ -141,23 +144,24 @@ impl Arguments {
     #[inline]
     pub fn wait_requeue_pi(
         scope: Scope,
-        word: &AtomicU32,
+        word: &'a AtomicU32,
         expected: u32,
         clock: Option<Clock>,
-        target: &AtomicU32,
+        target: &'a AtomicU32,
     ) -> Self {
-        Self([
+        let arguments = [
             word.as_ptr().expose_provenance() as libc::c_long,
             libc::c_long::from(libc::FUTEX_WAIT_REQUEUE_PI | scope.flag() | Clock::flag(clock)),
             libc::c_long::from(expected),
             0,
             target.as_ptr().expose_provenance() as libc::c_long,
             0,
-        ])
+        ];
+        Self(arguments, PhantomData)
     }
 }
 
-impl Arguments {
+impl Arguments<'_> {
     /// The arguments in the order of the system call.
     #[must_use]
     pub fn in_order(&self) -> [libc::c_long; 6] {
@@ -169,11 +173,12 @@ impl Arguments {
 ///
 /// BOUND: `until`. Without it, until the thread that changes the word wakes the caller, or the owner unlocks.
 #[inline]
-pub fn call(&Arguments([word, operation, expected, _, target, mask]): &Arguments, until: Option<Deadline>) -> Ended {
+pub fn call(arguments: &Arguments<'_>, until: Option<Deadline>) -> Ended {
+    let [word, operation, expected, _, target, mask] = arguments.0;
     let time = until.map(|until| timespec(until.at_ns));
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the arguments were made from borrowed words, which the callers keep alive during the call. The time is
-    // null, or points to `time` above.
+    // SAFETY: the lifetime of the arguments keeps the words alive during the call. The time is null, or points to
+    // `time` above.
     let result = unsafe { libc::syscall(libc::SYS_futex, word, operation, expected, time, target, mask) };
     if result >= 0 && operation & libc::c_long::from(libc::FUTEX_CMD_MASK) == libc::FUTEX_WAIT_REQUEUE_PI.into() {
         sanitizer::acquire(std::ptr::with_exposed_provenance(target as usize));

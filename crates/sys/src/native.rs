@@ -1,6 +1,7 @@
 //! The C library's mutex and semaphore, for comparison in measurements.
 
 use std::cell::UnsafeCell;
+use std::mem::ManuallyDrop;
 
 /// The attributes of a mutex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -15,7 +16,7 @@ pub struct NativeKind {
 
 /// A mutex of the C library.
 #[derive(Debug)]
-pub struct NativeMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
+pub struct NativeMutex(ManuallyDrop<Box<UnsafeCell<libc::pthread_mutex_t>>>);
 
 // SAFETY: the C library's functions synchronise threads that use one `pthread_mutex_t`, and nothing else accesses it.
 unsafe impl Sync for NativeMutex {}
@@ -53,7 +54,7 @@ impl NativeMutex {
             libc::pthread_mutexattr_destroy(&raw mut attributes);
             made
         };
-        (made == 0).then_some(Self(mutex))
+        (made == 0).then_some(Self(ManuallyDrop::new(mutex)))
     }
 
     /// The memory of the mutex.
@@ -75,6 +76,21 @@ impl NativeMutex {
         // SAFETY: `new` initialised the mutex, which stays in its box as long as `self`. For the measured kinds, an
         // unlock by another thread has a defined result.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+    }
+}
+
+impl Drop for NativeMutex {
+    /// Frees the memory, unless the mutex is locked: the C library then still has its address in a list of the owner.
+    fn drop(&mut self) {
+        // SAFETY: `new` initialised the mutex, and nobody else uses it: this thread alone has `self`. The box is taken
+        // once, after an unlock by the thread that has just locked.
+        unsafe {
+            if libc::pthread_mutex_trylock(self.0.get()) == 0 {
+                libc::pthread_mutex_unlock(self.0.get());
+                libc::pthread_mutex_destroy(self.0.get());
+                ManuallyDrop::drop(&mut self.0);
+            }
+        }
     }
 }
 

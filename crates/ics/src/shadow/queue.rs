@@ -96,6 +96,12 @@ impl<const NODES: usize, const WRITERS: usize, C: Commit> PriorityQueue<NODES, W
         self.ics.reserve(index);
     }
 
+    /// Returns what the sections of a writer did, as [`Ics::stats`] does.
+    #[must_use]
+    pub fn stats(&self, index: usize) -> Option<Stats> {
+        self.ics.stats(index)
+    }
+
     /// Returns the priority and the value that `dequeue` would return.
     ///
     /// # Bound

@@ -7,7 +7,7 @@
 use crate::harness::{Crew, measuring, one_cpu};
 use crate::pace::{LEVEL, Pace};
 use hdrhistogram::Histogram;
-use lockwright::ics::{Kind, PriorityQueue, QueueWriter, Still, Stop, Strategy};
+use lockwright::ics::{Kind, PriorityQueue, QueueWriter, Stats, Still, Stop, Strategy};
 use lockwright::mutex::{Mutex, Protocol, Unlock};
 use lockwright_engine::raw::become_realtime;
 use lockwright_engine::{Control, RunError};
@@ -232,10 +232,11 @@ fn histogram() -> Result<Histogram<u64>, RunError> {
     Histogram::new_with_bounds(1, RESPONSE_NS_MAX, 3).map_err(|_| RunError::SetUp)
 }
 
-fn repeated(slot: &Slot<'_>) -> u64 {
-    slot.stats().conflicts + slot.stats().restarts
+fn repeated(stats: Stats) -> u64 {
+    stats.conflicts + stats.restarts
 }
 
+#[allow(unsafe_code)] // One slot is shared by the enqueuers under a mutex.
 fn enqueue(
     shared: &Shared,
     index: usize,
@@ -260,7 +261,8 @@ fn enqueue(
             // If the queue is full, nothing is enqueued, but the work was done.
             let _ = match &mut slot {
                 Some(slot) => slot.enqueue_after(value % 7, value, work),
-                None => shared.with_shared_slot(|slot| slot.enqueue_after(value % 7, value, work)),
+                // SAFETY: `protect` locks the mutex for enqueuers under this mechanism.
+                None => unsafe { shared.with_shared_slot(|slot| slot.enqueue_after(value % 7, value, work)) },
             };
         });
         responses.saturating_record(clock::now_ns() - start_ns);
@@ -268,20 +270,23 @@ fn enqueue(
         value += ENQUEUERS as u64;
     }
     let repeated = match &slot {
-        Some(slot) => repeated(slot),
+        Some(slot) => repeated(slot.stats()),
         // The slot has one count for all its users. The first of them returns it.
-        None if index == 0 => shared.with_shared_slot(|slot| repeated(slot)),
+        None if index == 0 => shared.queue.stats(SHARED_SLOT).map_or(0, repeated),
         None => 0,
     };
     Ok((responses, repeated))
 }
 
 impl Shared {
-    /// Executes `work` with the shared slot. Only the owner of the mutex may write by it; anyone may read its counts.
+    /// Executes `work` with the shared slot.
+    ///
+    /// # Safety
+    /// The caller owns the mutex of the enqueuers, under which alone they use the slot.
     #[allow(unsafe_code)]
-    fn with_shared_slot<T>(&self, work: impl FnOnce(&mut Slot<'_>) -> T) -> T {
-        // SAFETY: the number was reserved when the queue was made. An enqueuer calls this while it owns the mutex, and
-        // `work` of the last call only reads counts, which are atomics.
+    unsafe fn with_shared_slot<T>(&self, work: impl FnOnce(&mut Slot<'_>) -> T) -> T {
+        // SAFETY: the number was reserved when the queue was made, so `writer` never returns it. The caller owns the
+        // mutex, so no other thread uses the slot, and what its last user did comes before.
         match unsafe { self.queue.shared_writer(SHARED_SLOT) } {
             Some(mut slot) => work(&mut slot),
             None => unreachable!("a queue has a first slot"),
@@ -302,7 +307,7 @@ fn dequeue(shared: &Shared, setting: Setting, tick_ns: u64, pace: Pace) -> Resul
         });
         responses.saturating_record(clock::now_ns() - start_ns);
     }
-    Ok((responses, repeated(&slot)))
+    Ok((responses, repeated(slot.stats())))
 }
 
 /// Measures dequeuing without other tasks.

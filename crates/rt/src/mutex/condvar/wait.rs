@@ -175,7 +175,7 @@ impl RawCondvar {
         }
     }
 
-    fn expect(&self, waiting: &mut Waiting, mutex: &RawMutex, clock: Option<Clock>) -> Arguments {
+    fn expect<'a>(&'a self, waiting: &mut Waiting, mutex: &'a RawMutex, clock: Option<Clock>) -> Arguments<'a> {
         let scope = self.scope();
         waiting.watched = levels::enter(gettid(), self.address());
         if waiting.watched.is_some() {
