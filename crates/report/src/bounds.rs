@@ -359,17 +359,18 @@ fn samples(rows: &[Row]) -> Vec<(String, String)> {
 fn description(rows: &[Row]) -> String {
     let mut text = "Response-time bounds as shares of the deadlines.".to_owned();
     for row in rows {
-        for bar in &row.bars {
-            let _ = write!(text, " {} under {}: ", row.task, bar.protocol);
+        let _ = write!(text, " {}, deadline {}: ", row.task, row.deadline);
+        for (index, bar) in row.bars.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
             let _ = match bar.response {
-                Some(response) => write!(text, "{response} of {}", row.deadline),
-                None => write!(text, "no bound"),
+                Some(response) => write!(text, "{separator}{} {response}", bar.protocol),
+                None => write!(text, "{separator}{} no bound", bar.protocol),
             };
             if bar.response.is_some() && !bar.proved {
-                text.push_str(", not proved in time");
+                text.push_str(" (not proved in time)");
             }
-            text.push('.');
         }
+        text.push('.');
     }
     text
 }
