@@ -124,9 +124,33 @@ pub struct Row {
 }
 
 /// Draws the bounds under a title, one row for each task.
+///
+/// If protocols are compared, those under which no task has a bound are only named.
 #[must_use]
 pub fn draw(rows: &[Row], title: &str, place: Place<'_>) -> String {
-    Picture::new(rows, title, place).draw(title)
+    let (rows, unbounded) = without_unbounded(rows);
+    Picture::new(&rows, &unbounded, title, place).draw(title)
+}
+
+/// The rows without the protocols under which no task has a bound, and the names of these. Without any bound, all
+/// protocols stay.
+fn without_unbounded(rows: &[Row]) -> (Vec<Row>, Vec<String>) {
+    let bars = || rows.iter().flat_map(|row| &row.bars);
+    let has_bound = |protocol: &str| bars().any(|bar| bar.protocol == protocol && bar.response.is_some());
+    let mut unbounded: Vec<String> = Vec::new();
+    for bar in rows.iter().flat_map(|row| &row.bars) {
+        if !unbounded.contains(&bar.protocol) && !has_bound(&bar.protocol) {
+            unbounded.push(bar.protocol.clone());
+        }
+    }
+    if bars().all(|bar| bar.response.is_none()) {
+        return (rows.to_vec(), Vec::new());
+    }
+    let mut rows = rows.to_vec();
+    for row in &mut rows {
+        row.bars.retain(|bar| !unbounded.contains(&bar.protocol));
+    }
+    (rows, unbounded)
 }
 
 /// The same bounds with one term for each cause, in the order in which the causes occur. It is smaller, and without
@@ -162,11 +186,13 @@ struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    fn new(rows: &'a [Row], title: &str, place: Place<'_>) -> Self {
+    fn new(rows: &'a [Row], unbounded: &[String], title: &str, place: Place<'_>) -> Self {
         let bars = || rows.iter().flat_map(|row| row.bars.iter().map(move |bar| (row, bar)));
-        let is_comparison = rows.iter().any(|row| row.bars.len() > 1);
+        let is_comparison = rows.iter().any(|row| row.bars.len() > 1) || !unbounded.is_empty();
         let shares = bars().filter_map(|(row, bar)| Some(share(bar.response?, row.deadline)));
-        let legend = legend(&samples(rows), 24.0, WIDTH - 2.0 * MARGIN);
+        let mut legend = legend(&samples(rows), 24.0, WIDTH - 2.0 * MARGIN);
+        let named = lines(unbounded).into_iter();
+        legend.extend(named.map(|line| format!("<text class=\"small\" x=\"0\" y=\"0\">{}</text>", escaped(&line))));
         let bottom = axis(&legend) + 14.0 + rows.iter().map(|row| height(row, is_comparison)).sum::<f64>();
         Self {
             rows,
@@ -176,7 +202,7 @@ impl<'a> Picture<'a> {
             most: shares.fold(1.0, f64::max).min(SHARE_MAX),
             legend,
             bottom,
-            canvas: Canvas::new(place, "bounds", (WIDTH, bottom), title, &description(rows)),
+            canvas: Canvas::new(place, "bounds", (WIDTH, bottom), title, &description(rows, unbounded)),
         }
     }
 
@@ -355,8 +381,25 @@ fn samples(rows: &[Row]) -> Vec<(String, String)> {
     samples
 }
 
+/// Names the protocols under which no task has a bound, in lines for the picture.
+fn lines(unbounded: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (index, protocol) in unbounded.iter().enumerate() {
+        let word = if index + 1 < unbounded.len() { format!("{protocol},") } else { protocol.clone() };
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= TEXT_MAX => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            Some(_) => lines.push(word),
+            None => lines.push(format!("no task has a bound under {word}")),
+        }
+    }
+    lines
+}
+
 /// The picture in words.
-fn description(rows: &[Row]) -> String {
+fn description(rows: &[Row], unbounded: &[String]) -> String {
     let mut text = "Response-time bounds as shares of the deadlines.".to_owned();
     for row in rows {
         let _ = write!(text, " {}, deadline {}: ", row.task, row.deadline);
@@ -371,6 +414,9 @@ fn description(rows: &[Row]) -> String {
             }
         }
         text.push('.');
+    }
+    if !unbounded.is_empty() {
+        let _ = write!(text, " No task has a bound under {}.", unbounded.join(", "));
     }
     text
 }

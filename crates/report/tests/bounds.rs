@@ -62,6 +62,17 @@ fn misses_and_missing_bounds_are_marked() {
 }
 
 #[test]
+fn protocols_without_any_bound_are_only_named() {
+    let bars = |response| vec![bar("pip", Some(8), 10), bar("none", None, 10), bar("mpcp", response, 10)];
+    let drawn = draw(&[row("a", 10, bars(None)), row("b", 10, bars(Some(9)))], "title", Place::File);
+    let tree = roxmltree::Document::parse(&drawn).expect("well-formed");
+    let named: Vec<_> = tree.descendants().filter_map(|node| node.attribute("data-protocol")).collect();
+    assert_eq!(named, ["pip", "mpcp", "pip", "mpcp"]);
+    assert!(drawn.contains(">no task has a bound under none</text>"), "{drawn}");
+    assert!(drawn.contains(" No task has a bound under none."), "{drawn}");
+}
+
+#[test]
 fn long_bars_stay_inside() {
     let rows = [row("a", 10, vec![bar("pip", Some(8), 10), bar("none", Some(10_000), 10), bar("x", None, 10)])];
     let drawn = draw(&rows, "title", Place::File);
