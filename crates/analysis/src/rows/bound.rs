@@ -240,7 +240,7 @@ impl Unbounded {
                 format!("`{}` and `{}` have the same priority: give each its own", task(*one), task(*other))
             }
             Self::DependsOn { task: on } => format!("its bound depends on that of `{}`, which has none", task(*on)),
-            Self::BeyondPeriod => "its response time exceeds its period".into(),
+            Self::BeyondPeriod => "its bound exceeds its period".into(),
             Self::Unsettled => "no response time was found within the steps that an analysis may take".into(),
         }
     }

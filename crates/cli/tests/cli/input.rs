@@ -38,6 +38,15 @@ fn other_formats_are_named_once() {
             assert!(ended.err.contains(part), "{part} is missing in {}", ended.err);
         }
         assert_eq!(ended.err.matches("error").count(), 1, "{}", ended.err);
+        let file = File::new(&text);
+        let system = File::new(HOLDS);
+        let study = end(lockwright().arg("study").arg(&file.path));
+        let overheads = end(lockwright().arg("check").arg(&system.path).arg("--overheads").arg(&file.path));
+        for (ended, owner) in [(study, "a study"), (overheads, "an overheads file")] {
+            assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{}", ended.err);
+            assert!(ended.err.contains(&format!("this looks like {format}, not like {owner}")), "{}", ended.err);
+            assert_eq!(ended.err.matches("error").count(), 1, "{}", ended.err);
+        }
     }
 }
 

@@ -261,7 +261,7 @@ fn faults_of_a_file_have_places() {
     let folder = TempDir::new().expect("a temporary folder");
     for (from, to, place, message, help) in [
         ("samples = 40", "samples = 0", "4:11", "the number of samples is `0`", "from 1 to"),
-        ("samples = 40", "sample = 40", "4:1", "a study has no key `sample`", "did you mean `samples`?"),
+        ("samples = 40", "sample = 40", "4:1", "unknown key `sample` in a study", "did you mean `samples`?"),
         ("cpus = 2", "cpus = 65", "7:8", "the number of CPUs is `65`", "from 1 to 64"),
         ("tasks = 8", "tasks = \"8\"", "8:9", "the number of tasks is a string", "without quotes"),
         ("tasks = 8", "", "6:2", "the study has no tasks", "tasks = 40"),
@@ -320,7 +320,7 @@ fn faults_of_a_file_have_places() {
         ),
         ("name = \"charged\"", "", "", "", ""),
         ("\"costs.toml\"", "\"none.toml\"", "24:13", "cannot read none.toml", "overheads file"),
-        ("\"costs.toml\"", "\"wrong.toml\"", "24:13", "wrong.toml:1:1: an overheads file has no key", "overheads"),
+        ("\"costs.toml\"", "\"wrong.toml\"", "24:13", "wrong.toml:1:1: unknown key", "overheads"),
         (
             "lengths = \"medium\"",
             "lengths = \"medium\"\nnesting = \"traced\"",

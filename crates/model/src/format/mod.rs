@@ -8,6 +8,7 @@
 //! unless it concerns the file as a whole. The file form is described in `docs/task-set.md`.
 
 mod diagnostic;
+mod foreign;
 pub mod reader;
 mod rt_app;
 mod runs;

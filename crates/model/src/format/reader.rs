@@ -18,6 +18,7 @@ pub use super::diagnostic::{Diagnostic, Faults};
 pub use super::task_set::{Fields, Found};
 
 use super::diagnostic::check_length;
+use super::foreign::foreign;
 use super::task_set::parse_toml;
 
 /// Reads a text whose root table has these keys. `owner` names the text in messages. `then` reads the values; if it
@@ -32,6 +33,9 @@ pub fn read<T>(
     then: impl FnOnce(&Fields<'_, '_>, &mut Faults) -> Option<T>,
 ) -> Result<T, Vec<Diagnostic>> {
     check_length(source.len())?;
+    if let Some(fault) = foreign(source, owner) {
+        return Err(vec![fault]);
+    }
     let mut faults = Faults::default();
     let value = parse_toml(source, &mut faults).and_then(|document| {
         let fields = Fields::of(document.get_ref(), owner, 0..0, keys, &mut faults);

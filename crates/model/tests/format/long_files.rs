@@ -46,13 +46,13 @@ fn every_task_of_a_long_file_is_read() {
 fn faults_of_a_long_file_are_at_their_places() {
     let source = long();
     for (right, wrong, at, part) in [
-        ("period = \"2510 us\"", "perod = \"2510 us\"", "perod", "has no key `perod`"),
+        ("period = \"2510 us\"", "perod = \"2510 us\"", "perod", "unknown key `perod`"),
         ("period = \"2510 us\"", "period = 7", "7", "has no unit"),
         ("\"t2500\"", "\"t2499\"", "\"t2499\"", "two tasks have the name `t2499`"),
         ("name = \"t2500\"", "name = = 1", "=", "this is not TOML"),
         ("name = \"t2500\"", "name = \"t2500\"\nname = \"u\"", "name", "the key `name` is given twice"),
         ("cpus = 2", "cpus = 0", "0", "the number of CPUs"),
-        ("name = \"r\"", "nam = \"r\"", "nam", "a resource has no key `nam`"),
+        ("name = \"r\"", "nam = \"r\"", "nam", "unknown key `nam` in a resource"),
     ] {
         let wrong = source.replacen(right, wrong, 1);
         assert_ne!(wrong, source);

@@ -68,8 +68,8 @@ fn names_and_words() {
     check_task(
         &format!("{REST}wcet = \"1 ms\"\ndaedline = \"5 ms\"\nzebra = 1"),
         &[
-            "15:1: task `motor` has no key `daedline`; did you mean `deadline`?",
-            "16:1: task `motor` has no key `zebra`; the keys here are name, period, deadline, jitter, offset, wcet, \
+            "15:1: unknown key `daedline` in task `motor`; did you mean `deadline`?",
+            "16:1: unknown key `zebra` in task `motor`; the keys here are name, period, deadline, jitter, offset, wcet, \
              priority, cpu, cpus, working_set_kib, requests, body",
         ],
     );
@@ -83,7 +83,7 @@ fn names_and_words() {
             "15:19: the working set of task `motor`, in KiB, is a string, but should be a whole number; write a number from 0 to 1073741824, without quotes",
         ],
     );
-    check_task(&format!("{REST}wect = \"1 ms\""), &["14:1: task `motor` has no key `wect`; did you mean `wcet`?"]);
+    check_task(&format!("{REST}wect = \"1 ms\""), &["14:1: unknown key `wect` in task `motor`; did you mean `wcet`?"]);
     check_task(
         &format!("{REST}wcet = \"1 ms\"\n[[task]]\nname = \"motor\"\n{REST}wcet = \"1 ms\""),
         &["16:8: two tasks have the name `motor`; names are unique"],
@@ -364,7 +364,7 @@ fn under_a_global_scheduler_tasks_have_no_cpu() {
 #[test]
 fn overheads_files() {
     for (source, wanted) in [
-        ("lok = \"1 us\"", "1:1: an overheads file has no key `lok`; did you mean `lock`?"),
+        ("lok = \"1 us\"", "1:1: unknown key `lok` in an overheads file; did you mean `lock`?"),
         ("lock = 5", "1:8: `lock` has no unit; write it with a unit, in quotes, such as \"5 us\""),
         (
             "release = [[10]]",
@@ -378,18 +378,21 @@ fn overheads_files() {
             "release = []",
             "1:11: the points of `release` are not in order; give at least one point, in increasing order of the number of tasks",
         ),
-        ("[lock.spr]\nlock = \"1 us\"", "1:7: `lock` has no key `spr`; did you mean `srp`?"),
-        ("unlock = \"1 us\"\n[lock.srp]\nlok = \"1 us\"", "3:1: `lock.srp` has no key `lok`; did you mean `lock`?"),
+        ("[lock.spr]\nlock = \"1 us\"", "1:7: unknown key `spr` in `lock`; did you mean `srp`?"),
+        ("unlock = \"1 us\"\n[lock.srp]\nlok = \"1 us\"", "3:1: unknown key `lok` in `lock.srp`; did you mean `lock`?"),
         (
             "[lock.srp]\nrelease = \"1 us\"",
-            "2:1: `lock.srp` has no key `release`; the keys here are ipi_latency, lock, unlock, leave_section, syscall_in, syscall_out",
+            "2:1: unknown key `release` in `lock.srp`; the keys here are ipi_latency, lock, unlock, leave_section, syscall_in, syscall_out",
         ),
         (
             "[lock]\nsrp = \"1 us\"",
             "2:7: `lock.srp` is a string, but should be a table; write [lock.srp], and below it lock = \"1 us\"",
         ),
-        ("[object.heep]\nlock_free = \"1 us\"", "1:9: `object` has no key `heep`; did you mean `heap`?"),
-        ("[object.heap]\nlock_fre = \"1 us\"", "2:1: `object.heap` has no key `lock_fre`; did you mean `lock_free`?"),
+        ("[object.heep]\nlock_free = \"1 us\"", "1:9: unknown key `heep` in `object`; did you mean `heap`?"),
+        (
+            "[object.heap]\nlock_fre = \"1 us\"",
+            "2:1: unknown key `lock_fre` in `object.heap`; did you mean `lock_free`?",
+        ),
         (
             "[object]\nqueue = \"1 us\"",
             "2:9: `object.queue` is a string, but should be a table; write [object.queue], and below it lock_free = [[2, \"1 us\"]]",

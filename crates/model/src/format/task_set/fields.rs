@@ -39,7 +39,7 @@ impl<'a, 'i> Fields<'a, 'i> {
                 break;
             }
             if !valid.contains(&name) {
-                let fault = Diagnostic::new(format!("{owner} has no key {}", shown(name))).at(key.span());
+                let fault = Diagnostic::new(format!("unknown key {} in {owner}", shown(name))).at(key.span());
                 let near = nearest(name, valid.iter().copied());
                 misspelt.extend(near);
                 faults.push(match near {

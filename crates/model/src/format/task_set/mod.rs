@@ -8,7 +8,6 @@
 
 mod body;
 mod fields;
-mod foreign;
 mod groups;
 mod overheads;
 mod places;
@@ -20,6 +19,7 @@ mod task;
 mod value;
 
 use super::diagnostic::{Diagnostic, Faults, check_length, named, shown};
+use crate::format::foreign::foreign_task_set;
 use crate::{CpuId, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Protocol, Resource, Scheduler, Subject, System, Task};
 use core::ops::Range;
 use groups::{Groups, Member};
@@ -66,7 +66,7 @@ pub fn parse_system(source: &str) -> Result<System, Vec<Diagnostic>> {
 
 fn parse_placed(source: &str, placing: Placing) -> Result<Placed, Vec<Diagnostic>> {
     check_length(source.len())?;
-    if let Some(fault) = foreign::foreign(source) {
+    if let Some(fault) = foreign_task_set(source) {
         return Err(vec![fault]);
     }
     let mut faults = Faults::default();

@@ -2,7 +2,8 @@
 //! each kind of object that nobody waits for.
 
 use super::fields::{Fields, Found};
-use super::{Diagnostic, Faults, check_length, syntax};
+use super::{Diagnostic, Faults};
+use crate::format::reader;
 use crate::{Cost, Duration, MAX_TASKS, ObjectKind, Overhead, Overheads, Progress, Protocol};
 
 /// Reads the overheads of a machine from an overheads file. An overhead that is not in the file takes no time.
@@ -31,20 +32,12 @@ use crate::{Cost, Duration, MAX_TASKS, ObjectKind, Overhead, Overheads, Progress
 /// assert_eq!(cost.with(3), Duration::from_ns(1_500));
 /// ```
 pub fn parse_overheads(source: &str) -> Result<Overheads, Vec<Diagnostic>> {
-    check_length(source.len())?;
-    let mut faults = Faults::default();
-    let overheads = read(source, &mut faults);
-    match overheads {
-        Some(overheads) if faults.is_empty() => Ok(overheads),
-        _ => Err(faults.into_sorted(source)),
-    }
-}
-
-fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
-    let document = syntax::parse(source, faults)?;
     let mut keys = vec!["tick_period", "dedicated_interrupts", "cache_delay", "lock", "object"];
     keys.extend(Overhead::ALL.into_iter().filter(|&of| of != Overhead::Lock).map(Overhead::name));
-    let fields = Fields::of(document.get_ref(), "an overheads file", 0..0, &keys, faults);
+    reader::read(source, "an overheads file", &keys, read_costs)
+}
+
+fn read_costs(fields: &Fields<'_, '_>, faults: &mut Faults) -> Option<Overheads> {
     let mut overheads = Overheads::default();
     if let Some(found) = fields.get("tick_period") {
         overheads.tick_period = found.duration("the tick period", faults).unwrap_or_default();

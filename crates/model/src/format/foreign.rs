@@ -3,30 +3,38 @@
 use crate::format::Diagnostic;
 
 /// Returns the diagnostic of a text in a format whose files never begin as TOML does. Faults of its TOML syntax, line
-/// by line, would hide the one fault that matters.
+/// by line, would hide the one fault that matters. `owner` names what the text should be.
 ///
 /// ```text
-///   rt-app's JSON   {   /
-///   XML             <                                      after comments
-///   YAML            ---   %YAML   - item   key: value      after comments
+///   JSON   {   /
+///   XML    <                                      after comments
+///   YAML   ---   %YAML   - item   key: value      after comments
 /// ```
-pub(super) fn foreign(source: &str) -> Option<Diagnostic> {
-    let (format, help) = match format(source)? {
-        Format::Json => {
-            ("rt-app's JSON", "`lockwright import rt-app FILE > system.toml` converts it to a task-set file")
-        }
-        Format::Xml => (
-            "XML",
-            "`lockwright import schedcat FILE > system.toml` converts a task set of SchedCAT, and `import cheddar` an \
-             architecture of Cheddar; write other systems as TOML, as docs/task-set.md describes",
-        ),
-        Format::Yaml => ("YAML", WRITE),
+pub(super) fn foreign(source: &str, owner: &str) -> Option<Diagnostic> {
+    let format = match format(source)? {
+        Format::Json => "JSON",
+        Format::Xml => "XML",
+        Format::Yaml => "YAML",
     };
-    Some(Diagnostic::new(format!("this looks like {format}, not like a task-set file")).help(help))
+    let fault = Diagnostic::new(format!("this looks like {format}, not like {owner}"));
+    Some(fault.help(format!("write {owner} as TOML")))
 }
 
-const WRITE: &str = "write the system as TOML, as docs/task-set.md describes; \
-                     of other formats, `lockwright import` reads rt-app's JSON";
+/// Like [`foreign`], for task-set files; the help names the import of the format.
+pub(super) fn foreign_task_set(source: &str) -> Option<Diagnostic> {
+    let help = match format(source)? {
+        Format::Json => "`lockwright import rt-app FILE > system.toml` converts rt-app's JSON to a task-set file",
+        Format::Xml => {
+            "`lockwright import schedcat FILE > system.toml` converts a task set of SchedCAT, and `import cheddar` an \
+             architecture of Cheddar; write other systems as TOML, as docs/task-set.md describes"
+        }
+        Format::Yaml => {
+            "write the system as TOML, as docs/task-set.md describes; of other formats, `lockwright import` reads \
+             rt-app's JSON, and the XML of SchedCAT and Cheddar"
+        }
+    };
+    Some(foreign(source, "a task-set file")?.help(help))
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Format {
