@@ -5,7 +5,7 @@ mod judge;
 #[path = "../../crates/sys/tests/support/machine.rs"]
 mod machine;
 
-use judge::{Attempt, Judgement, Lost, judge, require};
+use judge::{Attempt, Judgement, Lost, judge, require, tell};
 use lockwright_engine::Control;
 use lockwright_engine::observe::{Gap, losses};
 use lockwright_model::{Duration, Event, Protocol};
@@ -98,7 +98,7 @@ fn on_real_threads() {
         let scenario = Scenario::read(name);
         // Two readers and two writers that spin need three CPUs.
         if scenario.system.cpus() > have.max(2) {
-            eprintln!("{name}: simulated only, because it needs {} CPUs", scenario.system.cpus());
+            tell(&format!("{name}: simulated only, because it needs {} CPUs", scenario.system.cpus()));
             continue;
         }
         require(name, || attempt(&scenario));

@@ -10,6 +10,7 @@
 #[path = "../../../crates/sys/tests/support/machine.rs"]
 mod machine;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -93,7 +94,7 @@ fn require_compilers(linking: Linking) -> bool {
         };
         let why = format!("{command:?}: {why}\ninstall a C and a C++ compiler (Debian: gcc g++), or set CC and CXX");
         assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_CC").is_none(), "{why}");
-        eprintln!("skipped: {why}");
+        let _ = writeln!(std::io::stderr(), "skipped: {why}");
         return false;
     }
     true

@@ -3,6 +3,7 @@
 //! Without a compiler they are skipped with a message; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure. So are the
 //! programs that need real-time priorities, if these are not permitted (LOCKWRIGHT_REQUIRE_RT=1).
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,7 +81,7 @@ impl Program {
             }
             Err(error) => {
                 assert!(!is_required("LOCKWRIGHT_REQUIRE_CC"), "{compiler}: {error}");
-                eprintln!("skipped: there is no {compiler} ({error})");
+                let _ = writeln!(std::io::stderr(), "skipped: there is no {compiler} ({error})");
                 None
             }
         }
@@ -116,7 +117,7 @@ impl Program {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.code() == Some(NO_RIGHT) {
             assert!(!is_required("LOCKWRIGHT_REQUIRE_RT"), "no permission for real-time priorities");
-            eprintln!("skipped: no permission for real-time priorities");
+            let _ = writeln!(std::io::stderr(), "skipped: no permission for real-time priorities");
             return None;
         }
         let name = self.0.display();
@@ -345,7 +346,7 @@ fn thread_sanitizer_sees_what_mutexes_order() {
     let path = found.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
     let Ok(runtime) = path.map_err(drop).and_then(|path| path.canonicalize().map_err(drop)) else {
         assert!(!is_required("LOCKWRIGHT_REQUIRE_CC"), "the compiler has no ThreadSanitizer");
-        eprintln!("skipped: the compiler has no ThreadSanitizer");
+        let _ = writeln!(std::io::stderr(), "skipped: the compiler has no ThreadSanitizer");
         return;
     };
     let Some(program) = Program::build_with("race.c", &["-g", "-fsanitize=thread"]) else { return };

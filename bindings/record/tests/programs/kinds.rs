@@ -4,6 +4,7 @@ use super::support::{assert_within, build, object, record, steps, thread};
 use lockwright_record::{
     Clock, Event, EventKind, MutexProtocol, ObjectId, ObjectKind, Policy, Recording, SiteId, Stop, ThreadIndex, Wait,
 };
+use std::io::Write;
 
 fn recorded() -> Option<Recording> {
     Some(record(&build("kinds.c", &[])?, &[]))
@@ -165,7 +166,7 @@ fn scheduling_is_recorded_at_the_start_and_at_each_change() {
 fn switches_agree_with_the_waits() {
     let Some(recording) = recorded() else { return };
     if !recording.switches {
-        return eprintln!("skipped: the kernel does not permit to record switches");
+        return drop(writeln!(std::io::stderr(), "skipped: the kernel does not permit to record switches"));
     }
     // A thread that waits for 20 ms suspends in between, and is dispatched again before it resumes.
     let first = thread(&recording, "first");

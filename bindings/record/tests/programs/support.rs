@@ -2,6 +2,7 @@
 
 use lockwright_record::{EventKind, Mode, ObjectId, Options, Recording, Run, StartError, ThreadIndex, Wait, start};
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -43,7 +44,7 @@ pub fn build(source: &str, flags: &[&str]) -> Option<PathBuf> {
         }
         Err(error) => {
             assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_CC").is_none_or(|value| value != "1"), "cc: {error}");
-            eprintln!("skipped: there is no cc ({error})");
+            let _ = writeln!(std::io::stderr(), "skipped: there is no cc ({error})");
             None
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::realtime::require_realtime;
 use crate::support::{Ended, File, GLOBAL, HOLDS, LATE, end, json, lockwright, on};
+use std::io::Write;
 use std::process::Command;
 
 const PATHFINDER: &str = include_str!("../../../../examples/pathfinder.toml");
@@ -18,7 +19,7 @@ pub fn compiler() -> Option<Command> {
     let mut cc = Command::new("cc");
     if let Err(error) = Command::new("cc").arg("--version").output() {
         assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_CC").is_none(), "no C compiler: {error}");
-        println!("skipped: no C compiler: {error}");
+        let _ = writeln!(std::io::stderr(), "skipped: no C compiler: {error}");
         return None;
     }
     cc.args(["-std=gnu11", "-O2", "-pthread", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);

@@ -7,6 +7,7 @@
 use lockwright_engine::observe::{Gap, losses};
 use lockwright_engine::{Outcome, Taker};
 use lockwright_model::{Duration, System};
+use std::io::Write;
 use std::time::{Duration as Wall, Instant as Clock};
 
 /// How long attempts are repeated. Ordinary threads get their share of a CPU each second, and a host may be busy for
@@ -40,7 +41,17 @@ pub enum Judgement {
 /// Repeats attempts until one can be judged.
 ///
 /// BOUND: [`LIMIT`], plus one attempt.
-pub fn judge(name: &str, mut attempt: impl FnMut() -> Attempt) -> Judgement {
+pub fn judge(name: &str, attempt: impl FnMut() -> Attempt) -> Judgement {
+    judge_within(LIMIT, name, attempt)
+}
+
+/// Writes a line on the error output, also from a test that passes, whose output the test program discards otherwise.
+pub fn tell(text: &str) {
+    // Without an error output, nobody would read it.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+fn judge_within(limit: Wall, name: &str, mut attempt: impl FnMut() -> Attempt) -> Judgement {
     let (began, mut pause) = (Clock::now(), PAUSE);
     for number in 1.. {
         match attempt() {
@@ -48,9 +59,8 @@ pub fn judge(name: &str, mut attempt: impl FnMut() -> Attempt) -> Judgement {
             Attempt::Fails(fault) => return Judgement::Fails(fault),
             Attempt::Disturbed { fault, by } => {
                 eprintln!("{name}, attempt {number}: not judged, disturbed by {by}\n  {fault}");
-                if began.elapsed() > LIMIT {
-                    let limit = LIMIT.as_secs();
-                    let text = format!("{name}: not judged within {limit} s: disturbed by {by}\n  {fault}");
+                if began.elapsed() > limit {
+                    let text = format!("{name}: not judged within {limit:?}: disturbed by {by}\n  {fault}");
                     return Judgement::NotJudged(text);
                 }
             }
@@ -69,7 +79,7 @@ pub fn require(name: &str, attempt: impl FnMut() -> Attempt) {
         Judgement::Fails(fault) => panic!("{name}: {fault}"),
         Judgement::NotJudged(why) => {
             assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_none(), "{why}");
-            eprintln!("{why}");
+            tell(&why);
         }
     }
 }
@@ -118,5 +128,34 @@ impl Lost {
     pub fn forgotten(&self) -> Option<String> {
         (self.away > FORGOTTEN)
             .then(|| format!("a job could have executed, and its CPU did not execute it for {}", self.away))
+    }
+}
+
+#[test]
+fn a_disturbed_attempt_is_repeated() {
+    let mut attempts = 0;
+    let judgement = judge_within(LIMIT, "a test", || {
+        attempts += 1;
+        if attempts == 1 { Attempt::Disturbed { fault: "late".into(), by: "others".into() } } else { Attempt::Holds }
+    });
+    assert_eq!((judgement, attempts), (Judgement::Holds, 2));
+}
+
+#[test]
+fn an_undisturbed_fault_is_a_failure_at_once() {
+    let mut attempts = 0;
+    let judgement = judge_within(LIMIT, "a test", || {
+        attempts += 1;
+        Attempt::Fails("late".into())
+    });
+    assert_eq!((judgement, attempts), (Judgement::Fails("late".into()), 1));
+}
+
+#[test]
+fn a_test_that_is_always_disturbed_does_not_pass() {
+    let disturbed = || Attempt::Disturbed { fault: "late".into(), by: "others".into() };
+    match judge_within(Wall::from_millis(50), "a test", disturbed) {
+        Judgement::NotJudged(why) => assert!(why.contains("50ms: disturbed by others\n  late"), "{why}"),
+        judgement => panic!("{judgement:?}"),
     }
 }

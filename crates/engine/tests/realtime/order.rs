@@ -143,9 +143,20 @@ fn observe(system: &System, protocol: Protocol, ms: u64) -> Waits {
 }
 
 fn hold(system: &System, protocol: Protocol, ms: u64, is_overloaded: bool) {
-    let seen = observe(system, protocol, ms);
-    assert!(seen.waits > 100, "{protocol}: too few waits: {seen:?}");
-    assert!(!seen.breaks(promise(protocol), is_overloaded), "{protocol} promises {:?}: {seen:?}", promise(protocol));
+    // The order holds in every run. A busy machine may leave too few waits to judge it by.
+    for _attempt in 0..10 {
+        let seen = observe(system, protocol, ms);
+        assert!(
+            !seen.breaks(promise(protocol), is_overloaded),
+            "{protocol} promises {:?}: {seen:?}",
+            promise(protocol)
+        );
+        if seen.waits > 100 {
+            return;
+        }
+        eprintln!("{protocol}: not judged, too few waits: {seen:?}");
+    }
+    panic!("{protocol}: too few waits ten times");
 }
 
 /// Whether the analyses and locks of the protocol are for one processor.

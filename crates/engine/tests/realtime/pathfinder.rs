@@ -5,6 +5,7 @@ use crate::judge::Lost;
 use crate::support::{R, expect, require_realtime, run_ms, system, task};
 use lockwright_engine::{Control, Outcome, RunConfig};
 use lockwright_model::{Duration, Event, Instant, Observation, Protocol, Step, System, TaskId};
+use std::io::Write;
 
 const BUS: TaskId = TaskId(1);
 
@@ -71,7 +72,10 @@ fn a_job_that_is_never_woken_is_no_disturbance() {
     let config = RunConfig { watch: true, ..RunConfig::new(Protocol::None, Duration::from_ms(450)) };
     let mut outcome = lockwright_engine::run(&system, &config, &Control::new()).expect("a run");
     if outcome.occupancy.is_none() {
-        return eprintln!("skipped: the kernel does not disclose to this user which threads had the CPUs");
+        return drop(writeln!(
+            std::io::stderr(),
+            "skipped: the kernel does not disclose to this user which threads had the CPUs"
+        ));
     }
     assert_eq!(Lost::of(&system, &outcome).forgotten(), None);
     // As if the second job had slept until the third one arrived.

@@ -1,6 +1,6 @@
 //! Systems for the tests, and checks of their records.
 
-use crate::judge::{Attempt, Lost, require};
+use crate::judge::{Attempt, Lost, require, tell};
 pub use crate::machine::{Machine, require_realtime};
 use lockwright_engine::{Control, Ended, LOG_CAPACITY, Outcome, RunConfig, RunError};
 use lockwright_model::{
@@ -14,7 +14,7 @@ pub fn require_cpus(cpus: usize) -> Option<Machine> {
     let have = std::thread::available_parallelism().map_or(1, usize::from);
     if have < cpus {
         assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_none(), "{cpus} CPUs are needed; there are {have}");
-        eprintln!("skipped: {cpus} CPUs are needed; there are {have}");
+        tell(&format!("skipped: {cpus} CPUs are needed; there are {have}"));
         return None;
     }
     Some(guard)

@@ -4,6 +4,7 @@ use crate::support::{Gate, Stage, level, tid};
 use lockwright::ics::{InterruptibleLock, InterruptibleLockError, Stop, Var, Word};
 use lockwright::locks::{SpinLock, Ticket};
 use lockwright::mutex::{Mutex, Protocol};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -131,7 +132,7 @@ fn a_deadline_thread_does_not_lock() {
     let done = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             if !lives_by_deadline() {
-                println!("skipped: no SCHED_DEADLINE for this thread here");
+                let _ = writeln!(std::io::stderr(), "skipped: no SCHED_DEADLINE for this thread here");
                 return None;
             }
             let mut thread = shared.thread().expect("a slot is free");

@@ -4,6 +4,7 @@
 
 use lockwright_sys::sched;
 use std::fs::File;
+use std::io::Write;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The highest level there is.
@@ -35,7 +36,7 @@ pub fn require_realtime() -> Option<Machine> {
             panic!("no permission for real-time priorities: {error}")
         }
         Err(error) => {
-            eprintln!("skipped: no permission for real-time priorities: {error}");
+            let _ = writeln!(std::io::stderr(), "skipped: no permission for real-time priorities: {error}");
             None
         }
     }
