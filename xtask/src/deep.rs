@@ -1,6 +1,6 @@
 //! The checks that take too long for every change: `cargo xtask test --deep`.
 
-use crate::{deb, fuzz, installed, packages, pages, python, tool, tsan};
+use crate::{busy, deb, fuzz, installed, packages, pages, python, tool, tsan};
 use std::path::Path;
 
 /// A check.
@@ -23,7 +23,7 @@ const fn executing(name: &'static str, covers: &'static str, run: fn() -> Result
 }
 
 /// The checks in the order in which they run, those first that others need or that are quick.
-const CHECKS: [Check; 16] = [
+const CHECKS: [Check; 17] = [
     computing("features", "every useful combination of features builds", features),
     computing("targets", "the crates without std build for processors without an operating system", targets),
     computing("msrv", "everything builds with the oldest supported compiler", msrv),
@@ -47,6 +47,7 @@ const CHECKS: [Check; 16] = [
     computing("licences", "licences and banned crates (cargo-deny)", packages::licences),
     computing("miri", "undefined behaviour in locks, ics, objects, protocol and model (Miri)", miri),
     executing("tsan", "data races in a program in C and the library below it (ThreadSanitizer)", tsan::run),
+    executing("busy", "the tests on real threads, ten times beside threads that want every processor", busy::run),
     computing("fuzz", "each reader, for a minute, with random bytes (libFuzzer)", fuzz::run),
 ];
 

@@ -1,6 +1,7 @@
 //! The project's commands for contributors: `cargo xtask test` sets up and runs every test.
 #![forbid(unsafe_code)]
 
+mod busy;
 mod deb;
 mod deep;
 mod examples;
