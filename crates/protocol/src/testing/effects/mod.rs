@@ -38,8 +38,8 @@ mod state;
 use super::harness::{check_states, reach};
 use machines::{by_arrival, dflp, dpcp, fmlp_long, fmlp_plus, fmlp_short, mrsp, omlp};
 use setting::{
-    APART, AT_HOME, DFLP, DPCP, Fault, HELPED, HELPED_BY_TWO, LONG, MRSP, OMLP, OMLP_OF_TWO, PLUS, SHORT, Setting,
-    giving_up,
+    APART, AT_HOME, DFLP, DPCP, Fault, HELPED, HELPED_BY_TWO, LONG, MRSP, OMLP, OMLP_OF_TWO, PLUS, PLUS_TOGETHER,
+    SHORT, Setting, giving_up,
 };
 use state::{State, Stepped};
 
@@ -75,6 +75,7 @@ walks! {
     dflp_effects_from_all_processors: dflp, APART;
     dpcp_effects: dpcp, DPCP;
     fmlp_plus_effects: fmlp_plus, PLUS;
+    fmlp_plus_effects_of_three_on_a_processor: fmlp_plus, PLUS_TOGETHER;
     fmlp_long_effects: fmlp_long, LONG;
     fmlp_short_effects: fmlp_short, SHORT;
     mrsp_effects: mrsp, MRSP;
@@ -109,6 +110,7 @@ mutants! {
     dflp_served_by_arrival: by_arrival, AT_HOME, None, "granted out of order";
     dflp_takes_stale: dflp, AT_HOME, TakesStale, "was told otherwise last";
     dflp_without_wake: dflp, AT_HOME, NoWake, "was told something, and sleeps";
+    fmlp_plus_told_by_id: fmlp_plus, PLUS_TOGETHER, ToldById, "a later request is above an earlier one";
     fmlp_plus_not_told: fmlp_plus, PLUS, NotTold, "was told otherwise last";
     fmlp_plus_without_wake: fmlp_plus, PLUS, NoWake, "was told something, and sleeps";
     fmlp_long_without_wake: fmlp_long, LONG, NoWake, "was told something, and sleeps";

@@ -113,6 +113,8 @@ pub(super) const AT_HOME: Setting = Setting { cpus: &[0, 1, 0], ..DFLP };
 pub(super) const APART: Setting = Setting { cpus: &[0, 1, 2], homes: Some([3, 3]), ..DFLP };
 pub(super) const DPCP: Setting = Setting { is_ordered: false, served: Served::MostUrgent, ..AT_HOME };
 pub(super) const PLUS: Setting = Setting { cpus: &[0, 0, 1], is_ordered: true, ..served(Served::Earliest) };
+/// Three of them on one processor, so that new levels are told to two other tasks.
+pub(super) const PLUS_TOGETHER: Setting = Setting { cpus: &[0, 0, 0, 1], users: 4, ..PLUS };
 pub(super) const LONG: Setting = Setting { is_ordered: false, rise: Rise::Nothing, ..PLUS };
 pub(super) const SHORT: Setting =
     Setting { cpus: &[0, 0, 1, 2], users: 4, rise: Rise::NonPreemptive, is_ordered: false, ..PLUS };
