@@ -66,8 +66,7 @@ impl Times {
 /// The table of one report. Rows are in the report's order. All verbs have the same columns in the same order, with
 /// observations next to bounds.
 ///
-/// If the screen is too narrow, columns are left out in this order: p99.9, lock wait, priority, the parts of the
-/// blocking bound, jobs, restarts, blocking seen, CPU, C, slack.
+/// If the screen is too narrow, columns are left out in the order that the help of `--wide` gives.
 #[must_use]
 pub fn tasks(system: &System, report: &Report, console: &Console) -> String {
     let rows = &report.rows;

@@ -40,7 +40,7 @@ fn other_formats_are_named_once() {
         assert_eq!(ended.err.matches("error").count(), 1, "{}", ended.err);
         let file = File::new(&text);
         let system = File::new(HOLDS);
-        let study = end(lockwright().arg("study").arg(&file.path));
+        let study = end(lockwright().arg("study").arg(&file.path).arg("-o").arg(file.beside("out")));
         let overheads = end(lockwright().arg("check").arg(&system.path).arg("--overheads").arg(&file.path));
         for (ended, owner) in [(study, "a study"), (overheads, "an overheads file")] {
             assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{}", ended.err);

@@ -50,7 +50,21 @@ fn check_fits_the_screen() {
 
 #[test]
 fn simulate_fits_the_screen() {
-    all_fit("simulate", &[&["--seed", "1"], &["--seed", "1", "-p", "all"]]);
+    all_fit("simulate", &[&["--seed", "1"], &["--seed", "1", "-p", "all"], &["--gantt"]]);
+}
+
+#[test]
+fn studies_and_reports_fit_the_screen() {
+    fits(&["study", "list"]);
+    let file = File::new(PATHFINDER);
+    let path = file.path.to_str().expect("a path in UTF-8");
+    let pages = ["pip", "none"].map(|protocol| {
+        let result = file.beside(&format!("{protocol}.json"));
+        let out = printed(&["simulate", path, "-p", protocol, "--json"], 80);
+        std::fs::write(&result, out).expect("a writable folder");
+        result.to_str().expect("a path in UTF-8").to_owned()
+    });
+    fits(&["report", &pages[0], &pages[1]]);
 }
 
 #[test]
@@ -92,6 +106,34 @@ fn wide_tables_show_every_column() {
         let is_header = |text: &str| text.lines().any(|line| line.starts_with("task") && line.contains(title));
         assert!(is_header(&wide) && !is_header(&narrow), "{title}:\n{narrow}\n{wide}");
     }
+}
+
+/// Columns give way in the order that the help gives.
+#[test]
+fn columns_give_way_in_the_order_of_the_help() {
+    let help = end(lockwright().args(["simulate", "--help"])).out;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, order) = help.split_once("in this order: ").expect("an order");
+    let order: Vec<&str> = order.split_once(". ").expect("a sentence").0.split(", ").collect();
+    let file = File::new(PATHFINDER);
+    let path = file.path.to_str().expect("a path in UTF-8");
+    let mut most = 0;
+    for width in (40..=140).rev() {
+        let out = printed(&["simulate", path, "-p", "pip"], width);
+        let Some((_, left_out)) = out.split_once("columns left out: ") else { continue };
+        let left_out = left_out.split_once(';').expect("a list of titles").0.replace('\n', " ");
+        let mut ranks: Vec<usize> =
+            left_out.split(", ").map(|title| order.iter().position(|known| *known == title).expect(title)).collect();
+        ranks.sort_unstable();
+        let header = out.lines().find(|line| line.starts_with("task")).expect("a table");
+        let last = *ranks.last().expect("a column");
+        // No column that is still there gives way earlier than one that is left out.
+        for title in order[..last].iter().filter(|title| !["C", "cpu"].contains(title)) {
+            assert!(!header.contains(title), "{title} is still there at {width}:\n{out}");
+        }
+        most = most.max(ranks.len());
+    }
+    assert!(most > 3, "only {most} columns gave way");
 }
 
 #[test]
