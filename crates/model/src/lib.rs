@@ -57,7 +57,7 @@ pub use object::{ObjectKind, Progress};
 #[cfg(feature = "alloc")]
 pub use overheads::{Cost, Overhead, Overheads};
 pub use priority::Priority;
-pub use protocol::Protocol;
+pub use protocol::{Protocol, UnknownProtocol};
 #[cfg(feature = "alloc")]
 pub use resource::Resource;
 pub use scheduler::Scheduler;
