@@ -320,7 +320,7 @@ struct Expected {
 /// such, so it is never looser.
 #[test]
 fn mpcp_is_never_looser_than_published() {
-    let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../vectors/mpcp_response.json")).unwrap();
+    let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../data/mpcp_response.json")).unwrap();
     assert_eq!(vectors.len(), 8);
     let (mut equal, mut tighter) = (0, 0);
     for vector in &vectors {

@@ -78,7 +78,7 @@ fn system(vector: &Vector) -> System {
 
 #[test]
 fn the_published_terms_are_reproduced_exactly() {
-    let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../../../vectors/mpcp_blocking.json")).unwrap();
+    let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../../../data/mpcp_blocking.json")).unwrap();
     assert_eq!(vectors.len(), 26);
     let mut compared = 0;
     for vector in &vectors {
