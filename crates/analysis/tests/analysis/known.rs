@@ -51,6 +51,10 @@ fn without_a_protocol_mars_pathfinder_has_inversions() {
     }
     let radio = analysis.task(task(&system, "tache_radio")).unbounded.clone().unwrap();
     assert!(radio.describe(&system).contains("`distribution_donnees`"), "{}", radio.describe(&system));
+    // As an error, the reason has ids in place of names.
+    let error: Box<dyn std::error::Error> = Box::new(radio);
+    let by = task(&system, "distribution_donnees");
+    assert!(error.to_string().starts_with(&format!("the more urgent task {} can itself", by.0)), "{error}");
 }
 
 #[test]
