@@ -23,7 +23,7 @@
 use crate::blocking::bounds::Bounds;
 use crate::linear::{Counted, Program};
 use crate::rows::bound::{Analysis, Proof, TaskBound, Unbounded};
-use crate::rows::mutant::Mutant;
+use crate::rows::mutant::{Mutant, Omission};
 use crate::rows::tables::Tables;
 use crate::system::across;
 use crate::system::response::analyse;
@@ -132,7 +132,7 @@ impl std::error::Error for Uncovered {}
 /// assert!(analysis.tasks[0].response <= classic);
 /// ```
 pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered> {
-    tighten_by(&Tables::new(system, analysis.protocol, None), analysis)
+    tighten_by(&Tables::new(system, analysis.protocol, Omission::NOTHING), analysis)
 }
 
 /// Like [`tighten`], with one term omitted: a mutant, for tests of the tests.
@@ -141,7 +141,7 @@ pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered
 /// Returns the errors of [`tighten`].
 #[cfg(feature = "mutants")]
 pub fn tighten_mutant(system: &System, analysis: &mut Analysis, mutant: Mutant) -> Result<(), Uncovered> {
-    tighten_by(&Tables::new(system, analysis.protocol, Some(mutant)), analysis)
+    tighten_by(&Tables::new(system, analysis.protocol, Omission::of(mutant)), analysis)
 }
 
 /// Returns the least of the classic bounds and those of linear programs, for each task.
