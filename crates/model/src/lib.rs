@@ -72,6 +72,16 @@ pub use trace::{Event, Observation, Record};
 #[cfg(feature = "alloc")]
 pub use validate::{Invalid, Subject};
 
+/// Threads may share all values.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<(Duration, Instant, Priority, Protocol, Record, Observation)>();
+    #[cfg(feature = "alloc")]
+    shared::<(System, Overheads, NestedCeilings, Invalid)>();
+    #[cfg(feature = "format")]
+    shared::<(format::Diagnostics, format::Imported, format::Placed)>();
+};
+
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
