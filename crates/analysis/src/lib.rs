@@ -50,6 +50,16 @@ pub use system::tighten::tighten_mutant;
 #[cfg(feature = "lp")]
 pub use system::tighten::{PROGRAM_WORK_MAX, Uncovered, best, tighten};
 
+/// Threads may share the results.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<(Analysis, TaskBound, Unbounded, Failure)>();
+    shared::<(Scheduled, Untested, Demanded, Term)>();
+    shared::<(Sensitivity, Sharing, Sporadic)>();
+    #[cfg(feature = "lp")]
+    shared::<Uncovered>();
+};
+
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

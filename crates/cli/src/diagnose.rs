@@ -91,11 +91,11 @@ mod tests {
     use super::*;
 
     fn diagnostic(span: Option<Range<usize>>) -> Diagnostic {
-        Diagnostic {
-            message: "task `camera` requests `buss`".into(),
-            span,
-            label: "no such resource".into(),
-            help: Some("did you mean `bus`?".into()),
+        let fault =
+            Diagnostic::new("task `camera` requests `buss`").label("no such resource").help("did you mean `bus`?");
+        match span {
+            Some(span) => fault.at(span),
+            None => fault,
         }
     }
 

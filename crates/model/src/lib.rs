@@ -57,7 +57,7 @@ pub use object::{ObjectKind, Progress};
 #[cfg(feature = "alloc")]
 pub use overheads::{Cost, Overhead, Overheads};
 pub use priority::Priority;
-pub use protocol::Protocol;
+pub use protocol::{Protocol, UnknownProtocol};
 #[cfg(feature = "alloc")]
 pub use resource::Resource;
 pub use scheduler::Scheduler;
@@ -71,6 +71,16 @@ pub use time::{DURATION_MAX, Duration, DurationError, Instant};
 pub use trace::{Event, Observation, Record};
 #[cfg(feature = "alloc")]
 pub use validate::{Invalid, Subject};
+
+/// Threads may share all values.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<(Duration, Instant, Priority, Protocol, Record, Observation)>();
+    #[cfg(feature = "alloc")]
+    shared::<(System, Overheads, NestedCeilings, Invalid)>();
+    #[cfg(feature = "format")]
+    shared::<(format::Diagnostics, format::Imported, format::Placed)>();
+};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -22,7 +22,7 @@ pub struct Overheads {
 }
 
 /// A source of overhead.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Overhead {
     /// The interrupt of one tick.
     Tick,

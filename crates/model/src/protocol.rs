@@ -1,6 +1,7 @@
 //! Locking protocols.
 
 use core::fmt;
+use core::str::FromStr;
 
 /// A locking protocol.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -142,7 +143,7 @@ impl Protocol {
         matches!(self, Self::PhaseFair | Self::TaskFair)
     }
 
-    /// Returns the protocol of this name, or `None` if there is none.
+    /// Returns the protocol of this name, or `None` if there is none. [`FromStr`] returns an error instead.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|protocol| protocol.name() == name)
@@ -152,5 +153,55 @@ impl Protocol {
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+/// The reason why a text is not a [`Protocol`]: no protocol has this name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct UnknownProtocol;
+
+impl fmt::Display for UnknownProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no protocol has this name; the names are ")?;
+        for (index, protocol) in Protocol::ALL.into_iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{protocol}")?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for UnknownProtocol {}
+
+impl FromStr for Protocol {
+    type Err = UnknownProtocol;
+
+    /// Reads the name of a protocol, as files and arguments spell it.
+    ///
+    /// # Examples
+    /// ```
+    /// use lockwright_model::Protocol;
+    /// assert_eq!("fmlp_long".parse(), Ok(Protocol::FmlpLong));
+    /// assert!("fmlp".parse::<Protocol>().is_err());
+    /// ```
+    fn from_str(name: &str) -> Result<Self, UnknownProtocol> {
+        Self::from_name(name).ok_or(UnknownProtocol)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_read_back_and_others_are_refused() {
+        for protocol in Protocol::ALL {
+            assert_eq!(protocol.to_string().parse(), Ok(protocol));
+        }
+        for other in ["", "PIP", " pip", "pip2"] {
+            let refused = other.parse::<Protocol>().expect_err(other);
+            assert!(refused.to_string().ends_with("phase_fair, task_fair"), "{refused}");
+        }
     }
 }

@@ -15,7 +15,7 @@ impl Mode {
 }
 
 /// One critical section of one job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Section {
     /// The resource that is held.
     pub resource: ResourceId,
@@ -28,7 +28,7 @@ pub struct Section {
 }
 
 /// All requests of one job for one resource, in the form that the analysis needs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Request {
     /// The resource that is requested.
     pub resource: ResourceId,
@@ -74,7 +74,7 @@ pub fn sections_of(body: &[Step]) -> Vec<Section> {
 /// ```
 /// use lockwright_model::{place_requests, Duration, Mode, Request, ResourceId, Step};
 /// let bus = Request { resource: ResourceId(0), count: 1, length: Duration::from_ns(4), mode: Mode::Write };
-/// let body = place_requests(Duration::from_ns(9), &[bus]).unwrap();
+/// let body = place_requests(Duration::from_ns(9), &[bus]).expect("it fits");
 /// assert_eq!(
 ///     body,
 ///     [

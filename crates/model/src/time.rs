@@ -1,6 +1,7 @@
 //! Time in integer nanoseconds.
 
 use core::fmt;
+use core::str::FromStr;
 
 /// The longest duration that a system may name: 10^15 ns, about eleven and a half days. Sums over
 /// [`MAX_TASKS`](crate::MAX_TASKS) tasks fit into 64 bits.
@@ -202,6 +203,15 @@ impl Duration {
     }
 }
 
+impl FromStr for Duration {
+    type Err = DurationError;
+
+    /// Reads a duration as [`Duration::parse`] does.
+    fn from_str(text: &str) -> Result<Self, DurationError> {
+        Self::parse(text)
+    }
+}
+
 impl Instant {
     /// The start of the system.
     pub const ZERO: Self = Self(0);
@@ -367,7 +377,7 @@ mod tests {
     fn display_is_exact_and_reads_back() {
         for ns in [0, 1, 999, 1_000, 1_001, 15_000, 1_500_000, 43_000_000, 2_000_000_000, 1_234_567_891] {
             let text = Duration(ns).to_string();
-            assert_eq!(Duration::parse(&text), Ok(Duration(ns)), "{text}");
+            assert_eq!(text.parse(), Ok(Duration(ns)), "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::{CpuId, Duration, Instant, Priority, ResourceId, TaskId};
 
 /// One event of one task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Record {
     /// When the event happened.
     pub at: Instant,
@@ -14,7 +14,7 @@ pub struct Record {
 }
 
 /// An event in the life of a job, as a trace shows it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
     /// A job arrived. Its deadline counts from here.
     Arrive,

@@ -56,6 +56,12 @@ pub use lockwright_protocol::fulock::Unlock;
 pub use simulation::Simulation;
 pub use tracer::Tracer;
 
+/// A thread may hand a simulation to another thread.
+const _: () = {
+    const fn handed<T: Send>() {}
+    handed::<(Simulation<'static>, Config, Horizon)>();
+};
+
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -10,7 +10,7 @@ pub(crate) type Source = usize;
 /// The machines that have a resource of the system.
 pub(crate) struct Machines {
     /// The machines by index. The one that decides at the moment is taken out.
-    list: Vec<Option<Box<dyn Machine>>>,
+    list: Vec<Option<Box<dyn Machine + Send>>>,
     /// The machine of each resource.
     sources: Vec<Source>,
     /// The machines that count jobs.
@@ -33,7 +33,7 @@ impl Machines {
     /// Small systems get small machines: creating large ones takes longer than simulating a small system.
     pub(crate) fn new(system: &System, protocols: &[Protocol], fulock: Option<Unlock>) -> Self {
         let is_small = system.tasks().len() <= SMALL_TASKS && system.resources().len() <= SMALL_RESOURCES;
-        let mut list: Vec<Option<Box<dyn Machine>>> = Vec::new();
+        let mut list: Vec<Option<Box<dyn Machine + Send>>> = Vec::new();
         let mut known: Vec<Protocol> = Vec::new();
         let mut sources = Vec::with_capacity(protocols.len());
         for &protocol in protocols {
@@ -42,7 +42,7 @@ impl Machines {
             let same = |&other: &Protocol| other == protocol || fulock.is_some() && is_fulock(other);
             let source = known.iter().position(same).unwrap_or_else(|| {
                 known.push(protocol);
-                let machine: Box<dyn Machine> = match fulock {
+                let machine: Box<dyn Machine + Send> = match fulock {
                     None if is_small => boxed::<SMALL_TASKS, SMALL_RESOURCES>(system, protocol),
                     None => boxed::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system, protocol),
                     Some(unlock) if is_small => one_fulock::<SMALL_TASKS, SMALL_RESOURCES>(system, protocols, unlock),
@@ -53,7 +53,8 @@ impl Machines {
             });
             sources.push(source);
         }
-        let counts_jobs = |machine: &Option<Box<dyn Machine>>| machine.as_ref().is_some_and(|it| it.counts_jobs());
+        let counts_jobs =
+            |machine: &Option<Box<dyn Machine + Send>>| machine.as_ref().is_some_and(|it| it.counts_jobs());
         let counting = (0..list.len()).filter(|&source| counts_jobs(&list[source])).collect();
         Self { list, sources, counting }
     }
@@ -62,7 +63,7 @@ impl Machines {
     ///
     /// # Panics
     /// Panics if there are several machines, or none.
-    pub(crate) fn replace(&mut self, machine: Box<dyn Machine>) {
+    pub(crate) fn replace(&mut self, machine: Box<dyn Machine + Send>) {
         assert_eq!(self.list.len(), 1, "one machine rules all resources");
         self.counting = if machine.counts_jobs() { vec![0] } else { Vec::new() };
         self.list = vec![Some(machine)];
@@ -89,13 +90,13 @@ impl Machines {
     /// # Panics
     /// Panics if the machine was not put back after the last event.
     #[inline]
-    pub(crate) fn take_out(&mut self, source: Source) -> Box<dyn Machine> {
+    pub(crate) fn take_out(&mut self, source: Source) -> Box<dyn Machine + Send> {
         self.list[source].take().expect("a machine decides one event after the other")
     }
 
     /// Puts a machine back.
     #[inline]
-    pub(crate) fn put_back(&mut self, source: Source, machine: Box<dyn Machine>) {
+    pub(crate) fn put_back(&mut self, source: Source, machine: Box<dyn Machine + Send>) {
         self.list[source] = Some(machine);
     }
 }
@@ -104,7 +105,7 @@ fn one_fulock<const TASKS: usize, const RESOURCES: usize>(
     system: &System,
     protocols: &[Protocol],
     unlock: Unlock,
-) -> Box<dyn Machine> {
+) -> Box<dyn Machine + Send> {
     let tasks: Vec<_> = system.tasks().iter().map(|task| (task.priority, Class::RealTime)).collect();
     let protection = |(resource, protocol): (ResourceId, &Protocol)| match protocol {
         Protocol::Pip => Protection::Inherit,

@@ -7,6 +7,7 @@ use lockwright_model::{ResourceId, TaskId};
 
 /// The greatest delay of one job of a task. Times are in the unit of the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Delay {
     /// The waits of its requests for sections of others, suspended or spinning. `None` if there is no bound.
     pub remote: Option<u64>,

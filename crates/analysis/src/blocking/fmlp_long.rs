@@ -439,6 +439,7 @@ impl DelayBounds for FmlpLong {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::mutant::Omission;
     use crate::rows::sharing::sharing_of;
     use fastrand::Rng;
     use lockwright_model::{CpuId, Duration, Resource, ResourceId, Step, Task};
@@ -528,7 +529,7 @@ mod tests {
         for round in 0..600 {
             let unit = if round % 3 == 0 { 1 << 26 } else { 1 };
             let mut system = drawn(&mut random, unit);
-            let tables = Tables::new(&system, Protocol::FmlpLong, None);
+            let tables = Tables::new(&system, Protocol::FmlpLong, Omission::NOTHING);
             let sharing =
                 sharing_of(&system, |demand| tables.protocols[usize::from(demand.resource)] == Protocol::FmlpLong);
             let mut bounds = FmlpLong::new(&tables, &sharing).expect("short times");
@@ -560,7 +561,7 @@ mod tests {
                         _ => {}
                     }
                 }
-                let tables = Tables::new(&system, Protocol::FmlpLong, None);
+                let tables = Tables::new(&system, Protocol::FmlpLong, Omission::NOTHING);
                 let mut delays = vec![Delay::default(); responses.len()];
                 bounds.set_responses(&responses).expect("short times");
                 bounds.delays(&mut delays).expect("short times");

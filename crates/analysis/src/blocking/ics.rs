@@ -187,6 +187,7 @@ impl<'t> Again<'t> {
 mod tests {
     use super::*;
     use crate::rows::fixed_point::TERMS_MAX;
+    use crate::rows::mutant::Omission;
     use lockwright_model::Protocol;
     use lockwright_model::format::parse_system;
 
@@ -212,7 +213,7 @@ mod tests {
         // others, and the section of e on s blocks c and d: one more.
         for (protocol, terms) in [(Protocol::Ics, 9 + 3 + 3), (Protocol::IcsLock, 9 + 1)] {
             for (left, expected) in [(terms, Ok(())), (terms - 1, Err(Unbounded::Unsettled))] {
-                let tables = Tables::new(&system, protocol, None);
+                let tables = Tables::new(&system, protocol, Omission::NOTHING);
                 tables.budget.spend(TERMS_MAX - left).unwrap();
                 let mut pairs = 0;
                 let found = Again::new(&tables, &tables.cpus[0]).each(|_, _, _| pairs += 1);

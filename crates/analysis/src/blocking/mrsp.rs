@@ -60,6 +60,7 @@ use crate::{Failure, Limit, Sharing};
 
 /// Response times and their parts, in the order of the tasks. Times are in the unit of the input.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Answer {
     /// The response times, R.
     pub responses: Vec<u64>,

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 /// The blocking of one task. Times are in the unit of the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Inherited {
     /// The total blocking, B.
     pub total: u64,

@@ -76,6 +76,7 @@ use view::{Entry, View};
 
 /// A bound on the blocking of one job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Blocked {
     /// The time that the job is suspended and waits for requests on other processors.
     pub remote: u64,

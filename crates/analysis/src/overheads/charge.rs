@@ -55,7 +55,7 @@
 
 use super::body::{interrupted, lengthened, runs, sum};
 use super::machine::{Machine, stretched};
-use crate::rows::mutant::ChargeMutant;
+use crate::rows::mutant::{ChargeMutant, Omission};
 use lockwright_model::{
     CpuId, Duration, Invalid, Overhead, Overheads, Protocol, ResourceId, Subject, System, Task, TaskId,
 };
@@ -100,7 +100,7 @@ use lockwright_model::{
 /// assert!(response(&charged) > response(&system));
 /// ```
 pub fn charge(system: &System, overheads: &Overheads, protocol: Protocol) -> Result<System, Invalid> {
-    charge_as(system, overheads, protocol, None)
+    charge_as(system, overheads, protocol, Omission::NOTHING)
 }
 
 /// Like [`charge`], without one charge.
@@ -114,14 +114,14 @@ pub fn charge_mutant(
     protocol: Protocol,
     mutant: ChargeMutant,
 ) -> Result<System, Invalid> {
-    charge_as(system, overheads, protocol, Some(mutant))
+    charge_as(system, overheads, protocol, Omission::of(mutant))
 }
 
 fn charge_as(
     system: &System,
     overheads: &Overheads,
     protocol: Protocol,
-    mutant: Option<ChargeMutant>,
+    omission: Omission<ChargeMutant>,
 ) -> Result<System, Invalid> {
     // There is nothing to charge. `sensitivity` calls this for each of its steps.
     if overheads.charges_nothing() {
@@ -134,7 +134,7 @@ fn charge_as(
         let message = "a time that the overheads lengthen does not fit".into();
         refuse(Subject::System, message, "check the units of the overheads")
     };
-    let charges = Charges::new(machine, protocol, mutant).ok_or_else(too_long)?;
+    let charges = Charges::new(machine, protocol, omission).ok_or_else(too_long)?;
     if let Some(id) = machine.unmeasured() {
         let name = &system.task(id).name;
         let message = format!("the working set of task `{name}` is beyond the last point of `cache_delay`");
@@ -153,7 +153,7 @@ fn charge_as(
 struct Charges<'a> {
     machine: Machine<'a>,
     protocol: Protocol,
-    mutant: Option<ChargeMutant>,
+    omission: Omission<ChargeMutant>,
     /// A scheduling decision and a context switch.
     switch: Duration,
     /// The lateness of a release.
@@ -162,7 +162,7 @@ struct Charges<'a> {
 }
 
 impl<'a> Charges<'a> {
-    fn new(machine: Machine<'a>, protocol: Protocol, mutant: Option<ChargeMutant>) -> Option<Self> {
+    fn new(machine: Machine<'a>, protocol: Protocol, omission: Omission<ChargeMutant>) -> Option<Self> {
         let [latency, release, ipi] =
             [Overhead::ReleaseLatency, Overhead::Release, Overhead::IpiLatency].map(|of| machine.cost(of));
         let late = if machine.overheads.dedicated_interrupts {
@@ -173,17 +173,17 @@ impl<'a> Charges<'a> {
         } else {
             sum(&[latency, release])?
         };
-        let kept = machine.interrupts().into_iter().filter(|(kind, _)| mutant != Some(*kind));
+        let kept = machine.interrupts().into_iter().filter(|(kind, _)| !omission.is(*kind));
         let interrupts = kept.map(|(_, interrupt)| interrupt).collect();
         let mut charges =
-            Self { machine, protocol, mutant, switch: machine.switch()?, late: Duration::ZERO, interrupts };
+            Self { machine, protocol, omission, switch: machine.switch()?, late: Duration::ZERO, interrupts };
         charges.late = charges.unless(ChargeMutant::Lateness, late);
         Some(charges)
     }
 
     /// Returns `time`, or nothing if the mutant omits this charge.
     fn unless(&self, charge: ChargeMutant, time: Duration) -> Duration {
-        if self.mutant == Some(charge) { Duration::ZERO } else { time }
+        if self.omission.is(charge) { Duration::ZERO } else { time }
     }
 
     /// Returns the task with all charges.
@@ -240,7 +240,7 @@ impl<'a> Charges<'a> {
     fn prolonged(&self, task: &Task, resource: ResourceId, length: Duration) -> Option<Duration> {
         let system = self.machine.system;
         let is_felt = system.is_global(resource) || system.has_clusters();
-        if self.mutant == Some(ChargeMutant::SectionInterrupts) || !is_felt {
+        if self.omission.is(ChargeMutant::SectionInterrupts) || !is_felt {
             return Some(length);
         }
         let places = places(system, self.protocol, resource, task.cpu);
@@ -259,7 +259,7 @@ impl<'a> Charges<'a> {
     fn moves(&self, task: &Task, resource: ResourceId) -> Option<Vec<Task>> {
         let system = self.machine.system;
         let is_helped = system.protocol_of(resource, self.protocol) == Protocol::Mrsp;
-        if self.mutant == Some(ChargeMutant::Helped) {
+        if self.omission.is(ChargeMutant::Helped) {
             return Some(Vec::new());
         }
         let refill = self.refill_of_section(task, resource)?;

@@ -196,55 +196,69 @@ impl Unbounded {
     /// one.
     #[must_use]
     pub fn describe(&self, system: &System) -> String {
-        let task = |id: TaskId| &system.task(id).name;
-        let name = |id: ResourceId| &system.resource(id).name;
+        let task = |id: TaskId| format!("`{}`", system.task(id).name);
+        let resource = |id: ResourceId| format!("`{}`", system.resource(id).name);
+        self.told(task, resource)
+    }
+
+    /// Returns the reason, with tasks and resources as these functions name them.
+    fn told(&self, task: impl Fn(TaskId) -> String, name: impl Fn(ResourceId) -> String) -> String {
         match self {
             Self::Inversion { resource, holder, between } => {
-                let between: Vec<String> = between.iter().map(|&id| format!("`{}`", task(id))).collect();
+                let between: Vec<String> = between.iter().map(|&id| task(id)).collect();
                 format!(
-                    "it can wait for `{}` while `{}` holds it at its own priority, and {} can delay that holder without bound",
+                    "it can wait for {} while {} holds it at its own priority, and {} can delay that holder without bound",
                     name(*resource),
                     task(*holder),
                     between.join(", ")
                 )
             }
             Self::Deferred { by } => format!(
-                "the more urgent `{}` can itself be delayed without bound, and its late jobs then delay this task",
+                "the more urgent {} can itself be delayed without bound, and its late jobs then delay this task",
                 task(*by)
             ),
             Self::Shared { resource, protocol } => format!(
-                "`{}` is shared across CPUs, where `{protocol}` gives no useful bound: use `mpcp` for it",
+                "{} is shared across CPUs, where `{protocol}` gives no useful bound: use `mpcp` for it",
                 name(*resource)
             ),
             Self::Nested { task: by, outer, inner } => format!(
-                "`{}` requests `{}` while it holds `{}`: no bound covers that nesting (of two protocols, of plain mutexes, or by a task that waits for other CPUs)",
+                "{} requests {} while it holds {}: no bound covers that nesting (of two protocols, of plain mutexes, or by a task that waits for other CPUs)",
                 task(*by),
                 name(*inner),
                 name(*outer)
             ),
             Self::Mixed { one, other } => format!(
-                "`{}` and `{}` are under protocols that no bound covers together: use one protocol for all resources",
+                "{} and {} are under protocols that no bound covers together: use one protocol for all resources",
                 name(*one),
                 name(*other)
             ),
             Self::Ceiling { resource } => {
-                format!("the ceiling of `{}` is set explicitly, which no bound covers: remove it", name(*resource))
+                format!("the ceiling of {} is set explicitly, which no bound covers: remove it", name(*resource))
             }
             Self::Clusters { resource, protocol } => {
                 format!(
-                    "`{}` is used in a cluster of several CPUs, which `{protocol}` does not support: use `omlp` for it",
+                    "{} is used in a cluster of several CPUs, which `{protocol}` does not support: use `omlp` for it",
                     name(*resource)
                 )
             }
             Self::Equals { one, other } => {
-                format!("`{}` and `{}` have the same priority: give each its own", task(*one), task(*other))
+                format!("{} and {} have the same priority: give each its own", task(*one), task(*other))
             }
-            Self::DependsOn { task: on } => format!("its bound depends on that of `{}`, which has none", task(*on)),
+            Self::DependsOn { task: on } => format!("its bound depends on that of {}, which has none", task(*on)),
             Self::BeyondPeriod => "its bound exceeds its period".into(),
             Self::Unsettled => "no response time was found within the steps that an analysis may take".into(),
         }
     }
 }
+
+impl fmt::Display for Unbounded {
+    /// Writes the reason with the ids of the tasks and resources. [`Unbounded::describe`] has their names.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.told(|id| format!("task {}", id.0), |id| format!("resource {}", id.0)))
+    }
+}
+
+impl core::error::Error for Unbounded {}
 
 impl Analysis {
     /// Returns whether every task meets its deadline.

@@ -59,6 +59,7 @@ pub enum Failure {
 
 /// A limit on the steps of a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Limit {
     /// The unit of the limit, in the plural, for example "terms".
     pub name: &'static str,

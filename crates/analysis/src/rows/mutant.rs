@@ -1,9 +1,40 @@
 //! Terms and charges that a mutant of the analysis omits. Tests use the mutants to show that they would detect the
 //! missing term.
 
+/// What an analysis omits: nothing, or the part that a mutant omits. Without the feature `mutants`, this takes no room,
+/// and the compiler removes every question.
+#[derive(Clone, Copy)]
+pub(crate) struct Omission<M> {
+    #[cfg(feature = "mutants")]
+    part: Option<M>,
+    #[cfg(not(feature = "mutants"))]
+    part: core::marker::PhantomData<M>,
+}
+
+#[cfg(feature = "mutants")]
+impl<M: Copy + PartialEq> Omission<M> {
+    pub(crate) const NOTHING: Self = Self { part: None };
+
+    pub(crate) fn of(part: M) -> Self {
+        Self { part: Some(part) }
+    }
+
+    pub(crate) fn is(self, part: M) -> bool {
+        self.part == Some(part)
+    }
+}
+
+#[cfg(not(feature = "mutants"))]
+impl<M: Copy> Omission<M> {
+    pub(crate) const NOTHING: Self = Self { part: core::marker::PhantomData };
+
+    pub(crate) const fn is(self, _part: M) -> bool {
+        false
+    }
+}
+
 /// One term of a bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(not(feature = "mutants"), allow(dead_code))]
 pub enum Mutant {
     /// Sections of less urgent tasks under `icpp`.
     LocalIcpp,
@@ -89,7 +120,6 @@ impl Mutant {
 
 /// A charge that a mutant omits. Tests use the mutants to show that they would detect the missing charge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(not(feature = "mutants"), allow(dead_code))]
 pub enum ChargeMutant {
     /// The two switches of each job.
     JobSwitches,

@@ -1,7 +1,7 @@
 //! The system in the form that the bounds need: flat arrays of nanoseconds, with tasks in order of priority.
 
 use crate::rows::fixed_point::Budget;
-use crate::rows::mutant::Mutant;
+use crate::rows::mutant::{Mutant, Omission};
 use core::cell::OnceCell;
 use lockwright_model::{CpuId, NestedCeilings, Priority, Protocol, ResourceId, System, TaskId};
 
@@ -25,12 +25,11 @@ pub(crate) struct Tables<'s> {
     least_used: OnceCell<CpuId>,
     /// The number of steps left to this analysis.
     pub(crate) budget: Budget,
-    /// The term that a mutant omits.
-    mutant: Option<Mutant>,
+    omission: Omission<Mutant>,
 }
 
 impl<'s> Tables<'s> {
-    pub(crate) fn new(system: &'s System, protocol: Protocol, mutant: Option<Mutant>) -> Self {
+    pub(crate) fn new(system: &'s System, protocol: Protocol, omission: Omission<Mutant>) -> Self {
         let mut protocols: Vec<Protocol> =
             system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect();
         // If all resources are under one of these protocols, they delay jobs as `icpp` does. Combined with suspensions
@@ -77,7 +76,7 @@ impl<'s> Tables<'s> {
             suspensions,
             least_used: OnceCell::new(),
             budget: Budget::new(),
-            mutant,
+            omission,
         }
     }
 
@@ -93,7 +92,7 @@ impl<'s> Tables<'s> {
             suspensions: self.suspensions.clone(),
             least_used: OnceCell::new(),
             budget: Budget::new(),
-            mutant: self.mutant,
+            omission: self.omission,
         }
     }
 
@@ -122,7 +121,7 @@ impl<'s> Tables<'s> {
     }
 
     pub(crate) fn is_mutant(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
+        self.omission.is(mutant)
     }
 
     /// Returns the home processor of a resource.

@@ -10,6 +10,7 @@ use crate::blocking::{icpp, ics, pip};
 #[cfg(feature = "lp")]
 use crate::rows::bound::Proof;
 use crate::rows::bound::{Analysis, Unbounded};
+use crate::rows::mutant::Omission;
 use crate::rows::tables::Tables;
 use crate::system::across;
 use crate::system::clustered;
@@ -134,7 +135,7 @@ pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> 
     } else {
         analysis
     };
-    let tables = Tables::new(system, analysis.protocol, None);
+    let tables = Tables::new(system, analysis.protocol, Omission::NOTHING);
     let mut terms = Terms { system, list: Vec::new() };
     let own = system.task(task);
     terms.add(Cause::Execution, None, None, 1, own.wcet.as_ns(), "worst-case execution time".into());

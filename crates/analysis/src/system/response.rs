@@ -17,7 +17,7 @@ use crate::blocking::ics::{Again, Length};
 use crate::blocking::mpcp::system::Remote;
 use crate::blocking::{icpp, pip};
 use crate::rows::bound::{Analysis, Blocking, Unbounded};
-use crate::rows::mutant::Mutant;
+use crate::rows::mutant::{Mutant, Omission};
 use crate::rows::tables::Tables;
 use crate::system::across;
 use crate::system::clustered;
@@ -58,7 +58,7 @@ use lockwright_model::{Duration, Protocol, System, TaskId};
 /// ```
 #[must_use]
 pub fn analyse(system: &System, protocol: Protocol) -> Analysis {
-    solve(&Tables::new(system, protocol, None), protocol, None)
+    solve(&Tables::new(system, protocol, Omission::NOTHING), protocol, None)
 }
 
 /// Returns whether every task meets its deadlines, by the bounds of [`analyse`]. Tasks that stand for
@@ -82,7 +82,7 @@ pub fn schedulable(system: &System, protocol: Protocol) -> bool {
 
 /// Returns whether the first `judged` tasks meet their deadlines. The analysis stops at the first task that does not.
 pub(crate) fn is_schedulable(system: &System, protocol: Protocol, judged: usize) -> bool {
-    let analysis = solve(&Tables::new(system, protocol, None), protocol, Some(judged));
+    let analysis = solve(&Tables::new(system, protocol, Omission::NOTHING), protocol, Some(judged));
     analysis.tasks[..judged].iter().all(|task| task.schedulable)
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn is_schedulable(system: &System, protocol: Protocol, judged: usize)
 #[cfg(feature = "mutants")]
 #[must_use]
 pub fn analyse_mutant(system: &System, protocol: Protocol, mutant: Mutant) -> Analysis {
-    solve(&Tables::new(system, protocol, Some(mutant)), protocol, None)
+    solve(&Tables::new(system, protocol, Omission::of(mutant)), protocol, None)
 }
 
 /// The parameters of one task's equation, in nanoseconds.

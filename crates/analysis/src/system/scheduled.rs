@@ -178,6 +178,30 @@ impl Untested {
     }
 }
 
+impl fmt::Display for Untested {
+    /// Writes the reason with the ids of the tasks and resources. [`Untested::describe`] has their names.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FixedPriorities => write!(f, "fixed priorities on partitioned or clustered CPUs have bounds instead"),
+            Self::Global => write!(f, "no single CPU has a demand, because jobs execute on any CPU"),
+            Self::Resources => write!(f, "no test of the scheduler covers shared resources"),
+            Self::Nested(task) => {
+                write!(f, "task {} holds two resources at a time, one of them shared across CPUs", task.0)
+            }
+            Self::Protocol(resource) => {
+                write!(f, "no test of the scheduler covers the protocol of resource {}", resource.0)
+            }
+            Self::Jitter(task) => write!(f, "no test of the scheduler covers the release jitter of task {}", task.0),
+            Self::EqualPriorities(one, other) => {
+                write!(f, "no test of the scheduler covers the equal priorities of tasks {} and {}", one.0, other.0)
+            }
+            Self::Overheads(why) => write!(f, "the overheads cannot be charged: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Untested {}
+
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cpu {

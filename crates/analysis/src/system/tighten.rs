@@ -23,11 +23,12 @@
 use crate::blocking::bounds::Bounds;
 use crate::linear::{Counted, Program};
 use crate::rows::bound::{Analysis, Proof, TaskBound, Unbounded};
-use crate::rows::mutant::Mutant;
+use crate::rows::mutant::{Mutant, Omission};
 use crate::rows::tables::Tables;
 use crate::system::across;
 use crate::system::response::analyse;
 use lockwright_model::{Duration, Protocol, ResourceId, Scheduler, System, TaskId};
+use std::fmt;
 
 /// The most requests that the programs of one system examine in all rounds. This takes about a tenth of a second.
 pub const PROGRAM_WORK_MAX: u64 = 50_000_000;
@@ -56,24 +57,37 @@ impl Uncovered {
     /// Describes the reason in one sentence, with the names of the system.
     #[must_use]
     pub fn describe(&self, system: &System) -> String {
-        let name = |id: ResourceId| &system.resource(id).name;
+        let resource = |id: ResourceId| format!("`{}`", system.resource(id).name);
+        self.told(|id| format!("`{}`", system.task(id).name), resource)
+    }
+
+    /// Returns the reason, with tasks and resources as these functions name them.
+    fn told(&self, task: impl Fn(TaskId) -> String, name: impl Fn(ResourceId) -> String) -> String {
         match *self {
             Self::Clusters => "there are clusters of several CPUs".into(),
             Self::Scheduler(scheduler) => format!("they cover fixed priorities on partitioned CPUs, not `{scheduler}`"),
             Self::Alone => "no resource is shared across CPUs".into(),
             Self::Resource(id, protocol) => format!(
-                "`{}` is under {protocol}; programs cover systems whose shared resources are all under one of mpcp, dpcp, dflp, fmlp_plus, fmlp_short, msrp and mrsp, \
+                "{} is under {protocol}; programs cover systems whose shared resources are all under one of mpcp, dpcp, dflp, fmlp_plus, fmlp_short, msrp and mrsp, \
                  and the others under icpp",
                 name(id)
             ),
-            Self::Ceiling(id) => format!("the ceiling of `{}` is set explicitly", name(id)),
-            Self::Classic(task) => {
-                format!("like the classic analysis, they do not cover `{}`", system.task(task).name)
-            }
+            Self::Ceiling(id) => format!("the ceiling of {} is set explicitly", name(id)),
+            Self::Classic(id) => format!("like the classic analysis, they do not cover {}", task(id)),
             Self::Work => format!("they would examine more than {PROGRAM_WORK_MAX} requests"),
         }
     }
 }
+
+impl fmt::Display for Uncovered {
+    /// Writes the reason with the ids of the tasks and resources. [`Uncovered::describe`] has their names.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("linear programs do not cover the system: ")?;
+        f.write_str(&self.told(|id| format!("task {}", id.0), |id| format!("resource {}", id.0)))
+    }
+}
+
+impl std::error::Error for Uncovered {}
 
 /// Lowers the bounds of `analysis` to those of linear programs, for each task where these are less.
 ///
@@ -118,7 +132,7 @@ impl Uncovered {
 /// assert!(analysis.tasks[0].response <= classic);
 /// ```
 pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered> {
-    tighten_by(&Tables::new(system, analysis.protocol, None), analysis)
+    tighten_by(&Tables::new(system, analysis.protocol, Omission::NOTHING), analysis)
 }
 
 /// Like [`tighten`], with one term omitted: a mutant, for tests of the tests.
@@ -127,7 +141,7 @@ pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered
 /// Returns the errors of [`tighten`].
 #[cfg(feature = "mutants")]
 pub fn tighten_mutant(system: &System, analysis: &mut Analysis, mutant: Mutant) -> Result<(), Uncovered> {
-    tighten_by(&Tables::new(system, analysis.protocol, Some(mutant)), analysis)
+    tighten_by(&Tables::new(system, analysis.protocol, Omission::of(mutant)), analysis)
 }
 
 /// Returns the least of the classic bounds and those of linear programs, for each task.

@@ -51,6 +51,10 @@ fn without_a_protocol_mars_pathfinder_has_inversions() {
     }
     let radio = analysis.task(task(&system, "tache_radio")).unbounded.clone().unwrap();
     assert!(radio.describe(&system).contains("`distribution_donnees`"), "{}", radio.describe(&system));
+    // As an error, the reason has ids in place of names.
+    let error: Box<dyn std::error::Error> = Box::new(radio);
+    let by = task(&system, "distribution_donnees");
+    assert!(error.to_string().starts_with(&format!("the more urgent task {} can itself", by.0)), "{error}");
 }
 
 #[test]
@@ -320,7 +324,7 @@ struct Expected {
 /// such, so it is never looser.
 #[test]
 fn mpcp_is_never_looser_than_published() {
-    let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../vectors/mpcp_response.json")).unwrap();
+    let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../data/mpcp_response.json")).unwrap();
     assert_eq!(vectors.len(), 8);
     let (mut equal, mut tighter) = (0, 0);
     for vector in &vectors {

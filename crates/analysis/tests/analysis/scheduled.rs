@@ -30,7 +30,10 @@ fn jitter_with_resources_is_refused_under_edf() {
         [[task]]\nname = \"u\"\nperiod = \"70 ms\"\nwcet = \"1 ms\"\nrequests = [{ resource = \"r\", length = \"1 ms\" }]\n\
         [[task]]\nname = \"i\"\nperiod = \"100 ms\"\njitter = \"50 ms\"\nwcet = \"49 ms\"\n\
         [[task]]\nname = \"j\"\nperiod = \"900 ms\"\nwcet = \"15 ms\"\nrequests = [{ resource = \"r\", length = \"15 ms\" }]\n";
-    assert!(matches!(scheduled(&system(late), &Overheads::default()), Err(Untested::Jitter(_))));
+    let why = scheduled(&system(late), &Overheads::default()).expect_err("jitter");
+    assert!(matches!(why, Untested::Jitter(_)));
+    let error: Box<dyn std::error::Error> = Box::new(why);
+    assert_eq!(error.to_string(), "no test of the scheduler covers the release jitter of task 1");
 }
 
 /// One processor handles the releases of all 40 tasks, which take a millisecond each.

@@ -73,10 +73,8 @@ fn read_overheads(path: &Path, name: &str) -> Result<Overheads, String> {
     let text = input::read_text(path).map_err(|why| format!("cannot read {name}: {why}"))?;
     parse_overheads(&text).map_err(|faults| {
         let place = |(line, column)| format!(":{line}:{column}");
-        let first = faults
-            .first()
-            .map(|fault| format!("{name}{}: {fault}", fault.line_column(&text).map(place).unwrap_or_default()));
-        first.unwrap_or_else(|| format!("{name} is no overheads file"))
+        let first = &faults[0];
+        format!("{name}{}: {first}", first.line_column(&text).map(place).unwrap_or_default())
     })
 }
 

@@ -13,6 +13,7 @@ const SHOWN_MAX: usize = 48;
 
 /// One fault of a file, or one remark on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Diagnostic {
     /// The fault, in words.
     pub message: String,
@@ -72,6 +73,64 @@ impl core::fmt::Display for Diagnostic {
     }
 }
 
+/// The faults of a file that was refused: at least one, in order of place.
+///
+/// It is read like a slice. Its text has one line for each fault.
+///
+/// # Examples
+/// ```
+/// use lockwright_model::format::parse_system;
+/// let faults = parse_system("[[task]]\nname = \"camera\"\nwcet = \"2 ms\"\n").expect_err("no period");
+/// assert_eq!(faults[0].message, "task `camera` has no period");
+/// assert_eq!(faults.to_string().lines().count(), faults.len());
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl core::ops::Deref for Diagnostics {
+    type Target = [Diagnostic];
+
+    fn deref(&self) -> &[Diagnostic] {
+        &self.0
+    }
+}
+
+impl IntoIterator for Diagnostics {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Diagnostics {
+    type Item = &'a Diagnostic;
+    type IntoIter = core::slice::Iter<'a, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(fault: Diagnostic) -> Self {
+        Self(vec![fault])
+    }
+}
+
+impl core::fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        for (index, fault) in self.0.iter().enumerate() {
+            let end = if index == 0 { "" } else { "\n" };
+            write!(f, "{end}{fault}")?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for Diagnostics {}
+
 /// The faults found so far.
 #[derive(Default, Debug)]
 pub struct Faults(Vec<Diagnostic>);
@@ -106,6 +165,14 @@ impl Faults {
         other.0.into_iter().for_each(|fault| self.push(fault));
     }
 
+    /// Returns the faults as the reason why `source` is refused. `what` is the only one if none was reported.
+    pub(super) fn into_refusal(mut self, source: &str, what: impl Into<String>) -> Diagnostics {
+        if self.is_empty() {
+            self.push(Diagnostic::new(what));
+        }
+        Diagnostics(self.into_sorted(source))
+    }
+
     /// Returns the faults in order of place, with each span inside `source` and on character boundaries.
     pub(super) fn into_sorted(mut self, source: &str) -> Vec<Diagnostic> {
         for fault in &mut self.0 {
@@ -132,12 +199,12 @@ fn fit(span: Range<usize>, source: &str) -> Range<usize> {
 }
 
 /// Refuses a file that is too long to be read.
-pub(super) fn check_length(bytes: usize) -> Result<(), Vec<Diagnostic>> {
+pub(super) fn check_length(bytes: usize) -> Result<(), Diagnostics> {
     if bytes <= MAX_SOURCE_BYTES {
         return Ok(());
     }
     let fault = Diagnostic::new(format!("the file has {bytes} bytes"));
-    Err(vec![fault.help(format!("at most {MAX_SOURCE_BYTES} bytes are supported"))])
+    Err(fault.help(format!("at most {MAX_SOURCE_BYTES} bytes are supported")).into())
 }
 
 /// Returns a name as messages quote it: in backticks, without control characters, and cut to [`SHOWN_MAX`] characters.

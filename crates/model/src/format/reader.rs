@@ -14,7 +14,7 @@
 //! assert_eq!(faults[1].help.as_deref(), Some("did you mean `seed`?"));
 //! ```
 
-pub use super::diagnostic::{Diagnostic, Faults};
+pub use super::diagnostic::{Diagnostic, Diagnostics, Faults};
 pub use super::task_set::{Fields, Found};
 
 use super::diagnostic::check_length;
@@ -31,10 +31,10 @@ pub fn read<T>(
     owner: &str,
     keys: &[&'static str],
     then: impl FnOnce(&Fields<'_, '_>, &mut Faults) -> Option<T>,
-) -> Result<T, Vec<Diagnostic>> {
+) -> Result<T, Diagnostics> {
     check_length(source.len())?;
     if let Some(fault) = foreign(source, owner) {
-        return Err(vec![fault]);
+        return Err(fault.into());
     }
     let mut faults = Faults::default();
     let value = parse_toml(source, &mut faults).and_then(|document| {
@@ -43,11 +43,6 @@ pub fn read<T>(
     });
     match value {
         Some(value) if faults.is_empty() => Ok(value),
-        _ => {
-            if faults.is_empty() {
-                faults.push(Diagnostic::new(format!("this is not {owner}")));
-            }
-            Err(faults.into_sorted(source))
-        }
+        _ => Err(faults.into_refusal(source, format!("this is not {owner}"))),
     }
 }

@@ -232,17 +232,17 @@ fn mutations_reach_both_outcomes() {
 /// Negative control: the check itself refuses diagnostics with wrong places.
 #[test]
 fn the_check_catches_wrong_places() {
-    let fault = |span| Diagnostic { message: "m".into(), span, label: String::new(), help: None };
+    let fault = |span| Diagnostic::new("m").at(span);
     let source = "µ = 1";
-    assert_eq!(check::diagnostic(source, &fault(Some(0..2))), Ok(()));
+    assert_eq!(check::diagnostic(source, &fault(0..2)), Ok(()));
     for wrong in [0..source.len() + 1, 1..2, 0..1, 90..95] {
-        let wrong = fault(Some(wrong));
+        let wrong = fault(wrong);
         assert!(check::diagnostic(source, &wrong).is_err(), "{wrong:?}");
         assert!(check::outcome(source, Err(vec![wrong])).is_err());
     }
     assert!(check::outcome(source, Err(Vec::new())).is_err(), "no fault at all");
-    assert!(check::outcome(source, Err(vec![fault(Some(3..4)), fault(Some(0..2))])).is_err(), "out of order");
-    let mute = Diagnostic { message: String::new(), ..fault(None) };
+    assert!(check::outcome(source, Err(vec![fault(3..4), fault(0..2)])).is_err(), "out of order");
+    let mute = Diagnostic::new("");
     assert!(check::diagnostic(source, &mute).is_err());
 }
 

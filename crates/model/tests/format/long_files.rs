@@ -1,7 +1,7 @@
 //! Long files are read in parts, with the same result as if they were read as a whole.
 
 use lockwright_model::Duration;
-use lockwright_model::format::{Diagnostic, parse_system};
+use lockwright_model::format::{Diagnostics, parse_system};
 
 const TASKS: usize = 3_000;
 
@@ -26,7 +26,7 @@ fn long() -> String {
     )
 }
 
-fn faults(source: &str) -> Vec<Diagnostic> {
+fn faults(source: &str) -> Diagnostics {
     parse_system(source).expect_err("a fault")
 }
 

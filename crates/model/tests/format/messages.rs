@@ -1,7 +1,7 @@
 //! The messages of the main faults of a file, and the places they point to.
 
 use lockwright_model::format::{
-    Diagnostic, Placing, import_rt_app, parse_overheads, parse_placed_bytes, parse_system, write_system,
+    Diagnostic, Diagnostics, Placing, import_rt_app, parse_overheads, parse_placed_bytes, parse_system, write_system,
 };
 
 /// A system of two CPUs, one resource and two tasks. The lines of the second task follow it.
@@ -21,7 +21,7 @@ name = \"motor\"
 const REST: &str = "cpu = 1\nperiod = \"10 ms\"\n";
 
 /// Returns the faults as text: place, message and help.
-fn faults(source: &str, read: Result<(), Vec<Diagnostic>>) -> Vec<String> {
+fn faults(source: &str, read: Result<(), Diagnostics>) -> Vec<String> {
     let told = |fault: &Diagnostic| match fault.line_column(source) {
         Some((line, column)) => format!("{line}:{column}: {fault}"),
         None => fault.to_string(),

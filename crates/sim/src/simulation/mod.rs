@@ -91,7 +91,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// # Panics
     /// Panics as [`Simulation::new`] does, and if the resources are under several protocols or there are none.
     #[must_use]
-    pub fn with_machine(system: &'s System, config: &Config, machine: Box<dyn Machine>, tracer: T) -> Self {
+    pub fn with_machine(system: &'s System, config: &Config, machine: Box<dyn Machine + Send>, tracer: T) -> Self {
         let mut simulation = Self::build(system, config, None, tracer);
         simulation.machines.replace(machine);
         simulation

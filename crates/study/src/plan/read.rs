@@ -6,7 +6,7 @@ use super::setting::{Drawn, Key, Meaning, Setting, Value};
 use crate::experiment::Experiment;
 use crate::generators::{Division, Groups, Lengths, Nesting, Periods, Utilization};
 use lockwright_analysis::Fit;
-use lockwright_model::format::reader::{Diagnostic, Faults, Fields, Found, read};
+use lockwright_model::format::reader::{Diagnostic, Diagnostics, Faults, Fields, Found, read};
 use lockwright_model::{Duration, MAX_CPUS, MAX_RESOURCES, Overheads, Protocol, Scheduler};
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub type LoadOverheads<'a> = dyn FnMut(&str) -> Result<Overheads, String> + 'a;
 ///
 /// # Errors
 /// Returns at least one fault, in order of place.
-pub fn parse_plan(source: &str, overheads: &mut LoadOverheads<'_>) -> Result<Plan, Vec<Diagnostic>> {
+pub fn parse_plan(source: &str, overheads: &mut LoadOverheads<'_>) -> Result<Plan, Diagnostics> {
     let keys = ["name", "seed", "samples", "x", "generator", "sections", "vary", "method"];
     read(source, "a study", &keys, |fields, faults| read_plan(fields, overheads, faults))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 fn all() -> Vec<Vector> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
     let paths = std::fs::read_dir(folder).expect("the examples").map(|entry| entry.expect("an example").path());
     paths.flat_map(|path| read(&std::fs::read_to_string(path).expect("a file")).expect("examples")).collect()
 }

@@ -412,6 +412,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::rows::divisor::Divisor;
+    use crate::rows::mutant::Omission;
     use crate::rows::tables::Tables;
     use lockwright_model::{CpuId, Duration, Priority, Protocol, Step, Task};
 
@@ -468,7 +469,7 @@ mod tests {
             };
             let tasks = times.iter().enumerate().map(task).collect();
             let system = System::new("drawn".into(), 1, None, vec![], tasks).expect("a valid system");
-            let tables = Tables::new(&system, Protocol::None, None);
+            let tables = Tables::new(&system, Protocol::None, Omission::NOTHING);
             let shape = Shape::new(&tables);
             let form = shape.form(&system).expect("it fits");
             let window = drawn(&mut random, 1 << 34);

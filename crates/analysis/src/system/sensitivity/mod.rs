@@ -14,6 +14,7 @@ mod wide;
 
 use crate::analyse;
 use crate::rows::bound::Unbounded;
+use crate::rows::mutant::Omission;
 use crate::rows::tables::Tables;
 use crate::system::{across, scheduled};
 use growth::Progress;
@@ -102,7 +103,7 @@ fn joint_tables<'s>(system: &'s System, overheads: &Overheads, protocol: Protoco
     if !is_partitioned || !overheads.charges_nothing() {
         return None;
     }
-    let tables = Tables::new(system, protocol, None);
+    let tables = Tables::new(system, protocol, Omission::NOTHING);
     let is_covered = across::ruling(&tables).is_some() || tables.cutoffs.iter().all(Option::is_none);
     is_covered.then_some(tables)
 }

@@ -21,6 +21,7 @@ use super::shape::Shape;
 use crate::blocking::bounds::Bounds;
 use crate::blocking::fmlp_long::Known;
 use crate::blocking::{Delay, DelayBounds as _};
+use crate::rows::mutant::Omission;
 use crate::rows::sharing::{Sharing, demands};
 use crate::rows::tables::Tables;
 use crate::system::across;
@@ -153,7 +154,7 @@ impl<'a> Search<'a> {
             self.go_on,
             |indices| share(self, indices),
             |indices| {
-                let (tables, go_on) = (Tables::new(system, protocol, None), || crew.goes_on());
+                let (tables, go_on) = (Tables::new(system, protocol, Omission::NOTHING), || crew.goes_on());
                 // The bounds of this system exist.
                 let search = Search::new(&tables, ruling, crew, &go_on);
                 search.map_or_else(|| Some(Vec::new()), |search| share(&search, indices))

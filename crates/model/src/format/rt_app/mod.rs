@@ -13,7 +13,7 @@ mod import;
 mod loose_json;
 mod thread;
 
-use super::diagnostic::{Diagnostic, check_length, shown};
+use super::diagnostic::{Diagnostic, Diagnostics, check_length, shown};
 use super::runs::sum_of_runs;
 use crate::{
     Duration, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, ResourceId, Step, Subject, System, Task,
@@ -48,10 +48,11 @@ pub struct Imported {
 ///     "run": 100, "lock": "ring", "run": 20, "unlock": "ring", // microseconds
 ///     "timer": { "ref": "unique", "period": 5000 },
 /// } } }"#;
-/// let imported = import_rt_app(source).unwrap();
+/// let imported = import_rt_app(source)?;
 /// assert_eq!(imported.system.tasks()[0].body.len(), 4);
+/// # Ok::<(), lockwright_model::format::Diagnostics>(())
 /// ```
-pub fn import_rt_app(source: &str) -> Result<Imported, Vec<Diagnostic>> {
+pub fn import_rt_app(source: &str) -> Result<Imported, Diagnostics> {
     check_length(source.len())?;
     let mut import = Import::default();
     let system = match loose_json::parse(source) {
@@ -63,12 +64,7 @@ pub fn import_rt_app(source: &str) -> Result<Imported, Vec<Diagnostic>> {
     };
     match system {
         Some(system) if import.faults.is_empty() => Ok(Imported { system, notes: import.notes.into_sorted(source) }),
-        _ => {
-            if import.faults.is_empty() {
-                import.faults.push(Diagnostic::new("this is not an rt-app workload"));
-            }
-            Err(import.faults.into_sorted(source))
-        }
+        _ => Err(import.faults.into_refusal(source, "this is not an rt-app workload")),
     }
 }
 

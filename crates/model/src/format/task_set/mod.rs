@@ -18,7 +18,7 @@ mod syntax;
 mod task;
 mod value;
 
-use super::diagnostic::{Diagnostic, Faults, check_length, named, shown};
+use super::diagnostic::{Diagnostic, Diagnostics, Faults, check_length, named, shown};
 use crate::format::foreign::foreign_task_set;
 use crate::{CpuId, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Protocol, Resource, Scheduler, Subject, System, Task};
 use core::ops::Range;
@@ -55,29 +55,25 @@ pub struct Placed {
 /// ```
 /// use lockwright_model::format::parse_system;
 /// let source = "[[task]]\nname = \"camera\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\n";
-/// assert_eq!(parse_system(source).unwrap().tasks().len(), 1);
+/// assert_eq!(parse_system(source)?.tasks().len(), 1);
 ///
-/// let faults = parse_system(&source.replace("wcet", "wect")).unwrap_err();
+/// let faults = parse_system(&source.replace("wcet", "wect")).expect_err("an unknown key");
 /// assert_eq!(faults[0].help.as_deref(), Some("did you mean `wcet`?"));
+/// # Ok::<(), lockwright_model::format::Diagnostics>(())
 /// ```
-pub fn parse_system(source: &str) -> Result<System, Vec<Diagnostic>> {
+pub fn parse_system(source: &str) -> Result<System, Diagnostics> {
     parse_placed(source, Placing::File).map(|placed| placed.system)
 }
 
-fn parse_placed(source: &str, placing: Placing) -> Result<Placed, Vec<Diagnostic>> {
+fn parse_placed(source: &str, placing: Placing) -> Result<Placed, Diagnostics> {
     check_length(source.len())?;
     if let Some(fault) = foreign_task_set(source) {
-        return Err(vec![fault]);
+        return Err(fault.into());
     }
     let mut faults = Faults::default();
     match read(source, placing, &mut faults) {
         Some(placed) if faults.is_empty() => Ok(placed),
-        _ => {
-            if faults.is_empty() {
-                faults.push(Diagnostic::new("this is not a task set"));
-            }
-            Err(faults.into_sorted(source))
-        }
+        _ => Err(faults.into_refusal(source, "this is not a task set")),
     }
 }
 
@@ -86,7 +82,7 @@ fn parse_placed(source: &str, placing: Placing) -> Result<Placed, Vec<Diagnostic
 /// # Errors
 /// Returns faults as [`parse_system`] does, or one fault at the first byte that is not UTF-8. The span of that fault
 /// is an offset into `source`.
-pub fn parse_system_bytes(source: &[u8]) -> Result<System, Vec<Diagnostic>> {
+pub fn parse_system_bytes(source: &[u8]) -> Result<System, Diagnostics> {
     parse_placed_bytes(source, Placing::File).map(|placed| placed.system)
 }
 
@@ -95,13 +91,13 @@ pub fn parse_system_bytes(source: &[u8]) -> Result<System, Vec<Diagnostic>> {
 ///
 /// # Errors
 /// Returns faults as [`parse_system_bytes`] does.
-pub fn parse_placed_bytes(source: &[u8], placing: Placing) -> Result<Placed, Vec<Diagnostic>> {
+pub fn parse_placed_bytes(source: &[u8], placing: Placing) -> Result<Placed, Diagnostics> {
     match core::str::from_utf8(source) {
         Ok(source) => parse_placed(source, placing),
         Err(error) => {
             let at = error.valid_up_to();
             let fault = Diagnostic::new("the file is not UTF-8 text").at(at..at).help("save it as UTF-8");
-            Err(vec![fault])
+            Err(fault.into())
         }
     }
 }

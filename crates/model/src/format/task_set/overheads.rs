@@ -2,7 +2,7 @@
 //! each kind of object that nobody waits for.
 
 use super::fields::{Fields, Found};
-use super::{Diagnostic, Faults};
+use super::{Diagnostic, Diagnostics, Faults};
 use crate::format::reader;
 use crate::{Cost, Duration, MAX_TASKS, ObjectKind, Overhead, Overheads, Progress, Protocol};
 
@@ -14,24 +14,27 @@ use crate::{Cost, Duration, MAX_TASKS, ObjectKind, Overhead, Overheads, Progress
 /// # Examples
 /// ```
 /// use lockwright_model::{Duration, Overhead, format::parse_overheads};
-/// let overheads = parse_overheads("release = \"3 us\"\ncontext_switch = [[10, \"1 us\"], [20, \"2 us\"]]\n").unwrap();
+/// let overheads = parse_overheads("release = \"3 us\"\ncontext_switch = [[10, \"1 us\"], [20, \"2 us\"]]\n")?;
 /// assert_eq!(overheads.cost(Overhead::ContextSwitch).with(15), Duration::from_ns(1500));
+/// # Ok::<(), lockwright_model::format::Diagnostics>(())
 /// ```
 /// The locks of one protocol may have their own costs:
 /// ```
 /// use lockwright_model::{Duration, Overhead, Protocol, format::parse_overheads};
-/// let overheads = parse_overheads("unlock = \"1 us\"\n[lock.srp]\nlock = \"2 us\"\n").unwrap();
+/// let overheads = parse_overheads("unlock = \"1 us\"\n[lock.srp]\nlock = \"2 us\"\n")?;
 /// assert_eq!(overheads.cost_under(Overhead::Lock, Protocol::Srp).with(1), Duration::from_ns(2_000));
 /// assert_eq!(overheads.cost_under(Overhead::Unlock, Protocol::Srp).with(1), Duration::from_ns(1_000));
+/// # Ok::<(), lockwright_model::format::Diagnostics>(())
 /// ```
 /// The objects that nobody waits for have costs by the number of tasks that share them:
 /// ```
 /// use lockwright_model::{Duration, ObjectKind, Progress, format::parse_overheads};
-/// let overheads = parse_overheads("[object.heap]\nlock_free = [[2, \"1 us\"], [4, \"2 us\"]]\n").unwrap();
-/// let cost = overheads.object(ObjectKind::Heap, Progress::LockFree).unwrap();
+/// let overheads = parse_overheads("[object.heap]\nlock_free = [[2, \"1 us\"], [4, \"2 us\"]]\n")?;
+/// let cost = overheads.object(ObjectKind::Heap, Progress::LockFree).expect("a cost of heaps");
 /// assert_eq!(cost.with(3), Duration::from_ns(1_500));
+/// # Ok::<(), lockwright_model::format::Diagnostics>(())
 /// ```
-pub fn parse_overheads(source: &str) -> Result<Overheads, Vec<Diagnostic>> {
+pub fn parse_overheads(source: &str) -> Result<Overheads, Diagnostics> {
     let mut keys = vec!["tick_period", "dedicated_interrupts", "cache_delay", "lock", "object"];
     keys.extend(Overhead::ALL.into_iter().filter(|&of| of != Overhead::Lock).map(Overhead::name));
     reader::read(source, "an overheads file", &keys, read_costs)

@@ -1,7 +1,7 @@
 //! Architectures of Cheddar.
 
 use super::import::{Import, Rounding, elements, import, place};
-use crate::format::diagnostic::{Diagnostic, shown};
+use crate::format::diagnostic::{Diagnostics, shown};
 use crate::format::rt_app::Imported;
 use crate::{
     CpuId, Duration, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, ResourceId, Scheduler, Step,
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 ///
 /// # Errors
 /// Returns at least one fault, in order of place.
-pub fn import_cheddar(source: &str, unit: Duration) -> Result<Imported, Vec<Diagnostic>> {
+pub fn import_cheddar(source: &str, unit: Duration) -> Result<Imported, Diagnostics> {
     import(source, unit, |import, root| {
         if root.tag_name().name() != "cheddar" {
             let message = format!("{} is not an architecture of Cheddar", shown(root.tag_name().name()));

@@ -1,6 +1,6 @@
 //! The import in progress: its faults and notes, and readers of single values that report them.
 
-use crate::format::diagnostic::{Diagnostic, Faults, check_length, shown};
+use crate::format::diagnostic::{Diagnostic, Diagnostics, Faults, check_length, shown};
 use crate::format::rt_app::Imported;
 use crate::{Duration, Invalid, Subject, System};
 use core::ops::Range;
@@ -26,11 +26,11 @@ pub(super) fn import(
     source: &str,
     unit: Duration,
     read: impl FnOnce(&mut Import, Node) -> Option<System>,
-) -> Result<Imported, Vec<Diagnostic>> {
+) -> Result<Imported, Diagnostics> {
     check_length(source.len())?;
     let mut import = Import { faults: Faults::default(), notes: Faults::default(), unit };
     if let Some(fault) = beyond_limits(source) {
-        return Err(vec![fault]);
+        return Err(fault.into());
     }
     let system = match Document::parse(source) {
         Ok(document) => read(&mut import, document.root_element()),
@@ -41,7 +41,7 @@ pub(super) fn import(
     };
     match system {
         Some(system) if import.faults.is_empty() => Ok(Imported { system, notes: import.notes.into_sorted(source) }),
-        _ => Err(import.faults.into_sorted(source)),
+        _ => Err(import.faults.into_refusal(source, "this is not a task set")),
     }
 }
 

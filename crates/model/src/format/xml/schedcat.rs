@@ -1,7 +1,7 @@
 //! Task sets of SchedCAT.
 
 use super::import::{Import, Rounding, elements, import, place};
-use crate::format::diagnostic::{Diagnostic, shown};
+use crate::format::diagnostic::{Diagnostics, shown};
 use crate::format::rt_app::Imported;
 use crate::{
     CpuId, Duration, MAX_CPUS, MAX_NESTING, MAX_RESOURCES, MAX_STEPS, MAX_TASKS, Priority, Resource, ResourceId, Step,
@@ -27,11 +27,12 @@ use roxmltree::Node;
 ///         <resources><requirement res_id="3" max_writes="2" max_write_length="20"/></resources>
 ///     </task>
 /// </taskset>"#;
-/// let imported = import_schedcat(source, Duration::from_us(1)).unwrap();
+/// let imported = import_schedcat(source, Duration::from_us(1))?;
 /// assert_eq!(imported.system.tasks()[0].wcet, Duration::from_us(900));
 /// assert_eq!(imported.system.resources()[0].name, "R3");
+/// # Ok::<(), lockwright_model::format::Diagnostics>(())
 /// ```
-pub fn import_schedcat(source: &str, unit: Duration) -> Result<Imported, Vec<Diagnostic>> {
+pub fn import_schedcat(source: &str, unit: Duration) -> Result<Imported, Diagnostics> {
     import(source, unit, |import, root| match root.tag_name().name() {
         "taskset" => TaskSet::default().read(import, root),
         "testpoint" => {

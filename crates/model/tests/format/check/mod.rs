@@ -2,10 +2,11 @@
 //! the source. The tests here and the fuzz targets use them.
 
 use lockwright_model::format::{
-    Diagnostic, Imported, import_cheddar, import_rt_app, import_schedcat, parse_overheads, parse_system,
+    Diagnostic, Diagnostics, Imported, import_cheddar, import_rt_app, import_schedcat, parse_overheads, parse_system,
     parse_system_bytes, write_overheads, write_system,
 };
 use lockwright_model::{Duration, System};
+use std::ops::Deref;
 
 /// The result of an input that was handled correctly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,7 +56,7 @@ pub fn xml(source: &str) -> Result<Outcome, String> {
     }
 }
 
-fn imported(source: &str, imported: Result<Imported, Vec<Diagnostic>>) -> Result<Outcome, String> {
+fn imported(source: &str, imported: Result<Imported, Diagnostics>) -> Result<Outcome, String> {
     if let Ok(imported) = &imported {
         imported.notes.iter().try_for_each(|note| diagnostic(source, note))?;
     }
@@ -82,7 +83,7 @@ pub fn overheads(source: &str) -> Result<Outcome, String> {
 }
 
 /// Checks the result of reading `source`.
-pub fn outcome(source: &str, read: Result<System, Vec<Diagnostic>>) -> Result<Outcome, String> {
+pub fn outcome(source: &str, read: Result<System, impl Deref<Target = [Diagnostic]>>) -> Result<Outcome, String> {
     match read {
         Ok(system) => {
             let written = write_system(&system);

@@ -1,6 +1,7 @@
 //! The published form of the bound, exactly as SchedCAT computes it: with R = T for every task.
 
 use super::{Remote, boosted};
+use crate::rows::mutant::Omission;
 use crate::rows::tables::Tables;
 use lockwright_model::{
     CpuId, Duration, Priority, Protocol, Request, Resource, ResourceId, System, Task, TaskId, place_requests,
@@ -78,12 +79,12 @@ fn system(vector: &Vector) -> System {
 
 #[test]
 fn the_published_terms_are_reproduced_exactly() {
-    let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../../../vectors/mpcp_blocking.json")).unwrap();
+    let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../../../data/mpcp_blocking.json")).unwrap();
     assert_eq!(vectors.len(), 26);
     let mut compared = 0;
     for vector in &vectors {
         let system = system(vector);
-        let mut tables = Tables::new(&system, Protocol::Mpcp, None);
+        let mut tables = Tables::new(&system, Protocol::Mpcp, Omission::NOTHING);
         // The source treats every resource as shared across processors.
         tables.protocols.fill(Protocol::Mpcp);
         for id in system.task_ids() {
