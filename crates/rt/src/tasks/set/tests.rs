@@ -5,6 +5,8 @@ use crate::machine::require_realtime;
 use lockwright_model::Scheduler;
 use std::sync::atomic::AtomicU64;
 
+mod edf;
+
 /// Four tasks, spread over the available CPUs (at most two), and one counter.
 fn set(protocol: Protocol) -> (TaskSet, ResourceId) {
     let cpus = sched::affinity().expect("a CPU set").len().min(2) as u16;
