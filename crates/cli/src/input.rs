@@ -146,7 +146,8 @@ pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Re
     let input = read_system(path, console)?;
     let scheduler = input.system.scheduler();
     if !known.contains(&scheduler) {
-        let others = if scheduler == Scheduler::PEdf { "`check` and `simulate` support" } else { "`check` supports" };
+        let by_deadline = scheduler == Scheduler::PEdf;
+        let others = if by_deadline { "`check`, `simulate` and `run` support" } else { "`check` supports" };
         console.error(
             format!("{}: its scheduler is `{scheduler}`, which only {others}", input.name),
             "use `lockwright check`, or set scheduler = \"p-fp\" and give each task a cpu",

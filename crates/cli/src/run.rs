@@ -14,6 +14,7 @@ use crate::progress::Progress;
 use crate::report::{Report, Row, Seen, Standard, interrupt_text};
 use crate::same::{self, Once, grouped};
 use crate::schedule::ScheduleFiles;
+use crate::scheduled;
 use crate::table;
 use crate::tame::tame;
 use crate::units;
@@ -101,15 +102,21 @@ impl Length {
 /// # Errors
 /// The console has the message.
 pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
-    let input = input::read_scheduled(&arguments.execution.subject.file, &[Scheduler::PFp, Scheduler::CFp], console)?;
+    let known = [Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf];
+    let input = input::read_scheduled(&arguments.execution.subject.file, &known, console)?;
     let system = &input.system;
-    let protocols = input::executable(&arguments.execution.subject, system, console)?;
+    let by_deadline = scheduled::promised("a run", &input, &arguments.execution.subject, console)?;
+    let protocols = match by_deadline {
+        Some(_) => vec![scheduled::protocol(system)],
+        None => input::executable(&arguments.execution.subject, system, console)?,
+    };
     let charges = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
     let is_strict = arguments.strict || charges.is_some();
     let standard = if is_strict { Standard::WithinBound } else { Standard::InTime };
     let bounds = |&protocol: &Protocol| {
         let charged = charges.as_ref().map(|charges| charges.charge(system, protocol, console)).transpose()?;
-        Ok((protocol, charges::bounds(system, charged, protocol).judged_by(standard)))
+        let bounds = by_deadline.clone().unwrap_or_else(|| charges::bounds(system, charged, protocol));
+        Ok((protocol, bounds.judged_by(standard)))
     };
     let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
     let length = Length::of(arguments.execution.duration, system);

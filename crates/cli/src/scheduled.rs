@@ -1,6 +1,7 @@
-//! `lockwright check` under EDF and under global schedulers: the result of each schedulability test.
+//! `lockwright check` under EDF and under global schedulers: the result of each schedulability test; and the bounds that
+//! other verbs show under EDF.
 
-use crate::args::{BoundChoice, Check, ProtocolChoice};
+use crate::args::{BoundChoice, Check, ProtocolChoice, Subject};
 use crate::charges;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -14,7 +15,7 @@ use crate::table;
 use crate::tame::tame;
 use crate::terms::{grown, grown_for, terms_table};
 use crate::units;
-use lockwright_analysis::{Demanded, Scheduled, Sensitivity, explain_demand, scheduled};
+use lockwright_analysis::{Demanded, Scheduled, Sensitivity, Untested, explain_demand, scheduled};
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 
 /// Why a scheduler leaves no choice of the protocol.
@@ -139,6 +140,41 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
     };
     let rows = table_order(system).into_iter().map(row).collect();
     Report { protocol: protocol(system).to_string(), same: Vec::new(), rows, charged: None }
+}
+
+/// For verbs that execute or simulate the tasks: the bounds under `p-edf`, or no bounds if the tests do not cover the
+/// system and the scheduler does. `None` under another scheduler. `what` names the execution in messages.
+///
+/// # Errors
+/// Overheads, which only `check` charges under `p-edf`, or nested requests that MSRP does not support; the console has
+/// the message.
+pub fn promised(what: &str, input: &Input, subject: &Subject, console: &Console) -> Result<Option<Report>, Exit> {
+    let system = &input.system;
+    if system.scheduler() != Scheduler::PEdf {
+        return Ok(None);
+    }
+    if subject.overheads.is_some() {
+        console.error(
+            format!("{}: {what} under `p-edf` does not support overheads", input.name),
+            "use `lockwright check --overheads`, or remove --overheads",
+        );
+        return Err(Exit::BadInput);
+    }
+    let is_asked = subject.protocol != ProtocolChoice::File;
+    note_ruled(is_asked.then_some("--protocol has no effect"), system, console);
+    match scheduled(system, &Overheads::default()) {
+        Ok(found) => Ok(Some(report(system, &found))),
+        Err(why @ Untested::Nested(_)) => {
+            console.error(tame(&why.describe(system)), "put both into one section, or both on one CPU");
+            Err(Exit::BadInput)
+        }
+        Err(why) => {
+            console.note(format!("there are no bounds: {}", tame(&why.describe(system))));
+            let row = |task| Row { task, bound: Bound::default(), seen: None, standard: Standard::default() };
+            let rows = table_order(system).into_iter().map(row).collect();
+            Ok(Some(Report { protocol: protocol(system).to_string(), same: Vec::new(), rows, charged: None }))
+        }
+    }
 }
 
 fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Option<&Sensitivity>) -> Output {

@@ -1,6 +1,6 @@
 //! `lockwright simulate`: schedules in virtual time.
 
-use crate::args::{OffsetsChoice, ProtocolChoice, Simulate};
+use crate::args::{OffsetsChoice, Simulate};
 use crate::bars;
 use crate::charges::{self, Charges};
 use crate::console::Console;
@@ -10,20 +10,16 @@ use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult};
 use crate::progress::Progress;
-use crate::report::{Bound, Report, Row, Seen, Standard, interrupt_text, table_order};
+use crate::report::{Report, Row, Seen, interrupt_text};
 use crate::responses::Responses;
 use crate::same::{self, Once, grouped};
 use crate::schedule::ScheduleFiles;
 use crate::scheduled;
 use crate::seed;
 use crate::table;
-use crate::tame::tame;
 use crate::units;
 use hdrhistogram::Histogram;
-use lockwright_analysis::Untested;
-use lockwright_model::{
-    DURATION_MAX, Duration, Instant, Observation, Overheads, Protocol, Record, Scheduler, System, Task,
-};
+use lockwright_model::{DURATION_MAX, Duration, Instant, Observation, Protocol, Record, Scheduler, System, Task};
 use lockwright_sim::{Config, Execution, HorizonReason, Offsets, Simulation, Tracer, default_horizon};
 use std::time;
 
@@ -228,17 +224,7 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf], console)?;
     let system = &input.system;
     let charges = Charges::of(arguments.subject.overheads.as_deref(), console)?;
-    let by_deadline = match system.scheduler() {
-        Scheduler::PEdf if charges.is_some() => {
-            console.error(
-                format!("{}: a simulation under `p-edf` does not support overheads", input.name),
-                "use `lockwright check --overheads`, or remove --overheads",
-            );
-            return Err(Exit::BadInput);
-        }
-        Scheduler::PEdf => Some(promised(arguments, system, console)?),
-        _ => None,
-    };
+    let by_deadline = scheduled::promised("a simulation", &input, &arguments.subject, console)?;
     let protocols = match by_deadline {
         Some(_) => vec![scheduled::protocol(system)],
         None => input::executable(&arguments.subject, system, console)?,
@@ -317,26 +303,6 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(reports.iter().all(|(report, _)| report.holds())))
-}
-
-/// The bounds under `p-edf`; no bounds if the tests do not cover the system and the simulation does.
-fn promised(arguments: &Simulate, system: &System, console: &Console) -> Result<Report, Exit> {
-    let is_asked = arguments.subject.protocol != ProtocolChoice::File;
-    scheduled::note_ruled(is_asked.then_some("--protocol has no effect"), system, console);
-    match lockwright_analysis::scheduled(system, &Overheads::default()) {
-        Ok(found) => Ok(scheduled::report(system, &found)),
-        Err(why @ Untested::Nested(_)) => {
-            console.error(tame(&why.describe(system)), "put both into one section, or both on one CPU");
-            Err(Exit::BadInput)
-        }
-        Err(why) => {
-            console.note(format!("there are no bounds: {}", tame(&why.describe(system))));
-            let row = |task| Row { task, bound: Bound::default(), seen: None, standard: Standard::default() };
-            let rows = table_order(system).into_iter().map(row).collect();
-            let protocol = scheduled::protocol(system).to_string();
-            Ok(Report { protocol, same: Vec::new(), rows, charged: None })
-        }
-    }
 }
 
 /// The simulation and the analysis charge the same: no response may be above its bound, and no proved deadline missed.

@@ -15,6 +15,8 @@ pub enum RunError {
     Machine(MachineError),
     /// A scripted change names a task the system does not have.
     UnknownTask(TaskId),
+    /// A scripted change of a base priority in a system under `p-edf`, which has none.
+    NoPriorities(TaskId),
     /// A scripted change raises a task above the ceiling of a resource that it uses.
     AboveCeiling {
         /// The task.
@@ -65,6 +67,9 @@ impl fmt::Display for RunError {
         match self {
             Self::Machine(error) => error.fmt(f),
             Self::UnknownTask(task) => write!(f, "a scripted change names task {}, which does not exist", task.0),
+            Self::NoPriorities(task) => {
+                write!(f, "a scripted change sets the priority of task {}, and `p-edf` has no priorities", task.0)
+            }
             Self::AboveCeiling { task, resource } => write!(
                 f,
                 "a scripted change lifts task {} above the ceiling of resource {}, which it uses; fix a higher \

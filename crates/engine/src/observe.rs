@@ -10,7 +10,9 @@
 //! In a simulation, this is the blocking of the theory. On a machine, no task executes during wake-up latency, kernel
 //! activity, interrupts or preemption by the host, so the blocking includes these times, which the theory omits.
 
-use lockwright_model::{CpuId, Duration, Event, Instant, Observation, Record, ResourceId, System, Task, TaskId};
+use lockwright_model::{
+    CpuId, Duration, Event, Instant, Observation, Record, ResourceId, Scheduler, System, Task, TaskId,
+};
 
 /// A stretch of time in which one task, or no task, executes on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +72,8 @@ struct Seen {
 /// Derives the observations of every task, by id. `records` must be in order of time.
 ///
 /// A job that is unfinished at the end of the records counts as a miss if its deadline has passed; its response time,
-/// blocking and lock waits are not counted. The base priorities are those of the system.
+/// blocking and lock waits are not counted. The base priorities are those of the system. Under `p-edf` no blocking is
+/// observed: it is defined by fixed priorities.
 #[must_use]
 pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
     let end = records.last().map_or(Instant::ZERO, |record| record.at);
@@ -112,6 +115,9 @@ pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
         for (seen, delay) in observations.iter_mut().zip(delays_in_clusters(system, records)) {
             seen.blocking = delay;
         }
+    }
+    if system.scheduler() == Scheduler::PEdf {
+        observations.iter_mut().for_each(|seen| seen.blocking = None);
     }
     observations
 }

@@ -3,7 +3,7 @@
 use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times};
 use crate::{
     CpuId, Duration, MAX_CPUS, Mode, Protocol, Request, Resource, ResourceId, Scheduler, Section, Step, Task, TaskId,
-    section, utilization,
+    assign_deadline_monotonic, section, utilization,
 };
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -123,6 +123,20 @@ impl System {
     pub fn under(self, scheduler: Scheduler) -> Self {
         let clusters = if scheduler == Scheduler::CFp { self.clusters } else { Vec::new() };
         Self { scheduler, clusters, ..self }
+    }
+
+    /// Returns the same system with priorities in the order of relative deadlines, and without ceilings fixed by hand.
+    ///
+    /// Under [`Scheduler::PEdf`], these priorities are the preemption levels of the tasks, and the ceilings that follow
+    /// from them are those of the stack resource policy.
+    #[must_use]
+    pub fn with_preemption_levels(&self) -> Self {
+        let mut tasks = self.tasks.clone();
+        assign_deadline_monotonic(&mut tasks);
+        let resources = self.resources.iter().map(|resource| Resource { ceiling: None, ..resource.clone() });
+        Self::new(self.name.clone(), self.cpus, None, resources.collect(), tasks)
+            .expect("a valid system is valid with other priorities and no ceilings fixed by hand")
+            .under(self.scheduler)
     }
 
     /// Returns the same system under [`Scheduler::CFp`].
@@ -331,8 +345,14 @@ impl System {
     /// `fmlp_short`, `phase_fair` and `task_fair` are kept, `lock_free` and `wait_free` are kept, `dpcp` and `dflp` are
     /// kept for a resource with its home on another processor, and all are kept if there are clusters of several
     /// processors.
+    ///
+    /// Under [`Scheduler::PEdf`] the result is `srp` for a resource of one processor and `msrp` for the others, whatever
+    /// is named.
     #[must_use]
     pub fn protocol_of(&self, resource: ResourceId, protocol: Protocol) -> Protocol {
+        if self.scheduler == Scheduler::PEdf {
+            return if self.is_global(resource) { Protocol::Msrp } else { Protocol::Srp };
+        }
         match self.resource(resource).protocol.unwrap_or(protocol) {
             Protocol::None => Protocol::None,
             Protocol::Pip => Protocol::Pip,

@@ -3,8 +3,8 @@
 extern crate alloc;
 
 use crate::{
-    Dflp, Dpcp, Fairness, FmlpLong, FmlpPlus, FmlpShort, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs, Mrsp, Omlp, Pcp,
-    Pip, Plain, ReaderWriter, Srp, WaitFree,
+    Dflp, Dpcp, Edf, Fairness, FmlpLong, FmlpPlus, FmlpShort, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs, Mrsp, Omlp,
+    Pcp, Pip, Plain, ReaderWriter, Srp, WaitFree,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -92,4 +92,14 @@ pub fn boxed<const TASKS: usize, const RESOURCES: usize>(
         }
         _ => Box::new(Plain::<TASKS, RESOURCES>::new(&priorities())),
     }
+}
+
+/// Returns the scheduler of a system under `p-edf`, with the stack resource policy for the resources of each processor.
+/// The preemption levels and ceilings follow from the relative deadlines.
+#[must_use]
+pub fn boxed_edf<const TASKS: usize, const RESOURCES: usize>(system: &System) -> Box<dyn Machine + Send> {
+    let levels = system.with_preemption_levels();
+    let tasks: Vec<_> = levels.tasks().iter().map(|task| (task.priority, task.cpu)).collect();
+    let ceilings: Vec<Priority> = levels.resource_ids().map(|resource| levels.ceiling(resource)).collect();
+    Box::new(Edf::<TASKS, RESOURCES>::new(&tasks, &ceilings))
 }

@@ -65,13 +65,16 @@
 //! The protocols for several processors, except `Mpcp`, have no nested requests. Resources that are nested are put into
 //! a group with one lock.
 //!
+//! [`Edf`] is a scheduler, and no protocol: it decides which job of a processor executes, by deadlines, with the machine
+//! [`Srp`] for the resources of the processor.
+//!
 //! Machines are total: in every state, every event gives actions or a [`Refusal`] with the reason, and a refused event
 //! changes nothing. All machines have a fixed capacity, `TASKS` and `RESOURCES`.
 //!
 //! # Features
 //!
-//! - `boxed`: the function `boxed`, which makes the machine of any protocol for a whole system. It needs an allocator;
-//!   the rest of the crate does not.
+//! - `boxed`: the functions `boxed` and `boxed_edf`, which make the machine of any protocol, and the scheduler, for a
+//!   whole system. They need an allocator; the rest of the crate does not.
 #![warn(missing_debug_implementations)]
 #![no_std]
 #![forbid(unsafe_code)]
@@ -82,6 +85,7 @@ mod boxed;
 mod capacity;
 mod dflp;
 mod dpcp;
+mod edf;
 mod fmlp_long;
 mod fmlp_plus;
 mod fmlp_short;
@@ -106,10 +110,11 @@ mod wait_free;
 
 pub use action::{Action, Refusal};
 #[cfg(feature = "boxed")]
-pub use boxed::boxed;
+pub use boxed::{boxed, boxed_edf};
 pub use capacity::{DEFAULT_RESOURCES, DEFAULT_TASKS};
 pub use dflp::Dflp;
 pub use dpcp::Dpcp;
+pub use edf::Edf;
 pub use fmlp_long::FmlpLong;
 pub use fmlp_plus::FmlpPlus;
 pub use fmlp_short::FmlpShort;

@@ -1,7 +1,7 @@
 //! The interface of all machines with owners.
 
 use crate::{Action, Refusal};
-use lockwright_model::{Priority, ResourceId, TaskId};
+use lockwright_model::{Instant, Priority, ResourceId, TaskId};
 
 /// The machine of a protocol. Each event is decided at once. A refused event changes nothing.
 ///
@@ -31,6 +31,16 @@ pub trait Machine {
     fn arrive(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         let _ = (task, act);
         Ok(())
+    }
+
+    /// As [`arrive`](Machine::arrive), for a job whose absolute deadline is `due`. Only a machine that schedules by
+    /// deadlines distinguishes the two: it treats a job that arrives without a deadline as one that is due last.
+    ///
+    /// # Errors
+    /// Those of [`arrive`](Machine::arrive).
+    fn arrive_due(&mut self, task: TaskId, due: Instant, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        let _ = due;
+        self.arrive(task, act)
     }
 
     /// The job of `task` is complete.

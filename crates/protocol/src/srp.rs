@@ -111,6 +111,11 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
         *self.owners.get(resource.index())?
     }
 
+    /// Whether the machine has this resource.
+    pub(crate) fn knows(&self, resource: ResourceId) -> bool {
+        resource.index() < self.counts.1
+    }
+
     fn known(&self, task: TaskId) -> Result<TaskState, Refusal> {
         self.tasks[..self.counts.0].get(task.index()).copied().ok_or(Refusal::UnknownTask)
     }
@@ -123,7 +128,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
     /// Whether a job of the task may start now.
     ///
     /// BOUND: no loop if no task of its processor holds a resource, otherwise a step for each task there.
-    fn may_start(&self, task: TaskId) -> bool {
+    pub(crate) fn may_start(&self, task: TaskId) -> bool {
         if self.there[self.peers.places(task).start].holders == 0 {
             return true;
         }

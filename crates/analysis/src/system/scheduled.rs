@@ -405,7 +405,7 @@ pub(crate) fn uncovered(system: &System) -> Option<Untested> {
 
 /// Returns a resource that the file puts under `lock_free`, `wait_free`, `phase_fair` or `task_fair`.
 fn untested(system: &System) -> Option<ResourceId> {
-    let ruling = |id| system.protocol_of(id, system.protocol_or_default());
+    let ruling = |id| system.resource(id).protocol.unwrap_or_else(|| system.protocol_or_default());
     let mut used = system.resource_ids().filter(|&id| !system.users(id).is_empty());
     used.find(|&id| ruling(id).is_object() || ruling(id).has_readers())
 }

@@ -100,7 +100,8 @@ impl<'a> TaskThread<'a> {
             self.burner.log.push(self.start_ns + arrival, Event::Arrive);
             self.burner.begin();
             self.has_job = true;
-            self.shared.locks.arrive(self.id).map_err(|error| self.job_failure(error))?;
+            let due = Instant::from_ns(self.start_ns + arrival) + self.task.deadline;
+            self.shared.locks.arrive(self.id, due).map_err(|error| self.job_failure(error))?;
             // The protocol may have delayed the start of the job.
             self.burner.after_call(false);
             let ended = self.job()?;

@@ -36,7 +36,7 @@ pub struct Outcome {
 #[derive(Clone, Debug)]
 pub struct TaskOutcome {
     /// The worst values over all jobs. `blocking` is derived from the records, see
-    /// [`observe`](crate::observe::observe).
+    /// [`observe`](crate::observe::observe); under `p-edf` it is `None`.
     pub observation: Observation,
     /// Response times of finished jobs, in nanoseconds.
     pub responses: Histogram<u64>,

@@ -19,7 +19,7 @@ use lockwright::raw::Locks;
 use lockwright::raw::check_system;
 use lockwright::raw::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
 use lockwright::tasks::MachineError;
-use lockwright_model::{Duration, Priority, Protocol, Record, Step, System, TaskId};
+use lockwright_model::{Duration, Priority, Protocol, Record, Scheduler, Step, System, TaskId};
 use lockwright_sys::{clock, memory, sched, signal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +29,10 @@ use std::thread::JoinHandle;
 const START_DELAY_NS: u64 = 50_000_000;
 /// Executes `system` as SCHED_FIFO threads, one per task, until all jobs that arrive within `config.duration` have
 /// finished.
+///
+/// Under `p-edf`, the tasks of each CPU decide among themselves whose job executes: the one with the earliest deadline,
+/// and of equal ones that of the task with the lower id. Resources are under `srp` and `msrp`, and no blocking is
+/// observed.
 ///
 /// CPU k of the system is the k-th CPU that the calling thread may use. The calling thread only waits. Threads of a run
 /// block all signals. The run locks all memory that is mapped at the start, which undoes an earlier
@@ -142,6 +146,9 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
 
 fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
     for change in &config.changes {
+        if system.scheduler() == Scheduler::PEdf {
+            return Err(RunError::NoPriorities(change.task));
+        }
         if change.task.index() >= system.tasks().len() {
             return Err(RunError::UnknownTask(change.task));
         }
@@ -220,7 +227,7 @@ impl<'a> Crew<'a> {
             executor.seat(task).sit();
             executor.prepare();
             let thread = TaskThread::new(&shared, task, Log::new(log_capacity));
-            let level = executor.level(shared.system.task(task).priority);
+            let level = executor.first_level(task);
             let set_up = become_realtime(level, &cpus);
             let failed = set_up.is_err();
             place.answer(set_up.map_err(RunError::from));

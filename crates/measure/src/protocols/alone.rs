@@ -11,7 +11,9 @@ use lockwright::tasks::{MachineError, TaskError};
 use lockwright_engine::raw::become_realtime;
 use lockwright_engine::{Control, RunError};
 use lockwright_locks::{SpinLock, Ticket};
-use lockwright_model::{CpuId, Duration, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId};
+use lockwright_model::{
+    CpuId, Duration, Instant, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
+};
 use lockwright_sys::clock;
 use lockwright_sys::sched::{self, ME};
 
@@ -89,7 +91,7 @@ impl Lonely {
         // The first round is not recorded, as it finds cold caches.
         for round in 0..=TURN {
             let arrived = clock::now_ns();
-            self.locks.arrive(ME_AS_TASK)?;
+            self.locks.arrive(ME_AS_TASK, Instant::ZERO)?;
             let before = clock::now_ns();
             self.locks.lock(ME_AS_TASK, R)?;
             let locked = clock::now_ns();

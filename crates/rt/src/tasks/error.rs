@@ -31,8 +31,8 @@ pub enum MachineError {
     },
     /// A system call failed.
     Sys(SysError),
-    /// The system has another scheduler than fixed priorities on CPUs or clusters of them (`p-fp`, `c-fp`), which
-    /// cannot be executed.
+    /// The system has another scheduler than fixed priorities on CPUs or clusters of them, or earliest deadlines on
+    /// CPUs (`p-fp`, `c-fp`, `p-edf`), which cannot be executed.
     Scheduler(Scheduler),
     /// A task holds two resources at a time whose protocols have no nested requests.
     Nested {
@@ -72,8 +72,9 @@ impl fmt::Display for MachineError {
             ),
             Self::TooManyPriorities { needed } => write!(
                 f,
-                "{needed} different priorities can occur (base priorities, ceilings and scripted changes), but Linux \
-                 offers {TASK_LEVELS_MAX} real-time levels to tasks; let tasks share priorities"
+                "{needed} different priorities can occur (base priorities, ceilings and scripted changes; under `p-edf` one \
+                 for each task of a CPU, and one for releases), but Linux offers {TASK_LEVELS_MAX} real-time levels to \
+                 tasks; let tasks share priorities, or use more CPUs"
             ),
             Self::TooManyTasks { tasks } => {
                 write!(f, "the system has {tasks} tasks; at most {MAX_EXECUTED_TASKS} are executed")
@@ -81,8 +82,8 @@ impl fmt::Display for MachineError {
             Self::Sys(error) => error.fmt(f),
             Self::Scheduler(scheduler) => write!(
                 f,
-                "only fixed priorities on CPUs or clusters of them can be executed, and the system uses `{scheduler}`; change it to \
-                 `p-fp` or `c-fp`"
+                "a task set is executed by fixed priorities on CPUs or clusters of them, or by deadlines on CPUs, and the system \
+                 uses `{scheduler}`; change it to `p-fp`, `c-fp` or `p-edf`"
             ),
             Self::Nested { task, outer, inner } => write!(
                 f,
@@ -118,7 +119,7 @@ impl From<SysError> for MachineError {
 /// [`MachineError::Scheduler`], [`MachineError::TooManyTasks`], [`MachineError::Nested`], and
 /// [`MachineError::Clusters`].
 pub fn check_system(system: &System, protocol: Protocol) -> Result<(), MachineError> {
-    if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
+    if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp | Scheduler::PEdf) {
         return Err(MachineError::Scheduler(system.scheduler()));
     }
     if system.tasks().len() > MAX_EXECUTED_TASKS {

@@ -203,6 +203,15 @@ pub(crate) struct Outcome {
     pub(crate) restarts: bool,
 }
 
+/// The claims on a task before its first job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstClaims {
+    pub(crate) base: Priority,
+    pub(crate) cpu: CpuId,
+    /// The priority that a machine gives the task from the beginning.
+    pub(crate) told: Option<(Source, Priority)>,
+}
+
 /// The seats of all tasks, and the levels of one run.
 #[derive(Debug)]
 pub struct Executor {
@@ -213,21 +222,28 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Creates the executor. `tasks` holds the base priority and the processor of each task, `cpus` the Linux numbers
-    /// of processors, and `machines` is the number of machines.
+    /// Creates the executor. `tasks` holds the first claims on each task, `cpus` the Linux numbers of processors, and
+    /// `machines` is the number of machines.
     pub(crate) fn new(
-        tasks: impl Iterator<Item = (Priority, CpuId)>,
+        tasks: impl Iterator<Item = FirstClaims>,
         levels: Levels,
         cpus: &[usize],
         machines: usize,
     ) -> Self {
-        let seat = |(base, own_cpu): (Priority, CpuId)| Seat {
-            tid: AtomicU32::new(0),
-            flag: AtomicU32::new(NOTHING),
-            place: AtomicU32::new(u32::from(own_cpu.0)),
-            is_ordinary: AtomicBool::new(false),
-            own_cpu,
-            claims: Guarded::new(Claims::new(base, own_cpu, levels.get(base), machines)),
+        let seat = |first: FirstClaims| {
+            let mut claims = Claims::new(first.base, first.cpu, 0, machines);
+            if let Some((source, priority)) = first.told {
+                claims.machines[source].priority = priority;
+            }
+            claims.level = levels.get(claims.effective());
+            Seat {
+                tid: AtomicU32::new(0),
+                flag: AtomicU32::new(NOTHING),
+                place: AtomicU32::new(u32::from(first.cpu.0)),
+                is_ordinary: AtomicBool::new(false),
+                own_cpu: first.cpu,
+                claims: Guarded::new(claims),
+            }
         };
         Self { seats: tasks.map(seat).collect(), levels, cpus: cpus.into() }
     }
@@ -248,6 +264,11 @@ impl Executor {
     /// Returns the runtime state of a task.
     pub fn seat(&self, task: TaskId) -> &Seat {
         &self.seats[task.index()]
+    }
+
+    /// Returns the level with which the thread of a task begins.
+    pub fn first_level(&self, task: TaskId) -> u8 {
+        self.level(self.effective(task))
     }
 
     /// Returns the level of a priority.

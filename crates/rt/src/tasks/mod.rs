@@ -53,4 +53,5 @@ pub use error::{MachineError, TaskError};
 pub use lock::ResourceError;
 pub use lockwright_model::{Invalid, Protocol, ResourceId, Scheduler, System, TaskId};
 pub use lockwright_protocol::Refusal;
+pub use lockwright_sys::futex::Deadline;
 pub use set::{Job, Member, Section, TaskSet, TaskSetBuilder};

@@ -4,8 +4,8 @@
 //! Packed at the lower end, tasks stay below the interrupt threads of a PREEMPT_RT kernel (50) as long as possible.
 
 use crate::levels::{SECTION_LEVEL, TASK_LEVELS_MAX};
-use lockwright_model::{Priority, Protocol, System};
-use lockwright_protocol::request_priorities;
+use lockwright_model::{Priority, Protocol, Scheduler, System, Task};
+use lockwright_protocol::{Edf, request_priorities};
 
 /// The levels of one run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,13 +17,19 @@ pub struct TooMany(pub usize);
 
 impl Levels {
     /// Assigns levels to all priorities that can occur: base priorities, the priorities in `changed` that tasks are
-    /// changed to, and the ceilings of the protocols in use.
+    /// changed to, and the ceilings of the protocols in use. Under `p-edf`, these are the places of jobs on the stack of
+    /// a processor, and the priority of a task without a job.
     ///
     /// # Errors
     /// [`TooMany`] if there are more priorities than levels.
     pub fn of(system: &System, protocol: Protocol, changed: &[Priority]) -> Result<Self, TooMany> {
-        let mut all: Vec<Priority> = system.tasks().iter().map(|task| task.priority).collect();
-        all.extend(changed);
+        let on_cpu = |one: &Task| system.tasks().iter().filter(|task| task.cpu == one.cpu).count();
+        let most = || system.tasks().iter().map(on_cpu).max().unwrap_or(0);
+        let mut all: Vec<Priority> = match system.scheduler() {
+            // There are at most MAX_EXECUTED_TASKS tasks.
+            Scheduler::PEdf => (1..=most() as u16).map(Edf::<1, 1>::at_place).chain([Edf::<1, 1>::ARRIVING]).collect(),
+            _ => system.tasks().iter().map(|task| task.priority).chain(changed.iter().copied()).collect(),
+        };
         for resource in system.resource_ids() {
             let users = || system.users(resource).iter().map(|&user| system.task(user));
             match system.protocol_of(resource, protocol) {
@@ -38,9 +44,7 @@ impl Levels {
                 }
                 Protocol::Dflp => all.extend(request_priorities(system.tasks().len())),
                 Protocol::FmlpPlus => {
-                    let on = |cpu| system.tasks().iter().filter(|task| task.cpu == cpu).count();
-                    let most = system.tasks().iter().map(|task| on(task.cpu)).max().unwrap_or(0);
-                    all.extend(request_priorities(most));
+                    all.extend(request_priorities(most()));
                 }
                 Protocol::Mrsp => all.extend(users().flat_map(|user| [user.priority, user.priority.raised()])),
                 Protocol::Omlp => all.push(Priority::BASE_MAX.boosted()),

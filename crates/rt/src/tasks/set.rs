@@ -4,10 +4,12 @@ use super::error::{MachineError, TaskError, check_system};
 use super::lock::{Locks, ResourceError};
 use super::priorities::Levels;
 use lockwright_model::{
-    CpuId, Duration, Invalid, MAX_CPUS, MAX_NESTING, Mode, Priority, Protocol, Resource, ResourceId, Step, Subject,
-    System, Task, TaskId,
+    CpuId, Duration, Instant, Invalid, MAX_CPUS, MAX_NESTING, Mode, Priority, Protocol, Resource, ResourceId,
+    Scheduler, Step, Subject, System, Task, TaskId,
 };
 use lockwright_protocol::Refusal;
+use lockwright_sys::clock;
+use lockwright_sys::futex::{Clock, Deadline};
 use lockwright_sys::sched::{self, ME, Scheduling};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -52,13 +54,13 @@ thread_local! {
 
 impl TaskSet {
     /// Creates the task set of `system`. `protocol` applies to resources that name none. The times in `system` are
-    /// ignored. CPU k of the system is the k-th CPU of the set that the calling thread may use.
+    /// ignored, except relative deadlines under `p-edf`; there, resources are under `srp` and `msrp`. CPU k of the system is the k-th CPU of the set that the calling thread may use.
     ///
     /// # Errors
     /// [`TaskError::Machine`] if:
     ///
     /// - the machine has too few CPUs, or its 97 levels are too few;
-    /// - the scheduler is not `p-fp` or `c-fp`;
+    /// - the scheduler is not `p-fp`, `p-edf` or `c-fp`;
     /// - a task holds two resources at a time whose protocol has no nested requests;
     /// - tasks of a cluster of CPUs use a resource that is not under `omlp`;
     /// - a resource is under `ics` or `ics_lock`, which are not locks: see [`ics`](crate::ics) for their sections; or
@@ -132,8 +134,7 @@ impl TaskSet {
         let executor = &shared.locks.executor;
         executor.seat(task).sit();
         executor.prepare();
-        let own = shared.system.task(task);
-        sched::set_fifo(ME, executor.level(own.priority))?;
+        sched::set_fifo(ME, executor.first_level(task))?;
         let cpus: Vec<usize> = shared.system.cpus_of(task).map(|cpu| shared.cpus[cpu.index()]).collect();
         sched::set_affinity(ME, &cpus)?;
         Ok(member)
@@ -162,17 +163,50 @@ impl Member {
         self.task
     }
 
-    /// Begins a job. Under `srp`, and under `omlp` in a cluster, returns when the job may start.
+    /// Begins a job. Under `srp`, under `omlp` in a cluster, and under the scheduler `p-edf`, returns when the job may
+    /// start. Under `p-edf` its deadline is the relative deadline of the task from now; see [`Member::begin_due`].
     ///
     /// # Errors
     /// [`TaskError::Begun`] if another job of the task has not ended; [`TaskError::Lock`].
     ///
     /// # Bound
     /// Under `srp`, one section of a less urgent task. Under `omlp` in a cluster, one request of a less urgent task,
-    /// from its issue to its release. Under the others, one decision.
+    /// from its issue to its release. Under `p-edf`, the jobs of its CPU with earlier deadlines, and one section of a
+    /// job with a later one. Under the others, one decision.
     pub fn begin(&self) -> Result<Job<'_>, TaskError> {
         self.begin_job()?;
         Ok(Job { member: self })
+    }
+
+    /// As [`Member::begin`], for a job whose absolute deadline is `due`: the release of the job plus the relative
+    /// deadline of the task. A thread that begins a job late, for example because the job before took too long, gives
+    /// the job the deadline that it would have had in time. The deadline has no effect under other schedulers than
+    /// `p-edf`.
+    ///
+    /// # Errors
+    /// Those of [`Member::begin`].
+    ///
+    /// # Bound
+    /// That of [`Member::begin`].
+    pub fn begin_due(&self, due: Deadline) -> Result<Job<'_>, TaskError> {
+        let at_ns = match due.clock {
+            Clock::Monotonic => due.at_ns,
+            Clock::Realtime => clock::now_ns().saturating_add(due.left_ns()),
+        };
+        self.begin_at(Instant::from_ns(at_ns))?;
+        Ok(Job { member: self })
+    }
+
+    /// Begins a job with this deadline by the monotonic clock.
+    fn begin_at(&self, due: Instant) -> Result<(), TaskError> {
+        if self.begun.get() {
+            return Err(TaskError::Begun);
+        }
+        // If a protocol fails, others may already have counted the job.
+        self.begun.set(true);
+        let arrived = self.shared.locks.arrive(self.task, due);
+        arrived.or_else(|error| self.end().and(Err(error)))?;
+        Ok(())
     }
 
     /// Ends sections that were forgotten, in reverse order, and then the job.
@@ -226,14 +260,10 @@ impl Member {
     /// # Errors
     /// Those of [`Member::begin`].
     pub fn begin_job(&self) -> Result<(), TaskError> {
-        if self.begun.get() {
-            return Err(TaskError::Begun);
-        }
-        // If a protocol fails, others may already have counted the job.
-        self.begun.set(true);
-        let arrived = self.shared.locks.arrive(self.task);
-        arrived.or_else(|error| self.end().and(Err(error)))?;
-        Ok(())
+        let by_deadline = self.shared.system.scheduler() == Scheduler::PEdf;
+        let relative = self.shared.system.task(self.task).deadline;
+        let due = if by_deadline { clock::now_ns().saturating_add(relative.as_ns()) } else { 0 };
+        self.begin_at(Instant::from_ns(due))
     }
 
     /// Ends the job.

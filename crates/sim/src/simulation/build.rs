@@ -8,34 +8,16 @@ use crate::machines::Machines;
 use crate::run_ends::RunEnds;
 use crate::task::{Aside, Asked, Stage, State, TaskState};
 use crate::tracer::Tracer;
-use lockwright_model::{
-    CpuId, Duration, MAX_EXECUTED_TASKS, Observation, Priority, Protocol, Resource, Scheduler, System, Task,
-    assign_deadline_monotonic,
-};
+use lockwright_model::{CpuId, Duration, MAX_EXECUTED_TASKS, Observation, Priority, Protocol, Scheduler, System, Task};
 use lockwright_protocol::fulock::Unlock;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
-
-/// Returns the same system with priorities in the order of relative deadlines, for the ceilings of the stack resource
-/// policy.
-fn with_preemption_levels(system: &System) -> System {
-    let mut tasks = system.tasks().to_vec();
-    assign_deadline_monotonic(&mut tasks);
-    let resources = system.resources().iter().map(|resource| Resource { ceiling: None, ..resource.clone() });
-    System::new(system.name().into(), system.cpus(), None, resources.collect(), tasks)
-        .expect("a valid system is valid with other priorities and no ceilings fixed by hand")
-}
 
 /// Returns the protocol of each resource.
 fn protocols(system: &System, config: &Config) -> Vec<Protocol> {
     let protocol = config.protocol.unwrap_or_else(|| system.protocol_or_default());
     assert!(system.refused_in_clusters(protocol).is_none(), "`{protocol}` knows no clusters");
-    let ruling = |resource| match system.scheduler() {
-        Scheduler::PEdf if system.is_global(resource) => Protocol::Msrp,
-        Scheduler::PEdf => Protocol::Srp,
-        _ => system.protocol_of(resource, protocol),
-    };
-    system.resource_ids().map(ruling).collect()
+    system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect()
 }
 
 /// Returns the base priorities of each processor's tasks, the most urgent first, each once.
@@ -101,7 +83,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             last_cpu: task.cpu.index(),
             seen: Observation::default(),
         };
-        let levels = by_deadline.then(|| with_preemption_levels(system));
+        let levels = by_deadline.then(|| system.with_preemption_levels());
         let machines = Machines::new(levels.as_ref().unwrap_or(system), &protocols, fulock);
         let mut views = vec![Priority::MIN; tasks.len() * (1 + machines.count())];
         for (views, task) in views.chunks_exact_mut(1 + machines.count()).zip(system.tasks()) {

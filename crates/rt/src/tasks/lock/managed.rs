@@ -6,12 +6,13 @@
 //!   release   [guard: decide, grant to the next]; wake it; go back; fall;
 //!             or, if the section was invalidated: nothing, it is executed again
 //!   arrive    [guard: decide]; wait if the job must not start
+//!   finish    under a scheduler: rise; [guard: decide]; wake the next job
 //!   set_base  [guard: decide]; change the priority of the task
 //! ```
 
 use super::error::{Ending, ResourceError};
 use crate::tasks::executor::{Executor, Source};
-use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
+use lockwright_model::{CpuId, Instant, MpcpCeiling, Priority, ResourceId, TaskId};
 use lockwright_protocol::{Action, Machine, Refusal};
 use lockwright_sys::guard::Guarded;
 use lockwright_sys::{SysError, clock};
@@ -23,6 +24,8 @@ pub(super) struct Managed {
     /// The CPU of all tasks of this machine, or `None` if they are on any CPU.
     cpu: Option<CpuId>,
     counts_jobs: bool,
+    /// The machine is a scheduler: this is the priority of tasks without a job.
+    arriving: Option<Priority>,
     machine: Guarded<Box<dyn Machine + Send>>,
 }
 
@@ -74,7 +77,17 @@ pub(super) struct Asker {
 
 impl Managed {
     pub(super) fn new(source: Source, cpu: Option<CpuId>, machine: Box<dyn Machine + Send>) -> Self {
-        Self { source, cpu, counts_jobs: machine.counts_jobs(), machine: Guarded::new(machine) }
+        Self { source, cpu, counts_jobs: machine.counts_jobs(), arriving: None, machine: Guarded::new(machine) }
+    }
+
+    /// A machine that schedules the jobs of `cpu`. Tasks without a job have the priority `arriving`.
+    pub(super) fn scheduler(source: Source, cpu: CpuId, arriving: Priority, machine: Box<dyn Machine + Send>) -> Self {
+        Self { arriving: Some(arriving), ..Self::new(source, Some(cpu), machine) }
+    }
+
+    /// The priority that the machine gives to tasks on `cpu` without a job, if it schedules their jobs.
+    pub(super) fn first(&self, cpu: CpuId) -> Option<(Source, Priority)> {
+        Some((self.source, self.arriving.filter(|_| self.knows(cpu))?))
     }
 
     /// Whether the machine needs the begin and end of jobs of a task on `cpu`.
@@ -174,23 +187,40 @@ impl Managed {
         Ok(outcome.restarts)
     }
 
-    /// Announces the release of a job of `task`, the caller. Returns when the job may start.
-    pub(super) fn arrive(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
-        self.tell_of_job(executor, task, |machine, act| machine.arrive(task, act))
+    /// Announces the release of a job of `task`, the caller, with the absolute deadline `due`. Returns when the job may
+    /// start.
+    ///
+    /// A task without a job is above all jobs of a scheduler. If the job waits, its thread keeps that priority, and takes
+    /// that of the job when it is woken: no other thread has to set it.
+    pub(super) fn arrive(&self, executor: &Executor, task: TaskId, due: Instant) -> Result<(), ResourceError> {
+        let waited = self.tell_of_job(executor, task, |machine, act| machine.arrive_due(task, due, act))?;
+        if waited && self.arriving.is_some() {
+            self.tell(executor, Some(task), |machine, act| machine.woken(task, act))?;
+        }
+        Ok(())
     }
 
     /// Announces that the job of `task`, the caller, is done.
+    ///
+    /// Under a scheduler the task rises before, so that no job that arrives meanwhile keeps it from deciding and from
+    /// falling asleep. It keeps this priority for its next arrival. If it cannot rise, it decides all the same.
     pub(super) fn finish(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
-        self.tell_of_job(executor, task, |machine, act| machine.finish(task, act))
+        let Some(arriving) = self.arriving else {
+            return self.tell_of_job(executor, task, |machine, act| machine.finish(task, act)).map(drop);
+        };
+        let risen = executor.rise(task, arriving);
+        let told = self.tell(executor, Some(task), |machine, act| machine.finish(task, act));
+        let settled = executor.asked(task);
+        told.map(drop).and(risen.and(settled).map_err(ResourceError::from))
     }
 
     /// Changes the base priority of `task`. The caller is another thread.
     pub(super) fn set_base(&self, executor: &Executor, task: TaskId, base: Priority) -> Result<(), ResourceError> {
-        self.tell(executor, None, |machine, act| machine.set_base(task, base, act))
+        self.tell(executor, None, |machine, act| machine.set_base(task, base, act)).map(drop)
     }
 
     fn cancel(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
-        self.tell(executor, Some(task), |machine, act| machine.cancel(task, act))
+        self.tell(executor, Some(task), |machine, act| machine.cancel(task, act)).map(drop)
     }
 
     /// Holds the guard, so that no other thread can decide.
@@ -200,21 +230,22 @@ impl Managed {
     }
 
     /// Announces the begin or end of a job. The priority of the caller means nothing on other processors. So if their
-    /// tasks use the same guard, the caller is not preempted until everything is carried out.
+    /// tasks use the same guard, the caller is not preempted until everything is carried out. Returns whether it waited.
     fn tell_of_job(
         &self,
         executor: &Executor,
         task: TaskId,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
-    ) -> Result<(), ResourceError> {
+    ) -> Result<bool, ResourceError> {
         if self.cpu.is_some() {
             return self.tell(executor, Some(task), event);
         }
         let excluded = executor.exclude(task);
         match executor.decide(self.source, &self.machine, Some(task), event) {
             Ok(decision) => {
-                let (_, result) = executor.carry_out(self.source, Some(task), true, decision);
-                Ok(excluded.and(result)?)
+                let (outcome, result) = executor.carry_out(self.source, Some(task), true, decision);
+                excluded.and(result)?;
+                Ok(outcome.waited)
             }
             Err(refusal) => executor.include(task).map_err(ResourceError::from).and(Err(refusal.into())),
         }
@@ -225,9 +256,10 @@ impl Managed {
         executor: &Executor,
         me: Option<TaskId>,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
-    ) -> Result<(), ResourceError> {
+    ) -> Result<bool, ResourceError> {
         let decision = executor.decide(self.source, &self.machine, me, event)?;
-        let (_, result) = executor.carry_out(self.source, me, false, decision);
-        Ok(result?)
+        let (outcome, result) = executor.carry_out(self.source, me, false, decision);
+        result?;
+        Ok(outcome.waited)
     }
 }

@@ -11,6 +11,9 @@
 //! | `managed` | [`Protocol::Ics`], [`Protocol::IcsLock`] | only for the lock below a cutoff; the end of a section returns whether to execute it again |
 //! | `managed` | all others | as the protocol's machine decides: suspended on the task's own flag, ready on another processor, or spinning |
 //!
+//! Under the scheduler `p-edf`, each CPU has a machine that decides which of its jobs executes (`managed`), and that has
+//! its local resources, under `srp`; the others are under `msrp`.
+//!
 //! One machine decides for all resources of its protocol that the same tasks can reach. Protocols for one processor
 //! have one machine for each CPU, and `icpp` has one more for the resources shared across CPUs; the other protocols
 //! have one. Only tasks that can reach a machine's resources lock its guard. If the local resources of two CPUs had one
@@ -28,14 +31,14 @@ mod spin;
 
 pub use error::{Ending, ResourceError};
 
-use crate::tasks::executor::Executor;
+use crate::tasks::executor::{Executor, FirstClaims};
 use crate::tasks::priorities::Levels;
 use fifo::FifoLock;
 use lockwright_locks::{PhaseFair, TaskFair};
 use lockwright_model::{
-    CpuId, MAX_EXECUTED_TASKS, MAX_RESOURCES, Mode, Priority, Protocol, ResourceId, System, TaskId,
+    CpuId, Instant, MAX_EXECUTED_TASKS, MAX_RESOURCES, Mode, Priority, Protocol, ResourceId, Scheduler, System, TaskId,
 };
-use lockwright_protocol::boxed;
+use lockwright_protocol::{Edf, Machine, boxed, boxed_edf};
 use managed::{Asker, Managed, Rise};
 use none::PlainLock;
 use object::Version;
@@ -76,7 +79,14 @@ impl Locks {
     /// Creates the locks of `system`, all free. `protocol` is the system's, and `cpus` are the Linux numbers of its
     /// processors.
     pub fn new(system: &System, protocol: Protocol, levels: Levels, cpus: &[usize]) -> Self {
+        let by_deadline = system.scheduler() == Scheduler::PEdf;
         let mut known: Vec<(Protocol, Option<CpuId>)> = Vec::new();
+        if by_deadline {
+            // Each CPU has a scheduler, even if its tasks use no resources. It decides on the local ones as well.
+            let cpus = (0..system.cpus()).map(CpuId::new);
+            let used = cpus.filter(|&cpu| system.tasks().iter().any(|task| task.cpu == cpu));
+            known.extend(used.map(|cpu| (Protocol::Srp, Some(cpu))));
+        }
         let mut lock = |resource| match system.protocol_of(resource, protocol) {
             Protocol::None => Lock::None(PlainLock::new()),
             Protocol::Pip => Lock::Pip(PipLock::new()),
@@ -90,6 +100,7 @@ impl Locks {
                 let user = system.users(resource).first().map(|&user| system.task(user).cpu);
                 let for_one = matches!(ruling, Protocol::Icpp | Protocol::Pcp | Protocol::Srp);
                 let is_local = (for_one || ruling.is_interruptible()) && !system.is_global(resource);
+                let user = user.or_else(|| system.tasks().first().map(|task| task.cpu).filter(|_| by_deadline));
                 let machine = (ruling, user.filter(|_| is_local));
                 let place = known.iter().position(|other| *other == machine).unwrap_or_else(|| {
                     known.push(machine);
@@ -100,12 +111,20 @@ impl Locks {
             }
         };
         let locks: Box<[Lock]> = system.resource_ids().map(&mut lock).collect();
-        let machine = |(source, (ruling, cpu))| Managed::new(source, cpu, small_or_large(system, ruling));
+        let machine = |(source, (ruling, cpu)): (usize, (Protocol, Option<CpuId>))| match cpu.filter(|_| by_deadline) {
+            Some(cpu) => Managed::scheduler(source, cpu, Edf::<1, 1>::ARRIVING, scheduler(system)),
+            None => Managed::new(source, cpu, small_or_large(system, ruling)),
+        };
         let machines: Box<[Managed]> = known.into_iter().enumerate().map(machine).collect();
-        let asker = |task| Asker { task, base: system.task(task).priority, cpu: system.task(task).cpu };
+        // Under `p-edf` only the scheduler gives priorities.
+        let base = |task| if by_deadline { Priority::MIN } else { system.task(task).priority };
+        let asker = |task| Asker { task, base: base(task), cpu: system.task(task).cpu };
         let tasks: Box<[Asker]> = system.task_ids().map(asker).collect();
-        let seats = tasks.iter().map(|asker| (asker.base, asker.cpu));
-        let executor = Executor::new(seats, levels, cpus, machines.len());
+        let first = |&Asker { base, cpu, .. }: &Asker| {
+            let told = machines.iter().find_map(|machine| machine.first(cpu));
+            FirstClaims { base, cpu, told }
+        };
+        let executor = Executor::new(tasks.iter().map(first), levels, cpus, machines.len());
         Self { executor, locks, tasks, machines }
     }
 
@@ -168,11 +187,12 @@ impl Locks {
         }
     }
 
-    /// Announces the release of a job of `task`, the calling thread. Returns when its protocols let it start.
-    pub fn arrive(&self, task: TaskId) -> Result<(), ResourceError> {
+    /// Announces the release of a job of `task`, the calling thread. Returns when its protocols and its scheduler let it
+    /// start. The absolute deadline `due` has a meaning under `p-edf` only; its zero is that of the monotonic clock.
+    pub fn arrive(&self, task: TaskId, due: Instant) -> Result<(), ResourceError> {
         let cpu = self.tasks[task.index()].cpu;
         let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
-        counting.try_for_each(|machine| machine.arrive(&self.executor, task))
+        counting.try_for_each(|machine| machine.arrive(&self.executor, task, due))
     }
 
     /// Announces that the job of `task`, the calling thread, is done. The task holds no resource.
@@ -182,7 +202,7 @@ impl Locks {
         counting.try_for_each(|machine| machine.finish(&self.executor, task))
     }
 
-    /// Changes the base priority of `task`, whatever the task does at the moment.
+    /// Changes the base priority of `task`, whatever the task does at the moment. Under `p-edf` there are none to change.
     pub fn set_base(&self, task: TaskId, base: Priority) -> Result<(), ResourceError> {
         self.executor.set_base(task, base)?;
         let cpu = self.tasks[task.index()].cpu;
@@ -232,12 +252,25 @@ const SMALL_TASKS: usize = 64;
 const SMALL_RESOURCES: usize = 32;
 
 /// Creates a machine of the size that the system needs.
-fn small_or_large(system: &System, ruling: Protocol) -> Box<dyn lockwright_protocol::Machine + Send> {
-    if system.tasks().len() <= SMALL_TASKS && system.resources().len() <= SMALL_RESOURCES {
+fn small_or_large(system: &System, ruling: Protocol) -> Box<dyn Machine + Send> {
+    if is_small(system) {
         boxed::<SMALL_TASKS, SMALL_RESOURCES>(system, ruling)
     } else {
         boxed::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system, ruling)
     }
+}
+
+/// Creates a scheduler of the size that the system needs.
+fn scheduler(system: &System) -> Box<dyn Machine + Send> {
+    if is_small(system) {
+        boxed_edf::<SMALL_TASKS, SMALL_RESOURCES>(system)
+    } else {
+        boxed_edf::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system)
+    }
+}
+
+fn is_small(system: &System) -> bool {
+    system.tasks().len() <= SMALL_TASKS && system.resources().len() <= SMALL_RESOURCES
 }
 
 #[cfg(test)]

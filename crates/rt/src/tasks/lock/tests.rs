@@ -130,7 +130,7 @@ fn costs() {
     let Some(_machine) = require_realtime() else { return };
     for protocol in Protocol::ALL {
         as_me(protocol, move |locks| {
-            locks.arrive(ME).expect("the first job begins");
+            locks.arrive(ME, Instant::ZERO).expect("the first job begins");
             let start = lockwright_sys::clock::now_ns();
             for _ in 0..ROUNDS {
                 let _ = locks.lock(ME, GLOBAL);

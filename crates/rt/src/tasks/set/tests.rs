@@ -5,6 +5,8 @@ use crate::machine::require_realtime;
 use lockwright_model::Scheduler;
 use std::sync::atomic::AtomicU64;
 
+mod edf;
+
 /// Four tasks, spread over the available CPUs (at most two), and one counter.
 fn set(protocol: Protocol) -> (TaskSet, ResourceId) {
     let cpus = sched::affinity().expect("a CPU set").len().min(2) as u16;
@@ -28,8 +30,7 @@ fn count_together(set: &TaskSet, counter: ResourceId, jobs: u64) {
                 for _ in 0..jobs {
                     // The sleep leaves the CPU idle in between, because throttled real-time threads would stop the
                     // others.
-                    lockwright_sys::clock::sleep_until(lockwright_sys::clock::now_ns() + 20_000)
-                        .expect("the sleep succeeds");
+                    clock::sleep_until(clock::now_ns() + 20_000).expect("the sleep succeeds");
                     let job = me.begin().expect("the last job has ended");
                     let section = job.lock(counter).expect("the task is a user");
                     assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "{protocol}: two tasks are inside");
@@ -83,9 +84,9 @@ fn readers_share_a_resource_where_the_protocol_has_readers() {
                         let own = if task == TaskId(0) { mode } else { Mode::Read };
                         let section = job.lock_in(counter, own).expect("the task is a user");
                         inside.fetch_add(1, Ordering::Relaxed);
-                        let end = lockwright_sys::clock::now_ns() + 200_000_000;
+                        let end = clock::now_ns() + 200_000_000;
                         // BOUND: 200 ms, if the other task does not come.
-                        while lockwright_sys::clock::now_ns() < end && met.load(Ordering::Relaxed) == 0 {
+                        while clock::now_ns() < end && met.load(Ordering::Relaxed) == 0 {
                             if inside.load(Ordering::Relaxed) == 2 {
                                 met.store(1, Ordering::Relaxed);
                             }
@@ -200,7 +201,7 @@ fn interruptible_sections_are_refused_with_a_pointer_to_their_module() {
 fn other_schedulers_are_refused() {
     let (set, _) = set(Protocol::Icpp);
     for scheduler in Scheduler::ALL {
-        let known = matches!(scheduler, Scheduler::PFp | Scheduler::CFp);
+        let known = matches!(scheduler, Scheduler::PFp | Scheduler::CFp | Scheduler::PEdf);
         let system = set.system().clone().under(scheduler);
         let error = TaskSet::new(&system, Protocol::Icpp).err();
         let refused = error == Some(TaskError::Machine(MachineError::Scheduler(scheduler)));

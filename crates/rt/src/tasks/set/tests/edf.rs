@@ -1,0 +1,118 @@
+//! Task sets under `p-edf`.
+
+use super::*;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU32;
+
+const R: ResourceId = ResourceId(0);
+
+/// Tasks with these CPUs and relative deadlines in milliseconds, which use one resource.
+fn by_deadline(tasks: &[(usize, u64)]) -> TaskSet {
+    let run = Step::Run(Duration::from_us(10));
+    let task = |(index, &(cpu, deadline)): (usize, &(usize, u64))| Task {
+        name: format!("t{index}"),
+        cpu: CpuId::new(cpu),
+        // Against the order of deadlines, so that it would be noticed.
+        priority: Priority::base(deadline as u32),
+        period: Duration::from_ms(deadline),
+        deadline: Duration::from_ms(deadline),
+        jitter: Duration::ZERO,
+        offset: Duration::ZERO,
+        wcet: Duration::from_us(10),
+        body: vec![Step::Lock(R), run, Step::Unlock(R)],
+    };
+    let cpus = tasks.iter().map(|task| task.0 + 1).max().unwrap_or(1);
+    let resource = Resource { name: "r".into(), ..Resource::default() };
+    let tasks = tasks.iter().enumerate().map(task).collect();
+    let system = System::new("s".into(), cpus, None, vec![resource], tasks).expect("valid").under(Scheduler::PEdf);
+    TaskSet::new(&system, Protocol::Icpp).expect("a task set")
+}
+
+fn level() -> u8 {
+    sched::scheduling(ME).expect("a thread has a policy").level
+}
+
+/// Waits for a condition, asleep.
+fn doze_until(condition: impl Fn() -> bool) {
+    for _ in 0..5_000 {
+        if condition() {
+            return;
+        }
+        clock::sleep_until(clock::now_ns() + 1_000_000).expect("the sleep succeeds");
+    }
+    panic!("the condition does not hold within five seconds");
+}
+
+#[test]
+fn a_task_is_above_all_jobs_except_in_its_own() {
+    let Some(_machine) = require_realtime() else { return };
+    let set = by_deadline(&[(0, 100), (0, 10), (0, 20)]);
+    let me = set.join(TaskId(0)).expect("permission was checked");
+    for _ in 0..2 {
+        // Three places, and one level above them.
+        assert_eq!(level(), 4);
+        let job = me.begin().expect("no job has begun");
+        assert_eq!(level(), 1);
+        let section = job.lock(R).expect("the task is a user");
+        assert_eq!(level(), 1, "srp changes no priority");
+        std::mem::forget(section);
+        drop(job);
+    }
+    drop(me);
+    let me = set.join(TaskId(2)).expect("permission was checked");
+    assert_eq!(level(), 4);
+    drop(me.begin().expect("no job has begun"));
+}
+
+#[test]
+fn one_holder_at_a_time() {
+    let Some(_machine) = require_realtime() else { return };
+    let last = sched::affinity().expect("a CPU set").len().min(2) - 1;
+    for cpus in [[0; 5], [0, 0, 0, last, last]] {
+        let set = by_deadline(&[(cpus[0], 5), (cpus[1], 9), (cpus[2], 20), (cpus[3], 7), (cpus[4], 7)]);
+        count_together(&set, R, 300);
+    }
+}
+
+/// The first task owns the resource while the others arrive. The second one is held until the section ends. The third
+/// one gives its job a later deadline than that of the first, and the fourth one has such a deadline.
+#[test]
+fn jobs_execute_by_deadlines_and_are_held_by_sections() {
+    let Some(_machine) = require_realtime() else { return };
+    let set = by_deadline(&[(0, 10_000), (0, 1_000), (0, 2_000), (0, 30_000)]);
+    let (order, owns, arrived) = (Mutex::new(Vec::with_capacity(8)), AtomicBool::new(false), AtomicU32::new(0));
+    let note = |what| order.lock().expect("nobody panics").push(what);
+    std::thread::scope(|scope| {
+        let (set, owns, arrived, note) = (&set, &owns, &arrived, &note);
+        scope.spawn(move || {
+            let me = set.join(TaskId(0)).expect("permission was checked");
+            let job = me.begin().expect("no job has begun");
+            let section = job.lock(R).expect("the task is a user");
+            owns.store(true, Ordering::Relaxed);
+            let end = clock::now_ns() + 5_000_000_000;
+            while arrived.load(Ordering::Relaxed) < 3 && clock::now_ns() < end {
+                std::hint::spin_loop();
+            }
+            // The last to arrive is above this job, so it has decided by now.
+            note("section ends");
+            section.end().expect("the section was held");
+            note("first");
+            job.end().expect("the job had begun");
+        });
+        for (task, name) in [(1, "second"), (2, "third"), (3, "fourth")] {
+            scope.spawn(move || {
+                let me = set.join(TaskId(task)).expect("permission was checked");
+                doze_until(|| owns.load(Ordering::Relaxed));
+                arrived.fetch_add(1, Ordering::Relaxed);
+                let far = Deadline::after(std::time::Duration::from_secs(20));
+                let job = if task == 2 { me.begin_due(far) } else { me.begin() };
+                let job = job.expect("no job has begun");
+                assert!(!job.lock(R).expect("the task is a user").waited());
+                note(name);
+                job.end().expect("the job had begun");
+            });
+        }
+    });
+    let order = order.into_inner().expect("nobody panicked");
+    assert_eq!(order, ["section ends", "second", "first", "third", "fourth"]);
+}
