@@ -204,7 +204,7 @@ mod words {
         let waiter = waits.iter().position(|wait| wait.is_some_and(|(word, _)| word == address));
         let next = waiter.map_or(0, |waiter| {
             waits[waiter] = None;
-            IDS + waiter as u32 | WAITERS
+            (IDS + waiter as u32) | WAITERS
         });
         word.store(next, Ordering::Release);
         HANDED.notify_all();
