@@ -292,11 +292,39 @@ pub fn cmp_requeue_pi(
     usize::try_from(moved).map_err(|_| errno())
 }
 
+/// How often the kernel may report a cycle of waits before the report counts.
+const CYCLES_MAX: u32 = 16;
+
 /// Locks a word that another thread owns. The kernel lends the owner the caller's priority.
+///
+/// The result is EDEADLK if the kernel has reported a cycle `CYCLES_MAX` times. One report can be wrong, see
+/// [`lock_pi_once`]: for each, the caller must be preempted between two certain steps, while the owner at which it has
+/// arrived unlocks and then requests a lock of the caller.
 ///
 /// BOUND: `until`. Without it, until the owner unlocks.
 #[inline]
 pub fn lock_pi(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Result<(), SysError> {
+    let mut cycles = 0;
+    // BOUND: CYCLES_MAX rounds.
+    loop {
+        let locked = lock_pi_once(scope, word, until);
+        cycles += 1;
+        if cycles == CYCLES_MAX || locked.as_ref().map_err(|error| error.errno) != Err(libc::EDEADLK) {
+            return locked;
+        }
+    }
+}
+
+/// Locks a word that another thread owns, with one system call.
+///
+/// The kernel follows the owners before it suspends the caller, and answers EDEADLK if it comes back to the caller. It
+/// holds no lock between two steps. So the caller can be preempted there, and an owner that it has just found blocked
+/// can go on and wait for a lock of the caller. The kernel compares the addresses of its own objects to notice that,
+/// and each thread uses the same object again. So the answer can be wrong, but not for long.
+///
+/// BOUND: `until`. Without it, until the owner unlocks.
+#[inline]
+pub fn lock_pi_once(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Result<(), SysError> {
     // The older operation supports CLOCK_REALTIME only.
     let operation = match until {
         Some(Deadline { clock: Clock::Monotonic, .. }) => libc::FUTEX_LOCK_PI2,

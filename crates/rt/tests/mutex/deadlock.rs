@@ -187,3 +187,26 @@ fn no_deadlock_is_found_where_there_is_none() {
     assert!(mutexes.iter().all(|mutex| *mutex.try_lock().expect("the mutex is free") > 0));
     assert!(late.load(Ordering::Relaxed) > 0, "no thread gave up");
 }
+
+/// All threads lock in one order, so there is no cycle. A thread that is preempted while it begins to wait can see one:
+/// the owner that it looks at unlocks meanwhile, and then waits for a mutex of that thread itself.
+#[test]
+fn mutexes_that_are_locked_in_one_order_are_never_in_a_deadlock() {
+    let Some(_stage) = Stage::set() else { return };
+    let mutexes: Arc<[Mutex<u64>; 4]> =
+        Arc::new([(); 4].map(|()| Mutex::builder().protocol(Protocol::Inherit).check_deadlocks(false).build(0)));
+    let cpus = cpus();
+    let enter = |index: u32| {
+        let mutexes = Arc::clone(&mutexes);
+        let cpu = cpus[index as usize % cpus.len()];
+        Player::enter(Some((10 + index as u8, cpu)), move || {
+            let mut chance = Chance::new(u64::from(index) + 1);
+            for _ in 0..2_000 {
+                let chosen = 1 + chance.below(15);
+                let chosen = (0..4).filter(|mutex| chosen >> mutex & 1 == 1);
+                let _held: Vec<_> = chosen.map(|mutex| mutexes[mutex].lock().expect("there is no cycle")).collect();
+            }
+        })
+    };
+    (0..8).map(enter).collect::<Vec<_>>().into_iter().for_each(Player::end);
+}

@@ -16,6 +16,33 @@
 //! | give up, last in the queue | tail -> the node before mine, which is then the last again; my node is free |
 //! | give up, with a follower | my node refers to the node before it; its word -> 0; the follower frees my node, and waits for the other one |
 //!
+//! # Who owns a word
+//! | the node | the owner of its word | from |
+//! |---|---|---|
+//! | free, or in `spare` | nobody; the value is old, and nobody waits for it | |
+//! | claimed | the thread of the request, before any other thread knows the node | its store |
+//! | in the queue, or served | the same thread | |
+//! | unlocked | nobody, or the follower | the exchange, or the kernel |
+//! | of the predecessor of a follower that has just come to it | the follower, until it frees the node | the kernel |
+//!
+//! So a thread waits for the thread of an earlier request at each moment, and the threads that wait form no cycle
+//! within one queue.
+//!
+//! # Cycles that the kernel invents
+//! A thread that begins to wait follows the owners, to pass its priority on and to refuse a cycle. The kernel holds no
+//! lock between two steps of this walk, so the walking thread W can be preempted there. A thread A before W can be
+//! served meanwhile, or give up, and wait again behind W. The kernel would notice that A waits for another word only if
+//! its own queue for that word lay at another address; but each thread reuses the memory of its last queue. The walk
+//! then goes on from A to W itself, and W gets `EDEADLK`:
+//! ```text
+//!   before:     H <--- A <--- B <--- W              W walks over B to A
+//!   meanwhile:         H <--- B <--- W <--- A       and from there to itself
+//! ```
+//! Each such error moves a request from before W to behind it, where it stays. So there are at most as many during a
+//! request as there were requests before it, and a request asks again as often as there are nodes. If the error then
+//! remains, the cycle exists: it passes through other locks. (While owners of this mutex wait for other locks, threads
+//! can move from those locks to behind W; W must be preempted on its walk once for each of these, too.)
+//!
 //! A holder that ends without unlocking leaves a word that is [`LOST`], or that has the id of a thread that no longer
 //! exists; the first request after it makes that word [`LOST`]. All later requests fail.
 
@@ -116,10 +143,17 @@ impl<N: AsRef<[Node]>> Queue<N> {
     #[inline]
     fn follow(&self, me: u32, mine: u32, mut before: u32, limit: Limit) -> Result<bool, Failure> {
         let mut has_waited = false;
-        // BOUND: one round for each earlier request that gave up; each round until `limit`.
+        let mut cycles = 0;
+        // BOUND: one round for each earlier request that gave up, and `cycles` has one for each node. Each round ends at
+        // `limit`.
         loop {
             match lock_word(&self.node(before).word, limit) {
                 Ok(waited) => has_waited |= waited,
+                // See the head of this file.
+                Err(WordError::Deadlock) if cycles < self.nodes.as_ref().len() => {
+                    cycles += 1;
+                    continue;
+                }
                 Err(error) => {
                     self.give_up(me, mine, before);
                     return Err(Failure::Word(error));

@@ -17,7 +17,7 @@ pub(super) enum WordError {
     Busy,
     /// The deadline passed.
     TimedOut,
-    /// The caller would wait for itself.
+    /// The caller would wait for itself, or so it seemed to the kernel.
     Deadlock,
     /// The owner ended without unlocking.
     OwnerDied,
@@ -49,7 +49,7 @@ fn wait_for(word: &AtomicU32, limit: Limit) -> Result<(), WordError> {
     let mut last = libc::EAGAIN;
     // BOUND: ATTEMPTS_MAX rounds.
     for _ in 0..ATTEMPTS_MAX {
-        let Err(error) = futex::lock_pi(Scope::Private, word, until) else {
+        let Err(error) = futex::lock_pi_once(Scope::Private, word, until) else {
             // ORDERING: Relaxed, here and below: the caller owns the word.
             if word.load(Ordering::Relaxed) & libc::FUTEX_OWNER_DIED == 0 {
                 return Ok(());
