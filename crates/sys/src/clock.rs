@@ -37,6 +37,9 @@ pub fn timespec(ns: u64) -> libc::timespec {
 }
 
 /// Sleeps until the monotonic clock reads `at_ns`. A signal does not end the sleep.
+///
+/// # Errors
+/// The kernel refused the call: `at_ns` is beyond its range, or a filter forbids the call.
 pub fn sleep_until(at_ns: u64) -> Result<(), SysError> {
     let until = timespec(at_ns);
     // BOUND: each round ends at the absolute time or at a signal; signals alone repeat it.

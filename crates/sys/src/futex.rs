@@ -225,17 +225,19 @@ pub fn wake(scope: Scope, word: *const AtomicU32, count: i32) -> usize {
     try_wake(scope, word, count).unwrap_or(0)
 }
 
-/// As [`wake`], but returns the kernel's error. The error is EINVAL if there is a waiter of
-/// [`Arguments::wait_requeue_pi`]; the waiters before it have been woken by then.
+/// As [`wake`], but returns the kernel's error.
+///
+/// # Errors
+/// EINVAL if there is a waiter of [`Arguments::wait_requeue_pi`]; the waiters before it have been woken by then.
 #[expect(
     clippy::not_unsafe_ptr_arg_deref,
     reason = "the kernel uses the address as a name, and refuses one that is not mapped"
 )]
 #[inline]
-pub fn try_wake(scope: Scope, word: *const AtomicU32, count: i32) -> Result<usize, i32> {
+pub fn try_wake(scope: Scope, word: *const AtomicU32, count: i32) -> Result<usize, SysError> {
     // SAFETY: the kernel uses the address only to find the waiters, and refuses one that is not mapped.
     let woken = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | scope.flag(), count) };
-    usize::try_from(woken).map_err(|_| errno())
+    usize::try_from(woken).map_err(|_| SysError::last("futex wake"))
 }
 
 /// If `word` is `expected`, wakes up to `wake` of its waiters and moves up to `count` others to `target`, the most
@@ -270,7 +272,8 @@ pub fn requeue(
 /// `count` others are moved.
 ///
 /// # Errors
-/// The kernel's error number.
+/// EAGAIN if `word` is not `expected`; EINVAL if a waiter is no waiter of [`Arguments::wait_requeue_pi`], or named
+/// another target; ENOMEM and the kernel's other errors.
 #[expect(
     clippy::not_unsafe_ptr_arg_deref,
     reason = "the kernel changes only a word that a waiter named, and refuses an address that is not mapped"
@@ -282,14 +285,14 @@ pub fn cmp_requeue_pi(
     expected: u32,
     count: i32,
     target: *const AtomicU32,
-) -> Result<usize, i32> {
+) -> Result<usize, SysError> {
     let operation = libc::FUTEX_CMP_REQUEUE_PI | scope.flag();
     // SAFETY: the kernel reads `word`, which is borrowed. It changes the word at `target` only if the first waiter
     // named this address in [`Arguments::wait_requeue_pi`]; that waiter keeps the word valid while it waits. The kernel
     // refuses an address that is not mapped.
     let moved =
         unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1, count as libc::c_long, target, expected) };
-    usize::try_from(moved).map_err(|_| errno())
+    usize::try_from(moved).map_err(|_| SysError::last("futex requeue"))
 }
 
 /// How often the kernel may report a cycle of waits before the report counts.
@@ -297,9 +300,11 @@ const CYCLES_MAX: u32 = 16;
 
 /// Locks a word that another thread owns. The kernel lends the owner the caller's priority.
 ///
-/// The result is EDEADLK if the kernel has reported a cycle `CYCLES_MAX` times. One report can be wrong, see
-/// [`lock_pi_once`]: for each, the caller must be preempted between two certain steps, while the owner at which it has
-/// arrived unlocks and then requests a lock of the caller.
+/// # Errors
+/// EDEADLK if the kernel has reported a cycle `CYCLES_MAX` times. One report can be wrong, see [`lock_pi_once`]: for
+/// each, the caller must be preempted between two certain steps, while the owner at which it has arrived unlocks and then
+/// requests a lock of the caller. ESRCH if the owner has ended; ETIMEDOUT after the deadline; EAGAIN and EINTR, after
+/// which the caller tries again; and the kernel's other errors.
 ///
 /// BOUND: `until`. Without it, until the owner unlocks.
 #[inline]
@@ -345,6 +350,9 @@ pub fn lock_pi_once(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> 
 
 /// Locks a word through the kernel without waiting. This also acquires a word whose owner has died and whose value does
 /// not show it.
+///
+/// # Errors
+/// EAGAIN if another thread owns the word, and the kernel's other errors.
 #[inline]
 pub fn trylock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
     // SAFETY: the word is borrowed, so it is valid during the call, and it is atomic, so the kernel may change it.
@@ -361,6 +369,10 @@ pub fn trylock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
 const UNLOCKS_MAX: u32 = 1_000;
 
 /// Unlocks a word that the calling thread owns. The most urgent waiter is woken and becomes the owner.
+///
+/// # Errors
+/// EPERM if the caller does not own the word; EAGAIN if the kernel still answers so after UNLOCKS_MAX attempts; and the
+/// kernel's other errors.
 #[cold]
 pub fn unlock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
     sanitizer::release(word);

@@ -3,6 +3,9 @@
 use crate::error::SysError;
 
 /// Locks all memory that is mapped now.
+///
+/// # Errors
+/// EPERM or ENOMEM if the process may not lock that much.
 pub fn lock_all() -> Result<(), SysError> {
     // SAFETY: the call takes flags only. Memory that is mapped later is not locked, so locking cannot make later
     // allocations fail.
@@ -26,11 +29,17 @@ pub struct Limit {
 }
 
 /// The highest real-time priority that the process may request without a capability.
+///
+/// # Errors
+/// The kernel refused `prlimit`, which only a filter of system calls makes it do.
 pub fn realtime_limit() -> Result<Limit, SysError> {
     limit(i64::from(libc::RLIMIT_RTPRIO))
 }
 
 /// The number of bytes that the process may lock without a capability.
+///
+/// # Errors
+/// Those of [`realtime_limit`].
 pub fn lock_limit() -> Result<Limit, SysError> {
     limit(i64::from(libc::RLIMIT_MEMLOCK))
 }

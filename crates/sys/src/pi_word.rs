@@ -21,6 +21,7 @@ use crate::clock;
 use crate::error::SysError;
 use crate::futex::{self, Deadline, Scope};
 use crate::sched::{self, Tid};
+use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How often the kernel may answer "try again" before that counts as an error. The kernel answers so if the word
@@ -42,6 +43,18 @@ pub enum PiError {
     /// Anything else.
     Sys(SysError),
 }
+
+impl fmt::Display for PiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deadlock => f.write_str("the thread already owns the word, or would wait for itself"),
+            Self::OwnerDied => f.write_str("the owner of the word ended without unlocking it"),
+            Self::Sys(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PiError {}
 
 /// How the caller acquired a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +80,9 @@ impl PiWord {
 
     /// Locks the word: `0 -> tid`, or waits. Returns whether it asked the kernel.
     ///
+    /// # Errors
+    /// [`PiError::Deadlock`], [`PiError::OwnerDied`], and [`PiError::Sys`] if the kernel refuses.
+    ///
     /// BOUND: until the owner unlocks; the owner has at least the caller's priority meanwhile.
     #[inline]
     pub fn lock(&self, me: Tid) -> Result<bool, PiError> {
@@ -87,6 +103,9 @@ impl PiWord {
     /// As [`PiWord::lock`], but also acquires a word whose owner ended without unlocking. It also acquires a word that
     /// is already in the caller's name: the caller did not unlock it, or it has the thread id of a thread that ended.
     ///
+    /// # Errors
+    /// Those of [`PiWord::lock`]; [`PiError::OwnerDied`] only if another heir of the word does not execute.
+    ///
     /// BOUND: as in `lock`. If another thread was handed the word of a dead owner and does not execute,
     /// INHERIT_ATTEMPTS_MAX naps, and then [`PiError::OwnerDied`].
     #[inline]
@@ -98,7 +117,10 @@ impl PiWord {
         }
     }
 
-    /// As [`PiWord::lock_or_inherit`], but waits at most until `until`; then the error is `ETIMEDOUT`.
+    /// As [`PiWord::lock_or_inherit`], but waits at most until `until`.
+    ///
+    /// # Errors
+    /// [`PiError::Sys`] with ETIMEDOUT after `until`, and those of [`PiWord::lock_or_inherit`].
     pub fn lock_or_inherit_until(&self, me: Tid, until: Deadline) -> Result<Locked, PiError> {
         // ORDERING: as in `lock`.
         match self.0.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed) {
@@ -217,6 +239,9 @@ impl PiWord {
     }
 
     /// Unlocks the word: `tid -> 0`, or lets the kernel hand it to its most urgent waiter.
+    ///
+    /// # Errors
+    /// [`PiError::Sys`]: EPERM if the caller does not own the word, and the kernel's other errors.
     #[inline]
     pub fn unlock(&self, me: Tid) -> Result<(), PiError> {
         // ORDERING: Release pairs with the Acquire of the CAS in `lock`.

@@ -26,6 +26,9 @@ pub fn has_membarrier() -> bool {
 }
 
 /// Locks and unlocks a PI futex through the kernel.
+///
+/// # Errors
+/// ENOSYS if the kernel has no PI futexes, and its other errors.
 pub fn try_pi_futex() -> Result<(), crate::error::SysError> {
     let word = std::sync::atomic::AtomicU32::new(0);
     crate::futex::lock_pi(crate::futex::Scope::Private, &word, None)?;

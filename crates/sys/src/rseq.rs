@@ -45,12 +45,18 @@ fn membarrier(command: i32) -> Result<(), SysError> {
 }
 
 /// Announces that the process will call [`abort_all`]. Must be called once in each process; further calls are harmless.
+///
+/// # Errors
+/// The kernel has no such barrier, or a filter forbids the call.
 pub fn prepare_to_abort() -> Result<(), SysError> {
     membarrier(REGISTER_PRIVATE_EXPEDITED_RSEQ)
 }
 
 /// Aborts every sequence of this process that is in progress. The stores of completed sequences are visible to the
 /// caller afterwards.
+///
+/// # Errors
+/// EPERM if the process has not called [`prepare_to_abort`], and the errors of that function.
 #[inline]
 pub fn abort_all() -> Result<(), SysError> {
     membarrier(PRIVATE_EXPEDITED_RSEQ)

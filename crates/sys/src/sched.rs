@@ -68,6 +68,10 @@ pub fn yield_now() {
 }
 
 /// Puts a thread under SCHED_FIFO.
+///
+/// # Errors
+/// EPERM without the permission for this level; EINVAL for a level that is not one of 1 to 99; ESRCH if the thread has
+/// ended.
 #[inline]
 pub fn set_fifo(tid: Tid, level: u8) -> Result<(), SysError> {
     set_scheduler(tid, libc::SCHED_FIFO, level)
@@ -88,6 +92,9 @@ pub fn try_fifo(level: u8) -> Result<(), SysError> {
 }
 
 /// Puts a thread under the ordinary policy, SCHED_OTHER.
+///
+/// # Errors
+/// ESRCH if the thread has ended; EPERM if it belongs to another user.
 #[inline]
 pub fn set_other(tid: Tid) -> Result<(), SysError> {
     set_scheduler(tid, libc::SCHED_OTHER, 0)
@@ -101,8 +108,11 @@ fn set_scheduler(tid: Tid, policy: i32, level: u8) -> Result<(), SysError> {
     if result == 0 { Ok(()) } else { Err(SysError::last("sched_setscheduler")) }
 }
 
-/// Changes the level of a thread that is under SCHED_FIFO. If the thread has been put under the ordinary policy
-/// meanwhile, the call fails with EINVAL and changes nothing, so it cannot promote a demoted thread.
+/// Changes the level of a thread that is under SCHED_FIFO.
+///
+/// # Errors
+/// EINVAL if the thread has been put under the ordinary policy meanwhile. The call then changes nothing, so it cannot
+/// promote a demoted thread. Otherwise those of [`set_fifo`].
 #[inline]
 pub fn set_level(tid: Tid, level: u8) -> Result<(), SysError> {
     let param = libc::sched_param { sched_priority: i32::from(level) };
@@ -159,6 +169,9 @@ impl Scheduling {
 }
 
 /// How the kernel schedules a thread, without inherited priorities.
+///
+/// # Errors
+/// ESRCH if the thread has ended.
 #[inline]
 pub fn scheduling(tid: Tid) -> Result<Scheduling, SysError> {
     let mut attributes = std::mem::MaybeUninit::<libc::sched_attr>::zeroed();
@@ -192,12 +205,18 @@ fn separately(tid: Tid) -> Result<Scheduling, SysError> {
 }
 
 /// Schedules a thread as `scheduling` describes.
+///
+/// # Errors
+/// Those of [`set_fifo`].
 #[inline]
 pub fn set_scheduling(tid: Tid, scheduling: Scheduling) -> Result<(), SysError> {
     set_scheduler(tid, scheduling.policy, scheduling.level)
 }
 
 /// Binds a thread to processors, given by their Linux numbers.
+///
+/// # Errors
+/// EINVAL if the thread may use none of them; ESRCH if the thread has ended; EPERM if it belongs to another user.
 pub fn set_affinity(tid: Tid, cpus: &[usize]) -> Result<(), SysError> {
     // SAFETY: all zeros are an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -212,6 +231,9 @@ pub fn set_affinity(tid: Tid, cpus: &[usize]) -> Result<(), SysError> {
 }
 
 /// The processors that the calling thread may use, as Linux numbers in ascending order.
+///
+/// # Errors
+/// EINVAL if the kernel supports more processors than the set holds.
 pub fn affinity() -> Result<Vec<usize>, SysError> {
     // SAFETY: all zeros are an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };

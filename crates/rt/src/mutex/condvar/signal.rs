@@ -4,7 +4,7 @@ use super::{INHERITS, RawCondvar, WAITER, levels};
 use crate::mutex::raw::RawMutex;
 use crate::mutex::{cycle, kind};
 use lockwright_sys::futex::{self, Scope};
-use lockwright_sys::{KeepErrno, clock};
+use lockwright_sys::{KeepErrno, SysError, clock};
 use std::sync::atomic::Ordering;
 
 /// Nanoseconds between two attempts to move waiters if the kernel lacks memory.
@@ -113,7 +113,7 @@ impl RawCondvar {
 
     /// Wakes up to `count` waiters. The call fails at a waiter to which the kernel is to give the mutex; those before
     /// it are woken all the same.
-    fn wake(&self, count: i32) -> Result<usize, i32> {
+    fn wake(&self, count: i32) -> Result<usize, SysError> {
         futex::try_wake(self.scope(), &raw const self.signals, count)
     }
 
@@ -128,9 +128,9 @@ impl RawCondvar {
             let word = RawMutex::word_of(self.mutex.load(Ordering::Relaxed));
             match futex::cmp_requeue_pi(self.scope(), &self.signals, now, if all { i32::MAX } else { 0 }, word) {
                 Ok(_) => return true,
-                Err(libc::EAGAIN) => {}
+                Err(SysError { errno: libc::EAGAIN, .. }) => {}
                 // Wait for memory: no other call would wake these waiters.
-                Err(libc::ENOMEM) => {
+                Err(SysError { errno: libc::ENOMEM, .. }) => {
                     let _ = clock::sleep_until(clock::now_ns() + NO_MEMORY_NAP_NS);
                 }
                 Err(_) => return false,
