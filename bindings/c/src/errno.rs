@@ -41,10 +41,11 @@ pub fn number(error: &RawError) -> c_int {
         RawError::TimedOut => libc::ETIMEDOUT,
         RawError::Deadlock(_) => libc::EDEADLK,
         RawError::NotRecoverable => libc::ENOTRECOVERABLE,
-        RawError::AboveCeiling | RawError::BadKind => libc::EINVAL,
         RawError::NotOwner => libc::EPERM,
         RawError::TooOften => libc::EAGAIN,
         RawError::Sys(error) => of_sys(*error),
+        // AboveCeiling and BadKind.
+        _ => libc::EINVAL,
     }
 }
 

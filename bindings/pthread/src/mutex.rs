@@ -105,8 +105,9 @@ pub(crate) fn number(error: &RawError) -> c_int {
         RawError::NotRecoverable => libc::ENOTRECOVERABLE,
         RawError::NotOwner => libc::EPERM,
         RawError::TooOften => libc::EAGAIN,
-        RawError::AboveCeiling | RawError::BadKind => EINVAL,
         RawError::Sys(error) => error.errno,
+        // AboveCeiling and BadKind.
+        _ => EINVAL,
     }
 }
 

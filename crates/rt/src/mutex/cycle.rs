@@ -81,6 +81,7 @@ impl fmt::Display for Cycle {
 
 /// The treatment of a thread that would wait for itself.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum OnCycle {
     /// The lock fails and returns the cycle. The default.
     Refuse,

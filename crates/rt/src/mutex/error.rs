@@ -3,6 +3,7 @@
 use super::cycle::Cycle;
 use lockwright_sys::SysError;
 use lockwright_sys::futex::Deadline;
+use std::fmt;
 
 /// How long a lock waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +27,7 @@ pub enum Acquired {
 
 /// Why a mutex could not be locked or unlocked.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum RawError {
     /// Another thread holds the mutex.
     Busy,
@@ -46,3 +48,24 @@ pub enum RawError {
     /// The kernel refused an operation.
     Sys(SysError),
 }
+
+impl fmt::Display for RawError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy => f.write_str("another thread holds the lock"),
+            Self::TimedOut => f.write_str("the deadline passed before the lock was free"),
+            Self::Deadlock(Some(cycle)) => write!(f, "a deadlock: {cycle}"),
+            Self::Deadlock(None) => f.write_str("a deadlock: the caller would wait for itself"),
+            Self::NotRecoverable => {
+                f.write_str("an owner of the lock ended, and the next owner gave up: the lock is not recoverable")
+            }
+            Self::AboveCeiling => f.write_str("the caller is more urgent than the ceiling of the lock"),
+            Self::NotOwner => f.write_str("the caller does not hold the lock"),
+            Self::TooOften => f.write_str("the lock, or its ceiling, is locked more often than it can count"),
+            Self::BadKind => f.write_str("the operation does not apply to a lock of this kind or in this state"),
+            Self::Sys(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RawError {}
