@@ -107,14 +107,14 @@ impl TaskSet {
     }
 
     /// Makes the calling thread a task until the returned value is dropped: under SCHED_FIFO, on the task's CPU.
-    /// Afterwards it gets its previous policy and CPUs back.
+    /// Afterwards it gets its previous policy and CPUs back. [`Member::leave`] reports whether the kernel refuses that.
     ///
     /// # Errors
     /// [`TaskError::NoTask`], [`TaskError::Taken`]; [`TaskError::Machine`] if the kernel refuses.
     pub fn join(&self, task: TaskId) -> Result<Member, TaskError> {
         let shared = &self.0;
         let taken = shared.taken.get(task.index()).ok_or(TaskError::NoTask)?;
-        let before = (sched::scheduling(ME)?, sched::affinity()?);
+        let before = Some((sched::scheduling(ME)?, sched::affinity()?));
         let declared = shared.declared(task);
         // ORDERING: Acquire and Release: the next thread in the seat sees what the last one left there.
         if IS_MEMBER.get() || taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -146,7 +146,8 @@ impl TaskSet {
 pub struct Member {
     shared: Arc<Shared>,
     task: TaskId,
-    before: (Scheduling, Vec<usize>),
+    /// The thread's policy and CPUs from before it joined; `None` once it has left.
+    before: Option<(Scheduling, Vec<usize>)>,
     /// For each resource, whether the task may read and may write it.
     declared: Vec<(bool, bool)>,
     /// The resources that the job holds, in the order of locking.
@@ -207,6 +208,41 @@ impl Member {
         let arrived = self.shared.locks.arrive(self.task, due);
         arrived.or_else(|error| self.end().and(Err(error)))?;
         Ok(())
+    }
+
+    /// Leaves the task set like dropping this value does, and returns the first error if that fails.
+    ///
+    /// # Errors
+    /// [`TaskError::Machine`] if the kernel refused to restore the policy or the CPUs, which the thread then keeps;
+    /// [`TaskError::Lock`] if a job was forgotten (`std::mem::forget`) and its end failed. The task is free for another
+    /// thread all the same.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use lockwright::tasks::{Protocol, TaskSet};
+    ///
+    /// let mut builder = TaskSet::builder(Protocol::Pip);
+    /// let control = builder.task("control", 0, 20, &[]);
+    /// let me = builder.build()?.join(control)?;
+    /// me.begin()?.end()?;
+    /// me.leave()?;
+    /// # Ok::<(), lockwright::tasks::TaskError>(())
+    /// ```
+    pub fn leave(mut self) -> Result<(), TaskError> {
+        self.depart()
+    }
+
+    /// Ends the job and restores the thread, once.
+    fn depart(&mut self) -> Result<(), TaskError> {
+        let Some((scheduling, cpus)) = self.before.take() else { return Ok(()) };
+        let ended = self.end().map_err(TaskError::from);
+        let moved = sched::set_affinity(ME, &cpus);
+        let scheduled = sched::set_scheduling(ME, scheduling);
+        IS_MEMBER.set(false);
+        // ORDERING: Release pairs with the Acquire in `TaskSet::join`.
+        self.shared.taken[self.task.index()].store(false, Ordering::Release);
+        ended?;
+        Ok(moved.and(scheduled)?)
     }
 
     /// Ends sections that were forgotten, in reverse order, and then the job.
@@ -306,15 +342,10 @@ impl Member {
 }
 
 impl Drop for Member {
-    /// Leaves the task set. If the kernel refuses, the thread keeps its policy or CPUs.
+    /// Leaves the task set. If the kernel refuses, the thread keeps its policy or CPUs; [`Member::leave`] returns the
+    /// error.
     fn drop(&mut self) {
-        let _ = self.end();
-        let (scheduling, cpus) = &self.before;
-        let _ = sched::set_affinity(ME, cpus);
-        let _ = sched::set_scheduling(ME, *scheduling);
-        IS_MEMBER.set(false);
-        // ORDERING: Release pairs with the Acquire in `TaskSet::join`.
-        self.shared.taken[self.task.index()].store(false, Ordering::Release);
+        let _ = self.depart();
     }
 }
 

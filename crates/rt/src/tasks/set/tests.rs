@@ -3,6 +3,7 @@
 use super::*;
 use crate::machine::require_realtime;
 use lockwright_model::Scheduler;
+use lockwright_sys::SysError;
 use std::sync::atomic::AtomicU64;
 
 mod edf;
@@ -142,6 +143,30 @@ fn forgotten_sections_end_with_their_job_and_the_thread_is_restored() {
     let after = (sched::scheduling(ME).expect("a thread has a policy"), sched::affinity().expect("a CPU set"));
     assert_eq!(before, after);
     assert!(set.join(TaskId(0)).is_ok(), "the task is free again");
+}
+
+#[test]
+fn leaving_reports_what_the_kernel_refuses() {
+    let Some(_machine) = require_realtime() else { return };
+    let (set, counter) = set(Protocol::Pip);
+    let cpus = sched::affinity().expect("a CPU set");
+    let me = set.join(TaskId(0)).expect("permission was checked");
+    let job = me.begin().expect("the first job begins");
+    drop(job.lock(counter).expect("the task is a user"));
+    job.end().expect("the job had begun");
+    assert_eq!(me.leave(), Ok(()));
+    assert_eq!(sched::affinity().expect("a CPU set"), cpus);
+    let mut me = set.join(TaskId(0)).expect("the task is free again");
+    let before = me.before.as_mut().expect("the thread has not left");
+    // No thread can be bound to no CPU.
+    before.1.clear();
+    let refused = SysError { call: "sched_setaffinity", errno: libc::EINVAL };
+    assert_eq!(me.leave(), Err(TaskError::Machine(MachineError::Sys(refused))));
+    sched::set_affinity(ME, &cpus).expect("the CPUs from before");
+    let scheduling = sched::scheduling(ME).expect("a thread has a policy");
+    let me = set.join(TaskId(0)).expect("the thread has left all the same");
+    drop(me);
+    assert_eq!(sched::scheduling(ME).expect("a thread has a policy"), scheduling);
 }
 
 /// Some of these would wait for ever in the lock alone.
