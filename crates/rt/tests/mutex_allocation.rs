@@ -7,7 +7,7 @@ mod machine;
 #[allow(dead_code, reason = "for the other tests of mutexes")]
 mod support;
 
-use lockwright::mutex::{Condvar, FifoMutex, LockError};
+use lockwright::mutex::{Condvar, FifoMutex, Guard, LockError};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -122,7 +122,7 @@ fn no_path_allocates() {
                 let ours = std::sync::Arc::clone(&mutex);
                 Player::enter(None, move || std::mem::forget(ours.lock())).end();
                 counted(|| match mutex.lock() {
-                    Err(LockError::OwnerDied(guard)) if heals => guard.make_consistent(),
+                    Err(LockError::OwnerDied(guard)) if heals => Guard::make_consistent(&guard),
                     Err(LockError::OwnerDied(_)) => {}
                     _ => panic!("an unexpected error"),
                 });

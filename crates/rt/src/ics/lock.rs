@@ -51,7 +51,7 @@ unsafe impl Gate for Mutex<()> {
             Ok(guard) => Ok(guard),
             // The protected section needs no repair: the section of the dead owner is committed or was never begun.
             Err(mutex::LockError::OwnerDied(guard)) => {
-                guard.make_consistent();
+                mutex::Guard::make_consistent(&guard);
                 Ok(guard)
             }
             Err(error) => Err(GateError(error.to_string())),

@@ -26,7 +26,7 @@ use std::time::Duration;
 ///
 /// # Examples
 /// ```
-/// use lockwright::mutex::{LockError, Mutex, Protocol};
+/// use lockwright::mutex::{Guard, LockError, Mutex, Protocol};
 ///
 /// // SAFETY: guards are dropped, not forgotten.
 /// let positions = unsafe { Mutex::builder().protocol(Protocol::Inherit).robust(true) }.build([0.0; 3]);
@@ -34,7 +34,7 @@ use std::time::Duration;
 ///     Ok(mut guard) => guard[0] = 1.0,
 ///     Err(LockError::OwnerDied(mut guard)) => {
 ///         *guard = [0.0; 3];
-///         guard.make_consistent();
+///         Guard::make_consistent(&guard);
 ///     }
 ///     Err(error) => return Err(error.to_string()),
 /// }
@@ -180,9 +180,11 @@ unsafe impl<T: ?Sized + Sync> Sync for Guard<'_, T> {}
 impl<T: ?Sized> Guard<'_, T> {
     /// Declares the value consistent again, after [`LockError::OwnerDied`]. If the guard is dropped without this call,
     /// the mutex is [not recoverable](LockError::NotRecoverable) for everyone. On other guards it does nothing.
-    pub fn make_consistent(&self) {
+    ///
+    /// This is a function and no method, so that it hides no method of the value: `Guard::make_consistent(&guard)`.
+    pub fn make_consistent(guard: &Self) {
         // Refused if there is nothing to make consistent.
-        let _ = self.mutex.raw.make_consistent();
+        let _ = guard.mutex.raw.make_consistent();
     }
 }
 
@@ -311,20 +313,25 @@ impl<T: ?Sized> std::error::Error for LockError<'_, T> {}
 ///
 /// # Examples
 /// ```
-/// use lockwright::mutex::{Condvar, Mutex};
+/// use lockwright::mutex::{Condvar, LockError, Mutex};
 ///
 /// static QUEUE: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 /// static FILLED: Condvar = Condvar::new();
 ///
-/// std::thread::spawn(|| {
-///     QUEUE.lock().unwrap().push(7);
+/// fn fill() -> Result<(), LockError<'static, Vec<u32>>> {
+///     QUEUE.lock()?.push(7);
 ///     FILLED.signal();
-/// });
-/// let mut queue = QUEUE.lock().unwrap();
+///     Ok(())
+/// }
+///
+/// let filler = std::thread::spawn(|| fill().map_err(|error| error.to_string()));
+/// let mut queue = QUEUE.lock()?;
 /// while queue.is_empty() {
-///     queue = FILLED.wait(queue).unwrap();
+///     queue = FILLED.wait(queue)?;
 /// }
 /// assert_eq!(queue.pop(), Some(7));
+/// assert_eq!(filler.join().expect("no panic"), Ok(()));
+/// # Ok::<(), LockError<'static, Vec<u32>>>(())
 /// ```
 #[repr(transparent)]
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Ceilings: the level while some are held, in every order and beside inheritance, and refusals.
 
 use crate::support::*;
-use lockwright::mutex::{Acquired, Condvar, Limit, LockError, Mutex, Protocol, RawError, kind, note_own};
+use lockwright::mutex::{Acquired, Condvar, Guard, Limit, LockError, Mutex, Protocol, RawError, kind, note_own};
 use lockwright::section::Lazy;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -412,7 +412,7 @@ fn a_refusal_after_a_wait_does_not_hide_a_death() {
             let follower = is_followed.then(|| {
                 let ours = Arc::clone(&mutex);
                 let follower = stage.thread(4, move || match ours.lock() {
-                    Err(LockError::OwnerDied(guard)) => guard.make_consistent(),
+                    Err(LockError::OwnerDied(guard)) => Guard::make_consistent(&guard),
                     other => panic!("{kind:?}: {other:?}"),
                 });
                 until_waiting(follower.tid, mutex.inside());
@@ -427,7 +427,7 @@ fn a_refusal_after_a_wait_does_not_hide_a_death() {
             match follower {
                 Some(follower) => follower.end(),
                 None => match mutex.lock_for(ms(5_000)) {
-                    Err(LockError::OwnerDied(guard)) => guard.make_consistent(),
+                    Err(LockError::OwnerDied(guard)) => Guard::make_consistent(&guard),
                     other => panic!("{kind:?}: {other:?}"),
                 },
             }

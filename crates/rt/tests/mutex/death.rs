@@ -2,7 +2,7 @@
 //! ever.
 
 use crate::support::*;
-use lockwright::mutex::{Acquired, Builder, Limit, LockError, Mutex, Protocol, RawError, kind};
+use lockwright::mutex::{Acquired, Builder, Guard, Limit, LockError, Mutex, Protocol, RawError, kind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn the_next_owner_is_told_and_recovers() {
             match mutex.lock() {
                 Err(LockError::OwnerDied(mut guard)) => {
                     *guard = 1;
-                    guard.make_consistent();
+                    Guard::make_consistent(&guard);
                 }
                 other => panic!("{kind:?}: {other:?}"),
             }
@@ -84,7 +84,7 @@ fn waiters_are_woken_when_the_owner_ends() {
                         Ok(_) => 'o',
                         Err(LockError::OwnerDied(guard)) => {
                             if heals {
-                                guard.make_consistent();
+                                Guard::make_consistent(&guard);
                             }
                             'd'
                         }
@@ -242,7 +242,7 @@ fn a_wait_returns_the_death_of_an_owner() {
             move || {
                 let guard = mutex.lock().expect("the mutex is free");
                 match condvar.wait(guard) {
-                    Err(LockError::OwnerDied(guard)) => guard.make_consistent(),
+                    Err(LockError::OwnerDied(guard)) => Guard::make_consistent(&guard),
                     other => panic!("{kind:?}: {other:?}"),
                 }
             }
@@ -272,7 +272,7 @@ fn printing_a_mutex_changes_nothing() {
         match mutex.lock() {
             Err(LockError::OwnerDied(guard)) => {
                 assert!(format!("{mutex:?}").contains(&tid().to_string()), "the output names the owner: {kind:?}");
-                guard.make_consistent();
+                Guard::make_consistent(&guard);
             }
             other => panic!("{kind:?}: {other:?}"),
         }

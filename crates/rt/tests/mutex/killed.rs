@@ -1,7 +1,9 @@
 //! Owners, waiters and heirs that are killed at random points, in one process and across processes.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, Condvar, Destroyed, Limit, LockError, Mutex, Protocol, RawCondvar, RawMutex, Unlock};
+use lockwright::mutex::{
+    Builder, Condvar, Destroyed, Guard, Limit, LockError, Mutex, Protocol, RawCondvar, RawMutex, Unlock,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -80,7 +82,7 @@ impl Ground {
                 if self.inside.swap(0, Ordering::Relaxed) != 0 {
                     self.found_inside.fetch_add(1, Ordering::Relaxed);
                 }
-                guard.make_consistent();
+                Guard::make_consistent(&guard);
                 guard
             }
             Err(LockError::TimedOut | LockError::Busy) => return,
@@ -348,7 +350,7 @@ fn a_mutex_handed_to_an_ending_waiter_goes_to_the_next() {
                 Ok(_) => true,
                 // With inheritance the first waiter already was the owner.
                 Err(LockError::OwnerDied(guard)) => {
-                    guard.make_consistent();
+                    Guard::make_consistent(&guard);
                     true
                 }
                 Err(_) => false,
