@@ -116,6 +116,13 @@ impl<A: Shareable, T: ?Sized> RwSpinLock<A, T> {
     }
 }
 
+impl<A: Algorithm, T> From<T> for RwSpinLock<A, T> {
+    /// As [`RwSpinLock::new`].
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
 impl<A: Algorithm, T: Default> Default for RwSpinLock<A, T> {
     fn default() -> Self {
         Self::new(T::default())

@@ -162,6 +162,13 @@ impl<A: for<'r> Algorithm<Request<'r> = ()>, T: ?Sized> SpinLock<A, T> {
     }
 }
 
+impl<A: Algorithm, T> From<T> for SpinLock<A, T> {
+    /// As [`SpinLock::new`].
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
 impl<A: Algorithm, T: Default> Default for SpinLock<A, T> {
     fn default() -> Self {
         Self::new(T::default())

@@ -248,6 +248,13 @@ impl<T: ?Sized, const NODES: usize> FifoMutex<T, NODES> {
     }
 }
 
+impl<T, const NODES: usize> From<T> for FifoMutex<T, NODES> {
+    /// As [`FifoMutex::new`].
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
 impl<T: Default, const NODES: usize> Default for FifoMutex<T, NODES> {
     fn default() -> Self {
         Self::new(T::default())

@@ -152,6 +152,13 @@ impl<T: ?Sized> Mutex<T> {
     }
 }
 
+impl<T> From<T> for Mutex<T> {
+    /// As [`Mutex::new`].
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
 impl<T: Default> Default for Mutex<T> {
     fn default() -> Self {
         Self::new(T::default())

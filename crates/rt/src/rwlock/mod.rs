@@ -211,6 +211,13 @@ impl<T: ?Sized> RwLock<T> {
     }
 }
 
+impl<T> From<T> for RwLock<T> {
+    /// As [`RwLock::new`].
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
 impl<T: Default> Default for RwLock<T> {
     fn default() -> Self {
         Self::new(T::default())
