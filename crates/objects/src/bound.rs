@@ -11,6 +11,7 @@
 /// assert_eq!(push.steps(2), push.once + 3 * push.attempt);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Bound {
     /// The steps that an operation takes once.
     pub once: u64,

@@ -25,6 +25,7 @@ const ABOUT: f64 = 1.01;
 
 /// A conclusion of the paper.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Conclusion {
     /// The number: C1 to C15.
     pub number: &'static str,

@@ -13,6 +13,7 @@ const USUAL_ACCESSES: u32 = 5;
 
 /// A figure.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Figure {
     /// The number in the paper.
     pub number: u32,
