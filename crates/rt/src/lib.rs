@@ -13,6 +13,7 @@
 //! | [`tasks`] | the locks of a task set under any of the protocols, for the threads of a program |
 //! | [`locks`] | spinlocks, the crate `lockwright-locks` |
 //! | [`objects`] | buffers, queues and priority queues that nobody waits for, the crate `lockwright-objects` |
+//! | [`model`] | the systems from which [`tasks`] makes its locks, the crate `lockwright-model`; its feature `format` reads task-set files |
 //!
 //! The crate `lockwright-engine` executes a whole task set from a file, and `lockwright-measure` measures the costs of
 //! the locks. A program that uses locks needs neither.
@@ -60,8 +61,22 @@ pub mod semaphore;
 pub mod tasks;
 
 pub use lockwright_locks as locks;
+pub use lockwright_model as model;
 pub use lockwright_objects as objects;
 pub use lockwright_sys::SysError;
+
+/// Threads share the locks, and hand over the errors. Guards, members and sections stay with their thread: each has a
+/// field that is neither `Send` nor `Sync`.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<(mutex::Mutex<Vec<u8>>, mutex::FifoMutex<Vec<u8>>, mutex::RawMutex, mutex::Condvar, mutex::RawCondvar)>();
+    shared::<(rwlock::RwLock<Vec<u8>>, rwlock::RawRwLock, semaphore::Semaphore, barrier::Barrier, once::Once)>();
+    shared::<(tasks::TaskSet, tasks::TaskSetBuilder, locks::SpinLock<locks::Ticket, Vec<u8>>)>();
+    shared::<(locks::RwSpinLock<locks::PhaseFair, Vec<u8>>, objects::LockFreeQueue<u64, 8, 4>)>();
+    shared::<(objects::WaitFreeQueue<u64, 8, 4>, objects::LockFreeBuffer<u64, 2, 4>)>();
+    shared::<(mutex::RawError, mutex::FifoError, rwlock::RwLockError, semaphore::SemaphoreError, once::OnceError)>();
+    shared::<(tasks::TaskError, section::SectionError, ics::InterruptibleLockError, SysError)>();
+};
 
 /// The examples of the README.
 #[cfg(doctest)]
