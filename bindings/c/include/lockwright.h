@@ -1133,7 +1133,7 @@ int lw_taskset_init(struct lw_taskset_t *set,
 //   `lw_task_error` lists the faults with their places and remedies.
 // - ERANGE: the machine has too few CPUs or priority levels, or the file has too many tasks.
 // - ENOTSUP: a task requests a resource while it holds another, under a protocol without nested requests; the file's
-//   scheduler is neither `p-fp` nor `c-fp`; a resource of a cluster of CPUs is not under `omlp`; or a resource is
+//   scheduler is `g-fp` or `g-edf`; a resource of a cluster of CPUs is not under `omlp`; or a resource is
 //   under `ics`, `ics_lock`, `lock_free` or `wait_free`, which are not locks (see `lw_ics_update` and `lw_queue_t`).
 // - Any other number is the reason why the file cannot be read, such as ENOENT, or an error of the kernel. After an
 //   error `*set` is unchanged.
@@ -1242,7 +1242,8 @@ int lw_task_join(const struct lw_taskset_t *set, uint32_t task);
 
 // Begins a job of the thread's task. Call it when the thread resumes after a sleep.
 //
-// Under `srp`, and under `omlp` in a cluster, the function returns when the job may start.
+// Under `srp`, under `omlp` in a cluster, and under the scheduler `p-edf`, the function returns when the job may start.
+// Under `p-edf` the deadline of the job counts from the call.
 //
 // Returns:
 // - 0: success.

@@ -96,7 +96,8 @@ pub unsafe extern "C" fn lw_task_join(set: Const<'_, lw_taskset_t>, task: u32) -
 
 /// Begins a job of the thread's task. Call it when the thread resumes after a sleep.
 ///
-/// Under `srp`, and under `omlp` in a cluster, the function returns when the job may start.
+/// Under `srp`, under `omlp` in a cluster, and under the scheduler `p-edf`, the function returns when the job may start.
+/// Under `p-edf` the deadline of the job counts from the call.
 ///
 /// Returns:
 /// - 0: success.

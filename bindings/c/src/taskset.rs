@@ -165,7 +165,7 @@ pub unsafe extern "C" fn lw_taskset_init(set: Mut<'_, lw_taskset_t>, protocol: C
 ///   `lw_task_error` lists the faults with their places and remedies.
 /// - ERANGE: the machine has too few CPUs or priority levels, or the file has too many tasks.
 /// - ENOTSUP: a task requests a resource while it holds another, under a protocol without nested requests; the file's
-///   scheduler is neither `p-fp` nor `c-fp`; a resource of a cluster of CPUs is not under `omlp`; or a resource is
+///   scheduler is `g-fp` or `g-edf`; a resource of a cluster of CPUs is not under `omlp`; or a resource is
 ///   under `ics`, `ics_lock`, `lock_free` or `wait_free`, which are not locks (see `lw_ics_update` and `lw_queue_t`).
 /// - Any other number is the reason why the file cannot be read, such as ENOENT, or an error of the kernel. After an
 ///   error `*set` is unchanged.

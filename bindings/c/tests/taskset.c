@@ -219,6 +219,9 @@ static void out_of_a_file(void) {
     EXPECT(0, lw_taskset_destroy(&set));
     EXPECT(0, lw_taskset_read(&set, path, "fmlp_long"));
     EXPECT(0, lw_taskset_destroy(&set));
+    put("[platform]\nscheduler = \"p-edf\"\n" TASKS);
+    EXPECT(0, lw_taskset_read(&set, path, NULL));
+    EXPECT(0, lw_taskset_destroy(&set));
 
     put(TASKS "[[task]]\nname = \"motor\"\nperiod = \"5 ms\"\nwect = \"1 ms\"\n");
     EXPECT(EINVAL, lw_taskset_read(&set, path, NULL));

@@ -353,7 +353,7 @@ fn uncovered_systems_are_refused_with_a_reason() {
     for (scheduler, verb, supported) in [
         ("g-edf", "simulate", "only `check` supports"),
         ("g-edf", "run", "only `check` supports"),
-        ("p-edf", "run", "only `check` and `simulate` support"),
+        ("p-edf", "verify", "only `check`, `simulate` and `run` support"),
     ] {
         let ended = on(&FREE.replace("g-edf", scheduler).replace("cpus = 2", "cpus = 1"), verb, &[]);
         assert_eq!(ended.status, 2, "{}", ended.err);

@@ -66,6 +66,33 @@ fn real_threads_meet_light_deadlines_and_miss_impossible_ones() {
     }
 }
 
+/// Two tasks with utilization 0.92, one of which misses by fixed priorities.
+const BY_DEADLINE: &str = "[platform]\ncpus = 1\nscheduler = \"p-edf\"\npriorities = \"rate-monotonic\"\n\
+    [[task]]\nname = \"short\"\nperiod = \"50 ms\"\nwcet = \"20 ms\"\n\
+    [[task]]\nname = \"long\"\nperiod = \"75 ms\"\nwcet = \"39 ms\"\n";
+
+#[test]
+fn real_threads_execute_by_deadlines() {
+    let Some(_machine) = require_realtime() else { return };
+    let fixed = on(&BY_DEADLINE.replace("p-edf", "p-fp"), "run", &["--for", "450 ms", "--json"]);
+    assert_eq!(fixed.status, 1, "{}{}", fixed.out, fixed.err);
+    let ended = on(BY_DEADLINE, "run", &["--for", "450 ms", "--protocol", "pip", "--json"]);
+    // A job can be late on a busy machine.
+    assert!([0, 1].contains(&ended.status), "{}{}", ended.out, ended.err);
+    assert!(ended.err.contains("--protocol has no effect here"), "{}", ended.err);
+    let result = &json(&ended)["results"][0];
+    assert_eq!((&result["scheduler"], &result["ended"]), (&"p-edf".into(), &"completed".into()), "{}", ended.out);
+    assert_eq!(result["schedulable"], true, "the guarantees of the tests: {}", ended.out);
+    for (task, (jobs, bound)) in result["tasks"].as_array().expect("tasks").iter().zip([(9, 38), (6, 63)]) {
+        let bound = Some(bound * 1_000_000);
+        assert_eq!((task["jobs"].as_u64(), task["response_ns"].as_u64()), (Some(jobs), bound), "{task}");
+        assert!(task["observed_blocking_ns"].is_null(), "blocking is defined by fixed priorities: {task}");
+    }
+    let resources = HOLDS.replace("[platform]", "[platform]\nscheduler = \"p-edf\"");
+    let ended = on(&resources, "run", &["--for", "300 ms"]);
+    assert!(ended.out.contains("under msrp and p-edf"), "{}{}", ended.out, ended.err);
+}
+
 #[test]
 fn a_run_is_traced() {
     let Some(_machine) = require_realtime() else { return };

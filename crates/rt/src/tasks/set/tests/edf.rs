@@ -116,3 +116,32 @@ fn jobs_execute_by_deadlines_and_are_held_by_sections() {
     let order = order.into_inner().expect("nobody panicked");
     assert_eq!(order, ["section ends", "second", "first", "third", "fourth"]);
 }
+
+/// The medians of decisions that touch no other job, by turns of a hundred.
+#[test]
+#[ignore = "prints costs"]
+fn costs() {
+    let Some(_machine) = require_realtime() else { return };
+    let set = by_deadline(&[(0, 100), (0, 10), (0, 20), (0, 30)]);
+    let me = set.join(TaskId(0)).expect("permission was checked");
+    let (mut jobs, mut sections) = (Vec::new(), Vec::new());
+    for _ in 0..200 {
+        let start = clock::now_ns();
+        for _ in 0..100 {
+            drop(me.begin().expect("no job has begun"));
+        }
+        jobs.push((clock::now_ns() - start) / 100);
+        let job = me.begin().expect("no job has begun");
+        let start = clock::now_ns();
+        for _ in 0..100 {
+            drop(job.lock(R).expect("the task is a user"));
+        }
+        sections.push((clock::now_ns() - start) / 100);
+        drop(job);
+        clock::sleep_until(clock::now_ns() + 1_000_000).expect("the sleep succeeds");
+    }
+    for (what, mut times) in [("begin and end of a job", jobs), ("lock and unlock", sections)] {
+        times.sort_unstable();
+        println!("{what}: {} ns (90 %: {} to {} ns)", times[100], times[10], times[190]);
+    }
+}
