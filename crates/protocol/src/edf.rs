@@ -117,11 +117,6 @@ impl<const TASKS: usize, const RESOURCES: usize> Edf<TASKS, RESOURCES> {
         (self.tasks[task.index()].due, task)
     }
 
-    /// Whether the job has started, and its task knows.
-    fn executes(&self, task: TaskId) -> bool {
-        matches!(self.tasks[task.index()].job, Job::Started(_))
-    }
-
     /// The top of the stack of the processor of `task`, and its place.
     fn top(&self, task: TaskId) -> Option<(u16, TaskId)> {
         let place = |&other: &TaskId| Some((self.tasks[other.index()].job.place()?, other));
@@ -133,7 +128,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Edf<TASKS, RESOURCES> {
     /// Puts the waiting job with the earliest deadline on the stack of the processor of `task`, if it may start.
     /// Returns its task.
     ///
-    /// BOUND: a step for each task of the processor, twice.
+    /// BOUND: three steps for each task of the processor, and a step for each resource that is held.
     fn start_next(&mut self, task: TaskId) -> Option<TaskId> {
         let waits = |other: &&TaskId| matches!(self.tasks[other.index()].job, Job::Waits { .. });
         let next = self.peers.of(task).iter().filter(waits).copied().min_by_key(|&other| self.key(other))?;
@@ -206,16 +201,18 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Edf<TASKS, RESOURCE
         self.tasks[task.index()] = TaskState { job: Job::Waits { is_held: false }, due, ..self.tasks[task.index()] };
         self.on_resources(|resources, act| resources.arrive(task, act), act)?;
         // Only the new job can start: the others could not before.
-        match self.start_next(task).and_then(|next| self.tasks[next.index()].job.place()) {
+        let next = self.start_next(task);
+        debug_assert!(next.is_none_or(|next| next == task), "another job could have started before");
+        match next.and_then(|next| self.tasks[next.index()].job.place()) {
             Some(place) => self.begin(task, place, act),
             None => act(Action::Hold { task }),
         }
         Ok(())
     }
 
+    /// A job may also end after it was woken and before its task was told: if the task could not take its priority.
     fn finish(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-        self.known(task)?;
-        if !self.executes(task) {
+        if self.known(task)?.job.place().is_none() {
             return Err(Refusal::Job);
         }
         self.on_resources(|resources, act| resources.finish(task, act), act)?;

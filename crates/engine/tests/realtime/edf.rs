@@ -34,7 +34,7 @@ struct Judged {
     /// From the order of records alone: a job began although one with an earlier deadline had arrived, and finished
     /// before it.
     passed: Option<String>,
-    /// A job executed outside sections for more than [`LATENCY`], while one with an earlier deadline waited to start.
+    /// A job executed outside sections for more than [`LATENCY`], while one with an earlier deadline was ready.
     free: Option<String>,
     /// A job was delayed by sections of two jobs with later deadlines, or by two sections of one.
     twice: Option<String>,
@@ -90,7 +90,7 @@ fn judge(system: &System, records: &[Record]) -> Judged {
     let count = system.tasks().len();
     let (mut runs, mut open, mut sections, mut done) =
         (vec![false; count], vec![0_u32; count], vec![0_u32; count], vec![0_usize; count]);
-    // By job: execution of jobs with later deadlines while it waited to start, outside sections and by section.
+    // By job: execution of jobs with later deadlines on its CPU instead of it, outside sections and by section.
     let mut free = vec![Duration::ZERO; jobs.len()];
     let mut inside: Vec<Vec<((usize, u32), Duration)>> = vec![Vec::new(); jobs.len()];
     for (place, pair) in records.windows(2).enumerate() {
@@ -111,7 +111,7 @@ fn judge(system: &System, records: &[Record]) -> Judged {
             continue;
         }
         for (index, job) in jobs.iter().enumerate() {
-            if job.arrived > place || job.begun.is_some_and(|begun| begun <= place) {
+            if job.arrived > place || job.finished.is_some_and(|finished| finished <= place) || runs[job.task] {
                 continue;
             }
             for task in (0..count).filter(|&task| runs[task] && system.tasks()[task].cpu == cpu(job)) {
@@ -272,6 +272,8 @@ fn a_stop_ends_all_waiting_jobs() {
         outcome.records.iter().filter(|record| (0..2).any(|on| record.event == event(ResourceId(on)))).count()
     };
     assert_eq!(owned(Event::Acquire), owned(Event::Release), "no resource is left locked");
+    let finished = outcome.records.iter().filter(|record| record.event == Event::Finish).count();
+    assert!(owned(Event::Acquire) > 0 && finished < 12, "jobs wait: {finished} of 12 have finished");
     println!("ended after {}", outcome.elapsed);
 }
 
@@ -347,6 +349,22 @@ fn each_wrong_order_is_noticed() {
         (6, 0, stops),
     ]);
     assert!(free.free.is_some() && free.passed.is_none(), "{free:?}");
+    // It has started, and waits for the other job later.
+    let outrun = judged(&[
+        (0, 0, arrives),
+        (0, 1, arrives),
+        (0, 0, runs),
+        (1, 0, stops),
+        (1, 1, runs),
+        (5, 1, stops),
+        (5, 0, runs),
+        (6, 0, finishes),
+        (6, 0, stops),
+        (6, 1, runs),
+        (7, 1, finishes),
+        (7, 1, stops),
+    ]);
+    assert!(outrun.free.is_some() && outrun.passed.is_none(), "{outrun:?}");
     // It waits for two sections.
     let twice = judged(&[
         (0, 1, arrives),

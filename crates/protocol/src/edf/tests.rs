@@ -151,7 +151,10 @@ impl Shadow {
         let mut check = |is_wrong: bool, refusal| found.extend(is_wrong.then_some(refusal));
         match event {
             Event::Arrive(..) => check(self.is[task] != Is::Without, Refusal::Job),
-            Event::Finish(_) => check(self.is[task] != Is::Started || self.holds_any(task), Refusal::Job),
+            Event::Finish(_) => {
+                let is_on_stack = matches!(self.is[task], Is::Woken | Is::Started);
+                check(!is_on_stack || self.holds_any(task), Refusal::Job);
+            }
             Event::Request(_, on) => {
                 check(self.is[task] != Is::Started, Refusal::Job);
                 check(self.owners[on] == Some(task), Refusal::AlreadyHeld);
@@ -175,7 +178,11 @@ impl Shadow {
             }
             // Resources are local, here to the first processor.
             Event::Request(..) => self.cpus[task] == 0 && self.executes(task),
-            Event::Finish(_) | Event::Release(..) => self.executes(task),
+            // Also of the top if its task could not take its priority.
+            Event::Finish(_) => {
+                self.executes(task) || self.is[task] == Is::Woken && self.top(self.cpus[task]) == Some(task)
+            }
+            Event::Release(..) => self.executes(task),
             Event::Woken(_) | Event::Cancel(_) => true,
         }
     }
@@ -347,7 +354,7 @@ const MUTANTS: [(&str, Mutation); 8] = [
         if let Event::Arrive(task, due) = event
             && answer.is_ok()
             && before.top(TaskId::new(task)).is_some()
-            && after.executes(TaskId::new(task))
+            && matches!(after.tasks[task].job, Job::Started(_))
         {
             let job = Job::Waits { is_held: false };
             after.tasks[task] = TaskState { job, due: Instant::from_ns(due), epoch: 0 };

@@ -268,7 +268,10 @@ impl Executor {
 
     /// Returns the level with which the thread of a task begins.
     pub fn first_level(&self, task: TaskId) -> u8 {
-        self.level(self.effective(task))
+        let mut claims = self.seat(task).claims.lock();
+        // An earlier thread of the task may have been refused a level.
+        claims.level = self.levels.get(claims.effective());
+        claims.level
     }
 
     /// Returns the level of a priority.
@@ -459,7 +462,8 @@ impl Executor {
 
     /// Waits until the flag is set, and returns it.
     ///
-    /// BOUND: the sections of the tasks before this one; every holder unlocks when the run ends.
+    /// BOUND: the sections of the tasks before this one, or, for a job that waits to start, the jobs that its scheduler
+    /// prefers; every holder unlocks when the run ends.
     fn wait(&self, task: TaskId) -> u32 {
         let flag = &self.seat(task).flag;
         loop {

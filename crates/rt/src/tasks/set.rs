@@ -134,9 +134,10 @@ impl TaskSet {
         let executor = &shared.locks.executor;
         executor.seat(task).sit();
         executor.prepare();
-        sched::set_fifo(ME, executor.first_level(task))?;
         let cpus: Vec<usize> = shared.system.cpus_of(task).map(|cpu| shared.cpus[cpu.index()]).collect();
+        // First, because the level means nothing on other processors.
         sched::set_affinity(ME, &cpus)?;
+        sched::set_fifo(ME, executor.first_level(task))?;
         Ok(member)
     }
 }
@@ -172,8 +173,9 @@ impl Member {
     ///
     /// # Bound
     /// Under `srp`, one section of a less urgent task. Under `omlp` in a cluster, one request of a less urgent task,
-    /// from its issue to its release. Under `p-edf`, the jobs of its CPU with earlier deadlines, and one section of a
-    /// job with a later one. Under the others, one decision.
+    /// from its issue to its release. Under `p-edf`, the jobs of its CPU with earlier deadlines, one section of a job
+    /// with a later one, with the spinning before it, and what the threads of the CPU execute between their jobs; a job
+    /// that suspends itself keeps its place, and later jobs wait for it. Under the others, one decision.
     pub fn begin(&self) -> Result<Job<'_>, TaskError> {
         self.begin_job()?;
         Ok(Job { member: self })
@@ -188,7 +190,9 @@ impl Member {
     /// Those of [`Member::begin`].
     ///
     /// # Bound
-    /// That of [`Member::begin`].
+    /// That of [`Member::begin`], if the job is late only because the job before it was. A job with an earlier deadline
+    /// than that, or one that begins late for another reason, may also wait for a whole job with a later deadline, which
+    /// had started above a section that holds this job back.
     pub fn begin_due(&self, due: Deadline) -> Result<Job<'_>, TaskError> {
         let at_ns = match due.clock {
             Clock::Monotonic => due.at_ns,

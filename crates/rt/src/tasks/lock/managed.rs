@@ -95,6 +95,11 @@ impl Managed {
         self.counts_jobs && self.knows(cpu)
     }
 
+    /// Whether the machine is a scheduler, which alone gives the tasks their priorities.
+    pub(super) fn schedules(&self) -> bool {
+        self.arriving.is_some()
+    }
+
     /// Whether a task on `cpu` can belong to this machine.
     pub(super) fn knows(&self, cpu: CpuId) -> bool {
         self.cpu.is_none_or(|own| own == cpu)

@@ -204,6 +204,9 @@ impl Locks {
 
     /// Changes the base priority of `task`, whatever the task does at the moment. Under `p-edf` there are none to change.
     pub fn set_base(&self, task: TaskId, base: Priority) -> Result<(), ResourceError> {
+        if self.machines.iter().any(Managed::schedules) {
+            return Ok(());
+        }
         self.executor.set_base(task, base)?;
         let cpu = self.tasks[task.index()].cpu;
         let mut knowing = self.machines.iter().filter(|machine| machine.knows(cpu));
