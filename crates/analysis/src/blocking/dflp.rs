@@ -86,7 +86,8 @@ impl Dflp {
     /// Collects the requests of the tables by home.
     fn sort(&mut self) {
         let Self { tables, homes: Homes { ranges, agents, of_requests, .. }, requests, begins, .. } = self;
-        (requests.clear(), begins.clear());
+        requests.clear();
+        begins.clear();
         for (home, &(first, last)) in ranges.iter().enumerate() {
             begins.push(requests.len() as u32);
             for agent in &mut agents[first as usize..last as usize] {

@@ -238,7 +238,8 @@ impl FmlpPlus {
     /// Sorts the requests of the tables.
     fn sort(&mut self) {
         let Self { tables, by_length, clusters, sections, .. } = self;
-        (by_length.clear(), clusters.clear());
+        by_length.clear();
+        clusters.clear();
         for task in 0..tables.rows.len() {
             let begin = by_length.len();
             for asked in tables.asked(task) {
