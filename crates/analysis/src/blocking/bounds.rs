@@ -27,6 +27,9 @@ pub(crate) struct Bounds {
 
 enum Kind {
     FmlpLong(Box<FmlpLong>),
+    Dpcp(Box<Dpcp>),
+    Dflp(Box<Dflp>),
+    FmlpPlus(Box<FmlpPlus>),
     Other(Box<dyn DelayBounds>),
 }
 
@@ -34,6 +37,9 @@ impl Kind {
     fn get(&self) -> &dyn DelayBounds {
         match self {
             Self::FmlpLong(protocol) => &**protocol,
+            Self::Dpcp(protocol) => &**protocol,
+            Self::Dflp(protocol) => &**protocol,
+            Self::FmlpPlus(protocol) => &**protocol,
             Self::Other(protocol) => &**protocol,
         }
     }
@@ -41,6 +47,9 @@ impl Kind {
     fn get_mut(&mut self) -> &mut dyn DelayBounds {
         match self {
             Self::FmlpLong(protocol) => &mut **protocol,
+            Self::Dpcp(protocol) => &mut **protocol,
+            Self::Dflp(protocol) => &mut **protocol,
+            Self::FmlpPlus(protocol) => &mut **protocol,
             Self::Other(protocol) => &mut **protocol,
         }
     }
@@ -60,11 +69,13 @@ impl Bounds {
                 refuse_fixed_ceilings(tables, Protocol::MpcpVs)?;
                 boxed(Mpcp::new(sharing, Waiting::Virtual, CarryIn::Response))
             }
-            Protocol::Dpcp => boxed(Dpcp::new(sharing, &tables.homes())),
-            Protocol::Dflp => boxed(Dflp::new(sharing, &tables.homes())),
+            Protocol::Dpcp => Dpcp::new(sharing, &tables.homes()).map(|bounds| Kind::Dpcp(Box::new(bounds))),
+            Protocol::Dflp => Dflp::new(sharing, &tables.homes()).map(|bounds| Kind::Dflp(Box::new(bounds))),
             Protocol::FmlpLong => FmlpLong::new(tables, sharing).map(|bounds| Kind::FmlpLong(Box::new(bounds))),
             // A holder can be preempted by a holder whose request was earlier.
-            Protocol::FmlpPlus => boxed(FmlpPlus::new(sharing, Sections::Preemptive)),
+            Protocol::FmlpPlus => {
+                FmlpPlus::new(sharing, Sections::Preemptive).map(|bounds| Kind::FmlpPlus(Box::new(bounds)))
+            }
             Protocol::Msrp => {
                 refuse_fixed_ceilings(tables, Protocol::Icpp)?;
                 boxed(msrp::protocol(sharing, None))
@@ -88,11 +99,14 @@ impl Bounds {
         Self { kind, without_carry_in: tables.is_mutant(Mutant::RemoteCarryIn).then(Vec::new) }
     }
 
-    /// Takes over the execution times of these tasks from a system that differs from the former one in these alone.
-    /// Returns `false` and does nothing if the bounds of the protocol must be created anew.
-    pub(crate) fn set_tasks(&mut self, system: &System, tasks: &[TaskId]) -> bool {
+    /// Takes over the execution times of these tasks from a system and its requests, which differ from the former ones
+    /// in these alone. Returns `false` and does nothing if the bounds of the protocol must be created anew.
+    pub(crate) fn set_tasks(&mut self, system: &System, sharing: &Sharing, tasks: &[TaskId]) -> bool {
         match &mut self.kind {
             Kind::FmlpLong(protocol) => protocol.set_tasks(system, tasks),
+            Kind::Dpcp(protocol) => protocol.set_lengths(sharing, tasks),
+            Kind::Dflp(protocol) => protocol.set_lengths(sharing, tasks),
+            Kind::FmlpPlus(protocol) => protocol.set_lengths(sharing, tasks),
             Kind::Other(_) => return false,
         }
         true
@@ -102,7 +116,7 @@ impl Bounds {
     pub(crate) fn known(&self) -> Option<Known> {
         match &self.kind {
             Kind::FmlpLong(protocol) => Some(protocol.known().clone()),
-            Kind::Other(_) => None,
+            _ => None,
         }
     }
 
@@ -172,4 +186,57 @@ fn boxed_plain(bounds: impl DelayBounds + 'static) -> Kind {
 
 fn boxed<P: DelayBounds + 'static>(bounds: Result<P, Failure>) -> Result<Kind, Failure> {
     bounds.map(boxed_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::delay::once;
+    use super::*;
+    use crate::rows::random;
+    use fastrand::Rng;
+
+    /// Returns whether the bounds of `after` differ from those of `before`. Bounds that take over the lengths of
+    /// `tasks` must equal those that are created anew.
+    fn differs<P: DelayBounds>(
+        (before, after, tasks): (&Sharing, &Sharing, &[TaskId]),
+        new: impl Fn(&Sharing) -> P,
+        set_lengths: impl Fn(&mut P, &Sharing, &[TaskId]),
+    ) -> bool {
+        let count = before.tasks.len();
+        let (mut bounds, known) = (new(before), once(&mut new(after), count).unwrap());
+        let stale = once(&mut bounds, count).unwrap();
+        set_lengths(&mut bounds, after, tasks);
+        assert_eq!(once(&mut bounds, count).unwrap(), known, "{tasks:?}");
+        set_lengths(&mut bounds, before, tasks);
+        assert_eq!(once(&mut bounds, count).unwrap(), stale, "{tasks:?}");
+        stale != known
+    }
+
+    #[test]
+    fn lengths_taken_over_give_the_bounds_of_new_tables() {
+        let mut random = Rng::with_seed(7);
+        let mut different = [0; 3];
+        for round in 0..300 {
+            let before = random::sharing(&mut random, 4, 30, 6);
+            let homes: Vec<u16> = (0..6).map(|_| random.u16(..5)).collect();
+            let count = before.tasks.len();
+            let tasks: Vec<TaskId> = (0..count).filter(|_| random.u8(..6) == 0).map(TaskId::new).collect();
+            let mut after = before.clone();
+            // Some sums do not fit into the blocks of short numbers.
+            let unit = if round % 3 == 0 { 1 << 30 } else { 1 };
+            for task in &tasks {
+                let requests = &mut after.tasks[task.index()].requests;
+                requests.iter_mut().for_each(|request| request.length = random.u64(1..50) * unit);
+            }
+            let change = (&before, &after, &tasks[..]);
+            let dpcp = differs(change, |sharing| Dpcp::new(sharing, &homes).unwrap(), Dpcp::set_lengths);
+            let dflp = differs(change, |sharing| Dflp::new(sharing, &homes).unwrap(), Dflp::set_lengths);
+            let plus = |sharing: &Sharing| FmlpPlus::new(sharing, Sections::Preemptive).unwrap();
+            let fmlp = differs(change, plus, FmlpPlus::set_lengths);
+            for (count, is_different) in different.iter_mut().zip([dpcp, dflp, fmlp]) {
+                *count += usize::from(is_different);
+            }
+        }
+        assert!(different.iter().all(|&count| count > 200), "{different:?}");
+    }
 }

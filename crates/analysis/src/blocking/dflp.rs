@@ -35,6 +35,7 @@ use crate::rows::requests::{Asked, Entry, Grouping, RequestTables, Window, longe
 use crate::rows::simd::{Crowd, Fair, Turns};
 use crate::rows::tally::{Arithmetic, Fits, Saturates, Tally};
 use crate::{Failure, Sharing};
+use lockwright_model::TaskId;
 use std::cmp::Reverse;
 
 /// Returns bounds on the blocking of one job of each task under DFLP, with partitioned fixed priorities, in the order
@@ -73,16 +74,29 @@ impl Dflp {
     pub fn new(sharing: &Sharing, homes: &[u16]) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
         let tables = RequestTables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
-        let (homes, of_requests) = Homes::new(sharing, &tables, homes)?;
-        let mut requests: Vec<Entry> = Vec::with_capacity(of_requests.len());
-        let mut begins = Vec::with_capacity(homes.ranges.len() + 1);
-        for home in 0..homes.ranges.len() as u32 {
+        let homes = Homes::new(sharing, &tables, homes)?;
+        let requests = Vec::with_capacity(homes.of_requests.len());
+        let begins = Vec::with_capacity(homes.ranges.len() + 1);
+        let (crowd, remote) = (Crowd::new(tasks.len()), vec![Tally::default(); tasks.len()]);
+        let mut bounds = Self { tables, homes, requests, begins, crowd, remote, places: Vec::new() };
+        bounds.sort();
+        Ok(bounds)
+    }
+
+    /// Collects the requests of the tables by home.
+    fn sort(&mut self) {
+        let Self { tables, homes: Homes { ranges, agents, of_requests, .. }, requests, begins, .. } = self;
+        requests.clear();
+        begins.clear();
+        for (home, &(first, last)) in ranges.iter().enumerate() {
             begins.push(requests.len() as u32);
-            for agent in homes.agents(home) {
+            for agent in &mut agents[first as usize..last as usize] {
                 let begin = requests.len();
+                agent.demand = 0;
                 for place in tables.asked_range(agent.task as usize) {
-                    if of_requests[place] == home {
+                    if of_requests[place] == home as u32 {
                         let Asked { length, count, .. } = tables.all_asked()[place];
+                        agent.demand = agent.demand.saturating_add(length.saturating_mul(u64::from(count)));
                         requests.push(Entry { length, count, task: agent.task, ..Entry::default() });
                     }
                 }
@@ -94,8 +108,12 @@ impl Dflp {
             }
         }
         begins.push(requests.len() as u32);
-        let (crowd, remote) = (Crowd::new(tasks.len()), vec![Tally::default(); tasks.len()]);
-        Ok(Self { tables, homes, requests, begins, crowd, remote, places: Vec::new() })
+    }
+
+    /// Takes over the lengths of the requests of these tasks from `sharing`, which differs in these alone.
+    pub(crate) fn set_lengths(&mut self, sharing: &Sharing, tasks: &[TaskId]) {
+        self.tables.set_lengths(sharing, tasks);
+        self.sort();
     }
 
     /// Computes the delays of the tasks of one cluster, or of all.
@@ -178,6 +196,8 @@ struct Homes {
     agents: Vec<Agent>,
     /// For each task's processor, its place as a home, if it is one.
     local: Vec<Option<u32>>,
+    /// The home of each request, in the order of the tables.
+    of_requests: Vec<u32>,
 }
 
 /// All requests of one task at one home.
@@ -191,8 +211,8 @@ struct Agent {
 }
 
 impl Homes {
-    /// Returns the homes with the requests of `tables`, and the home of each request in the order of the tables.
-    fn new(sharing: &Sharing, tables: &RequestTables, homes: &[u16]) -> Result<(Self, Vec<u32>), Failure> {
+    /// Returns the homes with the requests of `tables`. No demand is summed up yet.
+    fn new(sharing: &Sharing, tables: &RequestTables, homes: &[u16]) -> Result<Self, Failure> {
         let highest = homes.iter().map(|home| usize::from(*home) + 1).max().unwrap_or(0);
         let mut places = vec![u32::MAX; highest];
         let mut ranges: Vec<(u32, u32)> = Vec::with_capacity(highest);
@@ -225,10 +245,7 @@ impl Homes {
                     agents[*last as usize] = Agent { demand: 0, count: 0, task: task as u32 };
                     *last += 1;
                 }
-                let agent = &mut agents[*last as usize - 1];
-                let demand = request.length.saturating_mul(u64::from(request.count));
-                agent.demand = agent.demand.saturating_add(demand);
-                agent.count += u64::from(request.count);
+                agents[*last as usize - 1].count += u64::from(request.count);
             }
         }
         let local = sharing
@@ -236,7 +253,7 @@ impl Homes {
             .iter()
             .map(|task| places.get(usize::from(task.cluster)).copied().filter(|place| *place != u32::MAX));
         let local = local.collect();
-        Ok((Self { ranges, agents, local }, of_requests))
+        Ok(Self { ranges, agents, local, of_requests })
     }
 
     fn agents(&self, home: u32) -> &[Agent] {

@@ -37,6 +37,7 @@ use crate::rows::requests::{Asked, Grouping, RequestTables, Window};
 use crate::rows::simd::{self, Ceilings, Crowd};
 use crate::rows::tally::{Arithmetic, Fits, Saturates, Tally};
 use crate::{Failure, Sharer, Sharing};
+use lockwright_model::TaskId;
 use std::cmp::Reverse;
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -86,6 +87,7 @@ struct Request {
     length: u64,
     count: u32,
     task: u32,
+    resource: u32,
     priority: u32,
     /// The highest priority of the users of the resource.
     ceiling: u32,
@@ -140,7 +142,7 @@ impl Dpcp {
                 let (home, ceiling) = resources[resource as usize];
                 let free = &mut all[home as usize].requests.end;
                 requests[*free as usize] =
-                    Request { length, count, task: task as u32, priority: row.priority, ceiling };
+                    Request { length, count, task: task as u32, resource, priority: row.priority, ceiling };
                 *free += 1;
             }
         }
@@ -168,6 +170,22 @@ impl Dpcp {
         Ok(Self { tables, homes: all, requests, waiters, local: none.clone(), remote: none, crowd, places })
     }
 
+    /// Takes over the lengths of the requests of these tasks from `sharing`, which differs in these alone.
+    pub(crate) fn set_lengths(&mut self, sharing: &Sharing, tasks: &[TaskId]) {
+        let Self { tables, homes, requests, .. } = self;
+        tables.set_lengths(sharing, tasks);
+        for request in requests.iter_mut() {
+            let mut asked = tables.asked(request.task as usize).iter();
+            if let Some(asked) = asked.find(|asked| asked.resource == request.resource) {
+                request.length = asked.length;
+            }
+        }
+        for home in homes {
+            // It is sorted except for the requests of these tasks.
+            requests[home.range()].sort_by_key(|request| Reverse(request.length));
+        }
+    }
+
     /// Computes the delays of the tasks of one cluster, or of all.
     fn all<A: Arithmetic>(&mut self, cluster: Option<u16>, delays: &mut [Delay]) {
         let Self { tables, homes, requests, waiters, remote, local, crowd, places } = self;
@@ -191,7 +209,7 @@ impl Dpcp {
             };
             if tables.counts_all() {
                 let steps = requests.iter().map(|request| {
-                    let Request { length, count, task, priority, ceiling } = *request;
+                    let Request { length, count, task, priority, ceiling, .. } = *request;
                     tables.step(task, length, count, simd::Ceiling::new(task, priority, ceiling))
                 });
                 let askers = places.iter().map(|&place| {

@@ -48,6 +48,7 @@ use crate::rows::simd::{self, Counts, Crowd, Fair, LANES, Short, Turns};
 use crate::rows::tally::{Arithmetic, Fits, Saturates, Tally};
 use crate::{Failure, Sharing};
 use fearless_simd::{Level, dispatch};
+use lockwright_model::TaskId;
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -225,8 +226,21 @@ impl FmlpPlus {
     pub fn new(sharing: &Sharing, sections: Sections) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
         let tables = RequestTables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
-        let mut by_length = Vec::with_capacity(tables.all_asked().len());
-        for task in 0..tasks.len() {
+        let by_length = Vec::with_capacity(tables.all_asked().len());
+        let clusters = Vec::new();
+        let (blocked, wanted) = (vec![(0, 0); tables.cluster_count()], vec![(0, 0); tables.resource_count()]);
+        let (level, rows) = (Level::new(), Rows::default());
+        let mut bounds = Self { tables, by_length, clusters, blocked, wanted, sections, level, rows };
+        bounds.sort();
+        Ok(bounds)
+    }
+
+    /// Sorts the requests of the tables.
+    fn sort(&mut self) {
+        let Self { tables, by_length, clusters, sections, .. } = self;
+        by_length.clear();
+        clusters.clear();
+        for task in 0..tables.rows.len() {
             let begin = by_length.len();
             for asked in tables.asked(task) {
                 let Asked { length, count, .. } = *asked;
@@ -234,8 +248,7 @@ impl FmlpPlus {
             }
             by_length[begin..].sort_unstable_by_key(|entry| Reverse(entry.length));
         }
-        let mut clusters = Vec::new();
-        if sections == Sections::NonPreemptive {
+        if *sections == Sections::NonPreemptive {
             for cluster in 0..tables.cluster_count() {
                 let its = tables.cluster(cluster).iter();
                 let mut all: Vec<Entry> =
@@ -244,8 +257,12 @@ impl FmlpPlus {
                 clusters.push(all);
             }
         }
-        let (blocked, wanted) = (vec![(0, 0); tables.cluster_count()], vec![(0, 0); tables.resource_count()]);
-        Ok(Self { tables, by_length, clusters, blocked, wanted, sections, level: Level::new(), rows: Rows::default() })
+    }
+
+    /// Takes over the lengths of the requests of these tasks from `sharing`, which differs in these alone.
+    pub(crate) fn set_lengths(&mut self, sharing: &Sharing, tasks: &[TaskId]) {
+        self.tables.set_lengths(sharing, tasks);
+        self.sort();
     }
 
     fn delay<A: Arithmetic>(&mut self, task: usize) -> Delay {

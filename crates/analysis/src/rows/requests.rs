@@ -3,7 +3,8 @@
 use crate::rows::divisor::{Divisor, SHORT};
 use crate::rows::simd::{Asker, ISSUED_MAX, JOBS_MAX, SMALL, Short, Step, Turn};
 use crate::rows::tally::{Arithmetic, Arrivals, Saturates, TIME_MAX, Tally};
-use crate::{Demand, Failure, Sharer};
+use crate::{Demand, Failure, Sharer, Sharing};
+use lockwright_model::TaskId;
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
@@ -251,6 +252,22 @@ impl RequestTables {
         }
         self.look();
         Ok(())
+    }
+
+    /// Replaces the lengths of the requests of these tasks. `sharing` differs from the former one in lengths alone, and
+    /// requests are [`Apart`](Grouping::Apart).
+    pub(crate) fn set_lengths(&mut self, sharing: &Sharing, tasks: &[TaskId]) {
+        debug_assert!(self.entries.is_empty());
+        for task in tasks.iter().map(|task| task.index()) {
+            let range = self.asked_range(task);
+            let demands = sharing.tasks[task].requests.iter().filter(|demand| demand.count > 0);
+            self.asked[range].iter_mut().zip(demands).for_each(|(asked, demand)| asked.length = demand.length);
+        }
+        self.demand = Tally::default();
+        for asked in &self.asked {
+            self.demand.count::<Saturates>(u64::from(asked.count), asked.length);
+        }
+        self.look();
     }
 
     /// Returns the requests of `task`, in its own order.

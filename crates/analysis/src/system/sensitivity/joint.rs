@@ -88,6 +88,20 @@ impl Shape<'_> {
                 }
             }
         }
+        let mut state = self.state(form, responses);
+        let risen = self.rise(form, &mut state, &mut dirty);
+        let mut changed = false;
+        for (response, found) in responses.iter_mut().zip(state.responses) {
+            let found = found.unwrap_or(*response);
+            changed |= found != *response;
+            *response = found;
+        }
+        (state.point, risen.map(|()| changed))
+    }
+
+    /// Returns the state with these response times, by task, of a form without waits.
+    fn state(&self, form: &Form, responses: &[u64]) -> State {
+        let count = self.ids.len();
         let mut state = State {
             jitters: self.jitters.clone(),
             responses: vec![None; count],
@@ -99,14 +113,7 @@ impl Shape<'_> {
             let least = form.costs[place].saturating_add(self.jitters[place]);
             state.set(self, place, responses[self.ids[place].index()].max(least), form.costs[place]);
         }
-        let risen = self.rise(form, &mut state, &mut dirty);
-        let mut changed = false;
-        for (response, found) in responses.iter_mut().zip(state.responses) {
-            let found = found.unwrap_or(*response);
-            changed |= found != *response;
-            *response = found;
-        }
-        (state.point, risen.map(|()| changed))
+        state
     }
 
     /// Returns the greatest amount with which the deadline that was missed last is met, if all values are interpolated
@@ -239,6 +246,11 @@ impl Shape<'_> {
 
     /// Raises response times to the fixed point. Returns `None` if a deadline is missed.
     fn rise(&self, form: &Form, state: &mut State, dirty: &mut Dirty) -> Option<()> {
+        self.rise_in(0..self.ids.len(), form, state, dirty)
+    }
+
+    /// Like [`rise`](Self::rise), if only equations at these places are to be evaluated.
+    fn rise_in(&self, places: Range<usize>, form: &Form, state: &mut State, dirty: &mut Dirty) -> Option<()> {
         let critical = self.critical.get();
         if dirty.places[critical] != 0 {
             self.look(form, state, dirty, critical)?;
@@ -246,7 +258,7 @@ impl Shape<'_> {
         // BOUND: the budget. Each round except the last raises a response time.
         loop {
             let mut looked = false;
-            for place in 0..dirty.places.len() {
+            for place in places.clone() {
                 if dirty.places[place] != 0 {
                     looked = true;
                     let seen = self.look(form, state, dirty, place);
@@ -369,6 +381,53 @@ impl Shape<'_> {
         longer.costs[place] = form.costs[place].checked_add(extra)?;
         longer.is_short = self.are_short(&longer.costs);
         Some(longer)
+    }
+}
+
+/// Response times on one processor, which rise with the blocking there. The form has no waits.
+pub(super) struct Nearby<'a, 't> {
+    shape: &'a Shape<'t>,
+    form: Form,
+    state: State,
+    dirty: Dirty,
+    places: Range<usize>,
+}
+
+impl<'a, 't> Nearby<'a, 't> {
+    /// Begins on the processor of the task at `place`, at the fixed point of `form` with these response times, by task.
+    pub(super) fn new(shape: &'a Shape<'t>, form: Form, responses: &[u64], place: usize) -> Self {
+        let state = shape.state(&form, responses);
+        let dirty = Dirty { places: vec![0; shape.ids.len()], waits: Vec::new() };
+        Self { shape, form, state, dirty, places: shape.neighbours(place) }
+    }
+
+    pub(super) fn places(&self) -> Range<usize> {
+        self.places.clone()
+    }
+
+    /// Sets the blocking of the task at `place`.
+    pub(super) fn set_blocking(&mut self, place: usize, blocking: u64) {
+        if self.form.blocking[place] != blocking {
+            self.form.blocking[place] = blocking;
+            self.dirty.places[place] = WINDOW;
+        }
+    }
+
+    /// Raises the response times to the fixed point. Returns whether one has changed, or `None` if a deadline is missed.
+    pub(super) fn rise(&mut self, responses: &mut [u64]) -> Option<bool> {
+        let Self { shape, form, state, dirty, places } = self;
+        shape.rise_in(places.clone(), form, state, dirty)?;
+        let mut changed = false;
+        for id in &shape.ids[places.clone()] {
+            let found = state.responses[id.index()].unwrap_or(responses[id.index()]);
+            changed |= found != responses[id.index()];
+            responses[id.index()] = found;
+        }
+        Some(changed)
+    }
+
+    pub(super) fn into_parts(self) -> (Form, Point) {
+        (self.form, self.state.point)
     }
 }
 

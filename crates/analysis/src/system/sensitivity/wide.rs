@@ -12,6 +12,8 @@
 //! The searches of different tasks and resources do not depend on each other, so threads share them; see
 //! [`crew`](super::crew).
 
+mod near;
+
 use super::crew::Crew;
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::joint::{Form, Point};
@@ -232,24 +234,6 @@ impl<'a> Search<'a> {
         Some((cost, blocked.checked_add(charge.blocked)?))
     }
 
-    /// Like [`form`](Self::form), on the processor of the task at `place`. The tasks of others have the delays of a
-    /// settled load.
-    fn form_near(
-        &self,
-        (load, known, place): (&Load, &Settled, usize),
-        bounds: &mut Bounds,
-        responses: &[u64],
-        delays: &mut [Delay],
-    ) -> Option<Form> {
-        let cpu = self.system.task(self.shape.id(place)).cpu.0;
-        bounds.set_responses(responses).and_then(|()| bounds.delays_in(cpu, delays)).ok()?;
-        let Form { mut costs, mut blocking, kept, .. } = self.form_beside(load, known)?;
-        for place in self.shape.neighbours(place) {
-            (costs[place], blocking[place]) = self.charged(load, bounds, delays, place)?;
-        }
-        Some(self.shape.form_of(costs, blocking, kept))
-    }
-
     /// Returns the form of `load` with the delays of a settled load.
     fn form_beside(&self, load: &Load, known: &Settled) -> Option<Form> {
         let count = load.costs.len();
@@ -297,27 +281,6 @@ impl<'a> Search<'a> {
         self.raise(load, form, Some(&from.form), &mut responses).map(|(settled, _)| settled)
     }
 
-    /// Like [`settle`](Self::settle), with the delays of `from` except on the processor where a deadline was missed
-    /// last. The result is then not above that of `settle`.
-    fn settle_near(&self, load: Load, bounds: &mut Bounds, from: &Settled) -> Outcome {
-        let place = self.shape.critical.get();
-        let mut delays = vec![Delay::default(); load.costs.len()];
-        if let Some(known) = &from.known {
-            bounds.recall(known);
-        }
-        let mut near = self.settle_beside(load.clone(), from)?;
-        let mut responses = self.responses(&near.form.costs, |place| near.point.beside[place]).ok_or(None)?;
-        for _ in 0..ROUNDS_MAX {
-            let form = self.form_near((&load, from, place), bounds, &responses, &mut delays).ok_or(None)?;
-            let (settled, changed) = self.raise(load.clone(), form, Some(&near.form), &mut responses)?;
-            near = settled;
-            if !changed {
-                break;
-            }
-        }
-        Ok(near)
-    }
-
     /// Returns the least fixed point of `load` if all deadlines are met there. Otherwise, the error is a point below it
     /// at which a deadline is missed, if there is one. `from` is the fixed point of a load that is not above.
     fn settle(&self, load: Load, bounds: &mut Bounds, from: Option<&Settled>) -> Outcome {
@@ -341,12 +304,6 @@ impl<'a> Search<'a> {
             last = Some(settled.form);
         }
         Err(None)
-    }
-
-    /// Returns whether the delays on one processor can be computed for much less than those on all. A deadline that is
-    /// missed with these is missed in any case.
-    fn is_near(&self) -> bool {
-        matches!(self.ruling, Protocol::Dpcp | Protocol::Dflp | Protocol::FmlpLong | Protocol::FmlpPlus)
     }
 
     /// Returns the system with the bounds for response times equal to the deadlines, if all deadlines are met then.
@@ -432,11 +389,11 @@ impl<'a> Search<'a> {
         settle: impl FnOnce(&mut Bounds) -> Outcome,
     ) -> Outcome {
         let mut bounds = self.bounds.borrow_mut();
-        if !bounds.set_tasks(tables.system, tasks) {
+        if !bounds.set_tasks(tables.system, sharing, tasks) {
             return settle(&mut Bounds::new(tables, self.ruling, sharing).map_err(|_| None)?);
         }
         let found = settle(&mut bounds);
-        bounds.set_tasks(self.system, tasks);
+        bounds.set_tasks(self.system, &self.sharing, tasks);
         found
     }
 
