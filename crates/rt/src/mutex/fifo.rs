@@ -145,7 +145,8 @@ impl std::error::Error for FifoError {}
 ///
 /// The mutex is for the threads of one process. A waiter does not move when its priority changes; the priority that it
 /// lends does. The kernel follows 1,024 waits at most (`kernel.max_lock_depth`), and a wait walks along all those
-/// before it. The queues of nested mutexes count together; a lock beyond that fails with [`FifoError::Deadlock`].
+/// before it. The queues of nested mutexes count together; a lock beyond that fails with [`FifoError::Deadlock`], after
+/// `NODES` + 1 such walks.
 ///
 /// A thread that ends while it holds the mutex makes it unusable. If no thread waited then, and the system gives the id
 /// of that thread to another thread of the process before the next request, that request waits for the other thread.

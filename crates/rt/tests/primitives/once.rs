@@ -3,7 +3,7 @@
 use crate::support::*;
 use lockwright::once::{Once, OnceError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex as StdMutex};
 use std::time::Duration;
 
@@ -131,14 +131,15 @@ fn an_initialiser_that_waits_for_itself_gets_an_error() {
 fn the_kernel_finds_cycles_of_initialisers() {
     let Some(stage) = Stage::set() else { return };
     let both = Arc::new((Once::new(), Once::new()));
-    let (waits, has) = (Gate::default(), Gate::default());
+    let (waits, has, asks) = (Gate::default(), Gate::default(), Arc::new(AtomicBool::new(false)));
     let other = stage.thread(10, {
-        let (both, waits, has) = (Arc::clone(&both), waits.clone(), has.clone());
+        let (both, waits, has, asks) = (Arc::clone(&both), waits.clone(), has.clone(), Arc::clone(&asks));
         move || {
             let mut inner = Ok(());
             let outer = both.0.call(|| {
                 has.open();
                 waits.pass();
+                asks.store(true, Ordering::Relaxed);
                 inner = both.1.call(|| ());
             });
             (outer, inner)
@@ -151,9 +152,11 @@ fn the_kernel_finds_cycles_of_initialisers() {
             let mut inner = Ok(());
             let outer = both.1.call(|| {
                 waits.open();
-                until_suspended(tid);
                 // It sleeps in the gate at first.
-                std::thread::sleep(ms(20));
+                while !asks.load(Ordering::Relaxed) {
+                    std::thread::sleep(ms(1));
+                }
+                until_suspended(tid);
                 inner = both.0.call(|| ());
             });
             (outer, inner)
