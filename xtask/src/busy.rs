@@ -9,6 +9,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const ROUNDS: usize = 10;
+/// The time after which a program hangs.
+const TIME_MAX: &str = "15m";
 /// Threads that compute, and threads that write to memory.
 const COMPUTING: usize = 4;
 const WRITING: usize = 2;
@@ -31,6 +33,7 @@ pub fn run() -> Result<(), String> {
     }
     let over = AtomicBool::new(false);
     let failed = std::thread::scope(|scope| {
+        let _end = End(&over);
         for _ in 0..COMPUTING {
             scope.spawn(|| compute(&over));
         }
@@ -40,17 +43,29 @@ pub fn run() -> Result<(), String> {
         let mut failed = Vec::new();
         for round in 1..=ROUNDS {
             for program in &programs {
-                let mut command = Command::new(&program.file);
-                command.current_dir(&program.package).env("LOCKWRIGHT_REQUIRE_RT", "1");
+                let mut command = Command::new("timeout");
+                command
+                    .arg(TIME_MAX)
+                    .arg(&program.file)
+                    .current_dir(&program.package)
+                    .env("LOCKWRIGHT_REQUIRE_RT", "1");
                 failed.extend(tool::run(&mut command).err().map(|why| format!("round {round}: {why}")));
             }
         }
-        // ORDERING: Relaxed: nothing else is passed on.
-        over.store(true, Ordering::Relaxed);
         failed
     });
     eprintln!("xtask: {} of {} runs beside other work failed", failed.len(), ROUNDS * programs.len());
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
+
+/// Ends the threads, also if the rounds end by a panic.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed: nothing else is passed on.
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn compute(over: &AtomicBool) {

@@ -7,6 +7,7 @@
 use crate::canvas::{Canvas, Place, legend};
 use crate::label::{escaped, short};
 use lockwright_model::Duration;
+use std::collections::HashSet;
 use std::fmt::Write;
 
 /// The width of the picture in its own units. It is narrow, so that the text is readable on a phone.
@@ -136,15 +137,15 @@ pub fn draw(rows: &[Row], title: &str, place: Place<'_>) -> String {
 /// protocols stay.
 fn without_unbounded(rows: &[Row]) -> (Vec<Row>, Vec<String>) {
     let bars = || rows.iter().flat_map(|row| &row.bars);
-    let has_bound = |protocol: &str| bars().any(|bar| bar.protocol == protocol && bar.response.is_some());
+    let bounded: HashSet<&str> = bars().filter(|bar| bar.response.is_some()).map(|bar| &*bar.protocol).collect();
+    if bounded.is_empty() {
+        return (rows.to_vec(), Vec::new());
+    }
     let mut unbounded: Vec<String> = Vec::new();
-    for bar in rows.iter().flat_map(|row| &row.bars) {
-        if !unbounded.contains(&bar.protocol) && !has_bound(&bar.protocol) {
+    for bar in bars() {
+        if !bounded.contains(&*bar.protocol) && !unbounded.contains(&bar.protocol) {
             unbounded.push(bar.protocol.clone());
         }
-    }
-    if bars().all(|bar| bar.response.is_none()) {
-        return (rows.to_vec(), Vec::new());
     }
     let mut rows = rows.to_vec();
     for row in &mut rows {

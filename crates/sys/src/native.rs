@@ -59,8 +59,8 @@ impl NativeMutex {
 
     /// The memory of the mutex.
     #[inline]
-    pub fn memory(&self) -> &impl Sized {
-        &*self.0
+    pub fn memory(&self) -> &UnsafeCell<libc::pthread_mutex_t> {
+        &self.0
     }
 
     /// Locks it. Returns false if the C library refuses.
@@ -80,12 +80,15 @@ impl NativeMutex {
 }
 
 impl Drop for NativeMutex {
-    /// Frees the memory, unless the mutex is locked: the C library then still has its address in a list of the owner.
+    /// Frees the memory, unless the mutex is locked: the C library then still has its address in a list of the owner. It
+    /// is not freed either if this thread may not lock it, as above its ceiling.
     fn drop(&mut self) {
         // SAFETY: `new` initialised the mutex, and nobody else uses it: this thread alone has `self`. The box is taken
         // once, after an unlock by the thread that has just locked.
         unsafe {
-            if libc::pthread_mutex_trylock(self.0.get()) == 0 {
+            let locked = libc::pthread_mutex_trylock(self.0.get());
+            // EOWNERDEAD: this thread has it as well. Unlocked like this, it can be destroyed and not locked.
+            if [0, libc::EOWNERDEAD].contains(&locked) {
                 libc::pthread_mutex_unlock(self.0.get());
                 libc::pthread_mutex_destroy(self.0.get());
                 ManuallyDrop::drop(&mut self.0);

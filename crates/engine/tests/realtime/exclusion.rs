@@ -1,12 +1,14 @@
 //! Many tasks share one resource. At most one holds it, or no invalidated section is committed; no task starves, and
 //! the protocol's order is kept.
 
+use crate::judge::tell;
 use crate::support::{
     R, acquisitions, as_nested_as, expect, fault, require_cpus, require_realtime, run_ms, run_us, system, task,
     unfinished, us, violation,
 };
 use lockwright_engine::{Outcome, RunConfig};
 use lockwright_model::{Duration, Event, Instant, Mode, Protocol, Record, ResourceId, Step, System, TaskId};
+use std::cell::RefCell;
 
 fn at(us: u64, task: u16, event: Event) -> Record {
     Record { at: Instant::from_ns(us * 1_000), task: TaskId(task), event }
@@ -79,34 +81,32 @@ fn one_holder_at_a_time_on_two_cpus() {
     let Some(_machine) = require_cpus(2) else { return };
     for protocol in Protocol::ALL {
         let system = as_nested_as(protocol, &contended(protocol));
-        // Exclusion holds in every run. Whether tasks meet depends on the machine, so a run in which they do not is
-        // repeated.
-        let mut missing = None;
+        let config = RunConfig::new(protocol, Duration::from_ms(300));
+        // Whether tasks meet depends on the machine, so a run in which they do not is repeated.
+        let missing = RefCell::new(None);
         for _attempt in 0..20 {
-            let outcome = run_ms(&system, protocol, 300);
-            assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
-            missing = missing_contention(&system, protocol, &outcome);
-            match &missing {
-                Some(what) => eprintln!("{protocol}: {what}"),
+            expect(protocol.name(), &system, &config, Duration::from_ms(50), |outcome| {
+                assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
+                *missing.borrow_mut() = missing_contention(&system, protocol, outcome);
+                let jobs: Vec<u64> = outcome.tasks.iter().map(|task| task.observation.jobs).collect();
+                jobs.contains(&0).then(|| format!("a task finished no job: {jobs:?}"))
+            });
+            match &*missing.borrow() {
+                Some(what) => tell(&format!("{protocol}: {what}; the run is repeated")),
                 None => break,
             }
         }
-        assert_eq!(missing, None, "{protocol}");
+        assert_eq!(missing.into_inner(), None, "{protocol}");
     }
 }
 
-/// What a run of [`contended`] did not show: jobs of each task, waits or invalidated sections.
+/// What a run of [`contended`] did not show: waits or invalidated sections.
 fn missing_contention(system: &System, protocol: Protocol, outcome: &Outcome) -> Option<String> {
     let waits = outcome.records.windows(2).filter(|pair| is_waiting(pair)).count();
     let sections: usize = system.task_ids().map(|task| acquisitions(&outcome.records, task, R).len()).sum();
-    let seen = || outcome.tasks.iter().map(|task| task.observation);
-    let jobs: Vec<u64> = seen().map(|task| task.jobs).collect();
-    let restarts: u64 = seen().map(|task| task.restarts).sum();
+    let restarts: u64 = outcome.tasks.iter().map(|task| task.observation.restarts).sum();
     let longest = outcome.tasks.iter().map(|task| task.lock_waits.max()).max();
-    println!("{protocol}: {sections} sections, {waits} waits, {restarts} restarts, {jobs:?} jobs, {:?}", outcome.ended);
-    if jobs.contains(&0) {
-        return Some(format!("a task finished no job: {jobs:?}"));
-    }
+    println!("{protocol}: {sections} sections, {waits} waits, {restarts} restarts, {:?}", outcome.ended);
     let repeats = protocol.is_interruptible() && protocol != Protocol::WaitFree;
     assert!(repeats || restarts == 0, "{protocol}: {restarts} invalidated sections");
     if repeats && restarts == 0 {
@@ -202,15 +202,18 @@ fn writers_are_alone_and_readers_together() {
     let Some(_machine) = require_cpus(2) else { return };
     let system = readers_and_writers();
     for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
-        let outcome = run_ms(&system, protocol, 200);
-        let together = violation(&outcome.records);
-        if protocol.has_readers() {
-            assert_eq!(shared_with_a_writer(&system, &outcome.records), None, "{protocol}");
-            let record = together.expect("two readers are inside at a time");
-            assert_eq!(system.requests(record.task)[0].mode, Mode::Read, "{protocol}");
-        } else {
-            assert_eq!(together, None, "{protocol} has no readers");
+        if !protocol.has_readers() {
+            assert_eq!(violation(&run_ms(&system, protocol, 200).records), None, "{protocol} has no readers");
+            continue;
         }
+        // Whether readers meet depends on the machine.
+        let together = (0..10).find_map(|_attempt| {
+            let outcome = run_ms(&system, protocol, 200);
+            assert_eq!(shared_with_a_writer(&system, &outcome.records), None, "{protocol}");
+            violation(&outcome.records)
+        });
+        let record = together.expect("two readers are inside at a time");
+        assert_eq!(system.requests(record.task)[0].mode, Mode::Read, "{protocol}");
     }
     let mixed = [at(0, 2, Event::Acquire(R)), at(1, 0, Event::Acquire(R))];
     assert_eq!(shared_with_a_writer(&system, &mixed), Some(mixed[1]));

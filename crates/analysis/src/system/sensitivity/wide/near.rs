@@ -38,6 +38,8 @@ impl Search<'_> {
                 return if risen.is_some() { Ok(settled) } else { Err(Some(Box::new(settled))) };
             }
         }
-        Err(None)
+        // Below the fixed point still: the search on all processors goes on from here.
+        let (form, point) = nearby.into_parts();
+        Ok(Settled { load, form, point, known: None })
     }
 }
