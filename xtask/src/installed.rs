@@ -17,6 +17,7 @@ pub fn run() -> Result<(), String> {
     let _ = std::fs::remove_dir_all(&prefix);
     let places = Places { libdir: prefix.join("lib"), prefix, destdir: None };
     install::put(&places)?;
+    sizes(&places)?;
     command_line(&places.prefix)?;
     let folder = tool::root().join("bindings/c/examples");
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
@@ -30,6 +31,21 @@ pub fn run() -> Result<(), String> {
     }
     by_cmake(&places, &folder)?;
     preloaded(&places, &compilers)
+}
+
+/// Checks that no debug information or code for measurements got into what is installed.
+fn sizes(places: &Places) -> Result<(), String> {
+    const MEGABYTE: u64 = 1 << 20;
+    let library = places.libdir.join("liblockwright.so");
+    for (file, megabytes) in
+        [(places.prefix.join("bin/lockwright"), 10), (library, 2), (places.libdir.join(PRELOADED), 2)]
+    {
+        let size = file.metadata().map_err(|error| format!("{}: {error}", file.display()))?.len();
+        if size > megabytes * MEGABYTE {
+            return Err(format!("{} has {size} bytes, more than {megabytes} MiB", file.display()));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that a CMake project finds the package and that another version is refused. Skips with a message if there is

@@ -1112,14 +1112,13 @@ int lw_pqueue_extract_max(struct lw_pqueue_t *queue, uint32_t slot, uint64_t *va
 // `protocol` names the locking protocol: `none`, `pip`, `icpp`, `pcp`, `srp`, `mpcp`, `mpcp_vs`, `dpcp`, `dflp`,
 // `fmlp_long`, `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp`, `omlp`, `phase_fair` or `task_fair`. Under a protocol for
 // several CPUs, a resource that only tasks of one CPU share is under `icpp`, except under `fmlp_short`, `phase_fair`
-// and `task_fair`, and except for a resource with a home on another CPU. Under `ics` and `ics_lock` there are no locks, so `lw_taskset_build` refuses these protocols; use
-// `lw_ics_update`.
+// and `task_fair`, and except for a resource with a home on another CPU. Under `ics` and `ics_lock` there are no
+// locks, so `lw_taskset_build` refuses these protocols; use `lw_ics_update`.
 //
 // Returns:
 // - 0: success.
 // - EINVAL: `set` is NULL or misaligned, or `protocol` is NULL or names no protocol.
-int lw_taskset_init(struct lw_taskset_t *set,
-                    const char *protocol);
+int lw_taskset_init(struct lw_taskset_t *set, const char *protocol);
 
 // Initialises `*set` from a task-set file, the format that `lockwright check` reads, whatever the memory contained
 // before. The set is already built. The call allocates memory.

@@ -138,8 +138,8 @@ fn too_many(what: &str, most: usize) -> Fault {
 /// `protocol` names the locking protocol: `none`, `pip`, `icpp`, `pcp`, `srp`, `mpcp`, `mpcp_vs`, `dpcp`, `dflp`,
 /// `fmlp_long`, `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp`, `omlp`, `phase_fair` or `task_fair`. Under a protocol for
 /// several CPUs, a resource that only tasks of one CPU share is under `icpp`, except under `fmlp_short`, `phase_fair`
-/// and `task_fair`, and except for a resource with a home on another CPU. Under `ics` and `ics_lock` there are no locks, so `lw_taskset_build` refuses these protocols; use
-/// `lw_ics_update`.
+/// and `task_fair`, and except for a resource with a home on another CPU. Under `ics` and `ics_lock` there are no
+/// locks, so `lw_taskset_build` refuses these protocols; use `lw_ics_update`.
 ///
 /// Returns:
 /// - 0: success.

@@ -75,6 +75,17 @@ fn the_committed_header_is_up_to_date() {
     assert!(committed == generated, "include/lockwright.h is out of date; regenerate it with `cargo xtask header`");
 }
 
+/// Programs use the names of earlier versions. A name may get another meaning only under another name.
+#[test]
+fn no_name_of_an_earlier_version_has_disappeared() {
+    let header = std::fs::read_to_string(path()).expect("the header");
+    let names: std::collections::HashSet<&str> =
+        header.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let known = include_str!("compat/0.1.0/names.txt");
+    let missing: Vec<&str> = known.lines().filter(|name| !names.contains(name)).collect();
+    assert!(known.lines().count() > 100 && missing.is_empty(), "{missing:?} are in no line of the header");
+}
+
 /// Every function that C can call is in the header, so no source is missing in the list above.
 #[test]
 fn every_exported_function_is_in_the_header() {

@@ -28,8 +28,8 @@ pub struct Changed {
     pub sections: Vec<(TaskId, ResourceId)>,
 }
 
-/// Compares a report under `ics`, `ics_lock`, `lock_free` or `wait_free` with the first report of `all` that is about a lock. `None` if there is
-/// no such report, or no bound under `protocol`.
+/// Compares a report under `ics`, `ics_lock`, `lock_free` or `wait_free` with the first report of `all` that is about a
+/// lock. `None` if there is no such report, or no bound under `protocol`.
 #[must_use]
 pub fn beside(system: &System, all: &[(&Report, &Analysis)], report: &Report, protocol: Protocol) -> Option<Beside> {
     let bounded = |report: &Report| report.rows.iter().any(|row| row.bound.response.is_some());

@@ -172,8 +172,8 @@ fn the_robot_meets_every_deadline() {
     meets_every_deadline("robot", &example("robot"), 400, us(1_500));
 }
 
-/// Utilization 0.93. By fixed priorities, in either order, a job is late: the second one takes 39 + 2 * 20 > 75 ms, or the
-/// first one 39 + 20 > 50 ms.
+/// Utilization 0.93. By fixed priorities, in either order, a job is late: the second one takes 39 + 2 * 20 > 75 ms, or
+/// the first one 39 + 20 > 50 ms.
 fn only_by_deadlines() -> System {
     let body = |ms| vec![Step::Run(Duration::from_ms(ms))];
     let tasks = vec![

@@ -2,7 +2,8 @@
 //!
 //! [`parse_system`] reads Lockwright's own form, TOML, and [`write_system`] writes it. [`import_rt_app`] reads the
 //! workloads of rt-app, [`import_schedcat`] and [`import_cheddar`] read the XML of SchedCAT and Cheddar.
-//! [`parse_overheads`] reads the overheads of a machine, and [`write_overheads`] writes them. [`reader`] reads other files in the same way.
+//! [`parse_overheads`] reads the overheads of a machine, and [`write_overheads`] writes them. [`reader`] reads other
+//! files in the same way.
 //!
 //! Every reader accepts any text. It returns either a value or at least one [`Diagnostic`], with its place in the text
 //! unless it concerns the file as a whole. The file form is described in `docs/task-set.md`.

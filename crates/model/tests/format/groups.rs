@@ -27,7 +27,8 @@ fn read(source: &str) -> System {
     system
 }
 
-/// Returns the body with one word for each step: `L` and `U` with the number of the resource, `R` for a lock for reading, or `r`.
+/// Returns the body with one word for each step: `L` and `U` with the number of the resource, `R` for a lock for
+/// reading, or `r`.
 fn steps(system: &System) -> String {
     let step = |step: &Step| match step {
         Step::Run(_) => "r".to_owned(),

@@ -48,8 +48,9 @@ pub enum MachineError {
         /// The resource.
         resource: ResourceId,
     },
-    /// The sections on a resource do not exclude one another (`ics`, `ics_lock`, `lock_free`, `wait_free`). A run of `lockwright-engine` executes
-    /// these, but a task set for a program's own threads cannot undo what their sections have written.
+    /// The sections on a resource do not exclude one another (`ics`, `ics_lock`, `lock_free`, `wait_free`). A run of
+    /// `lockwright-engine` executes these, but a task set for a program's own threads cannot undo what their sections
+    /// have written.
     Interruptible {
         /// The resource.
         resource: ResourceId,
