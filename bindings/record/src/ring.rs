@@ -121,6 +121,11 @@ impl Ring {
         self.state.store(state::FREE, Ordering::Release);
     }
 
+    /// The number of words that fit.
+    pub(crate) fn size(&self) -> usize {
+        self.size as usize
+    }
+
     pub(crate) fn lost(&self) -> u64 {
         // ORDERING: Relaxed: a counter.
         self.lost.load(Ordering::Relaxed)

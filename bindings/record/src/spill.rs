@@ -158,9 +158,12 @@ extern "C-unwind" fn run(spill: *mut c_void) -> *mut c_void {
     STOP.store(RUNS, Ordering::Release);
     wake();
     // BOUND: the program's life.
+    let mut is_behind = false;
     while STOP.load(Ordering::Acquire) == RUNS {
-        wait(RUNS, 0, PERIOD_NS);
-        spill.round();
+        if !is_behind {
+            wait(RUNS, 0, PERIOD_NS);
+        }
+        is_behind = spill.round();
         // The C library ends the process when its last thread ends, and this one must not keep it alive.
         if spill.rounds.is_multiple_of(ALONE_ROUNDS) && is_alone() {
             break;
@@ -213,38 +216,47 @@ impl Spill {
         }
     }
 
-    /// Writes everything that has come since the last round.
-    fn round(&mut self) {
+    /// Writes everything that had come when the round began. Returns whether a ring was at least half full.
+    ///
+    /// BOUND: RINGS_MAX rings, and the size of each.
+    fn round(&mut self) -> bool {
         let is_last = STOP.load(Ordering::Acquire) != RUNS;
         if is_last || self.rounds.is_multiple_of(MAPS_ROUNDS) {
             self.write_maps();
         }
         let reads_names = is_last || self.rounds % NAME_ROUNDS == NAME_ROUNDS - 1;
+        let mut is_behind = false;
         for (index, ring) in ring::all().enumerate() {
-            self.spill(index, ring, reads_names);
+            is_behind |= self.spill(index, ring, reads_names) >= ring.size() / 2;
         }
         self.write_switches();
         self.output.moment(clock::moment());
         self.rounds += 1;
+        is_behind
     }
 
-    /// Writes what a ring contains now.
-    fn spill(&mut self, index: usize, ring: &Ring, reads_names: bool) {
+    /// Writes what a ring contains now. Returns how many words it wrote.
+    fn spill(&mut self, index: usize, ring: &Ring, reads_names: bool) -> usize {
         // ORDERING: Acquire pairs with the Release of the thread's end: its last events are there.
         let state = ring.state.load(Ordering::Acquire);
         if state == state::FREE {
-            return;
+            return 0;
         }
         let number = ring.number.load(Ordering::Relaxed);
         if !self.known[index].is_written || self.known[index].number != number {
             self.known[index] = Known { number, ..Known::default() };
         }
-        // BOUND: the size of the ring, plus what its thread appends meanwhile.
+        // What the thread appends meanwhile is for the next round: a thread that appends faster than this one writes
+        // must not keep it from the other rings, and not from its end.
+        let mut written = 0;
+        // BOUND: the size of the ring.
         loop {
-            let taken = ring.take(&mut self.words);
+            let most = COPY.min(ring.size() - written);
+            let taken = ring.take(&mut self.words[..most]);
             if taken == 0 {
                 break;
             }
+            written += taken;
             if !self.known[index].is_written {
                 self.write_thread(index, ring, name_of(ring));
             }
@@ -267,6 +279,7 @@ impl Spill {
             self.known[index].is_written = false;
             ring.free();
         }
+        written
     }
 
     fn write_thread(&mut self, index: usize, ring: &Ring, name: [u8; 16]) {

@@ -65,6 +65,15 @@ fn lost_events_are_counted() {
     assert!((all..=all + 2).contains(&(seen + lost)), "{seen} and {lost} of {all}");
 }
 
+/// The program ends although a thread appends events faster than they are written.
+#[test]
+fn a_program_ends_while_events_are_lost() {
+    let Some(program) = build("load.c", &[]) else { return };
+    let run = try_record(&program, &["exit"]).expect("a recording");
+    assert!(run.status.success() && run.recording.complete, "{}", run.status);
+    assert!(run.recording.lost > 0);
+}
+
 #[test]
 #[ignore = "a measurement: --release -- --ignored --nocapture"]
 fn cost() {
