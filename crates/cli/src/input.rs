@@ -146,8 +146,11 @@ pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Re
     let input = read_system(path, console)?;
     let scheduler = input.system.scheduler();
     if !known.contains(&scheduler) {
-        let by_deadline = scheduler == Scheduler::PEdf;
-        let others = if by_deadline { "`check`, `simulate` and `run` support" } else { "`check` supports" };
+        let others = match scheduler {
+            Scheduler::PEdf => "`check`, `simulate` and `run` support",
+            Scheduler::GEdf => "`check` and `run` support",
+            _ => "`check` supports",
+        };
         console.error(
             format!("{}: its scheduler is `{scheduler}`, which only {others}", input.name),
             "use `lockwright check`, or set scheduler = \"p-fp\" and give each task a cpu",
@@ -200,12 +203,33 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
         console.error(why, "use omlp, or give each task one CPU");
         return Err(Exit::BadInput);
     }
+    let refused_here = |protocol: Protocol| {
+        let resource = system.refused_by_deadlines(protocol).filter(|_| system.scheduler() == Scheduler::GEdf)?;
+        Some((resource, system.protocol_of(resource, protocol)))
+    };
+    if let Some((resource, protocol)) = asked.first().and_then(|&first| refused_here(first))
+        && asked.iter().all(|&protocol| refused_here(protocol).is_some())
+    {
+        let name = tame(&system.resource(resource).name);
+        console.error(
+            format!("`{name}` is under `{protocol}`, which the kernel's EDF does not support (docs/edf.md)"),
+            "use lock_free, wait_free or none, or the scheduler `p-edf`",
+        );
+        return Err(Exit::BadInput);
+    }
     const HELP: &str = "put both into one group (docs/task-set.md), or use another protocol";
     let mut protocols = asked;
     let all = protocols.len();
     protocols.retain(|&protocol| system.refused_in_clusters(protocol).is_none());
     if protocols.len() < all {
         console.note("all protocols except omlp are left out: they do not support clusters of several CPUs");
+    }
+    let all = protocols.len();
+    protocols.retain(|&protocol| refused_here(protocol).is_none());
+    if protocols.len() < all {
+        console.note(
+            "all protocols except none, lock_free and wait_free are left out: the kernel's EDF does not support them",
+        );
     }
     let mut refused = Vec::new();
     protocols.retain(|&protocol| {

@@ -102,20 +102,23 @@ impl Length {
 /// # Errors
 /// The console has the message.
 pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
-    let known = [Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf];
+    let known = [Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf, Scheduler::GEdf];
     let input = input::read_scheduled(&arguments.execution.subject.file, &known, console)?;
     let system = &input.system;
     let by_deadline = scheduled::promised("a run", &input, &arguments.execution.subject, console)?;
     let protocols = match by_deadline {
-        Some(_) => vec![scheduled::protocol(system)],
-        None => input::executable(&arguments.execution.subject, system, console)?,
+        Some(_) if system.scheduler() == Scheduler::PEdf || !system.is_sharing() => vec![scheduled::protocol(system)],
+        _ => input::executable(&arguments.execution.subject, system, console)?,
     };
     let charges = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
     let is_strict = arguments.strict || charges.is_some();
     let standard = if is_strict { Standard::WithinBound } else { Standard::InTime };
     let bounds = |&protocol: &Protocol| {
         let charged = charges.as_ref().map(|charges| charges.charge(system, protocol, console)).transpose()?;
-        let bounds = by_deadline.clone().unwrap_or_else(|| charges::bounds(system, charged, protocol));
+        let bounds = match &by_deadline {
+            Some(bounds) => Report { protocol: protocol.to_string(), ..bounds.clone() },
+            None => charges::bounds(system, charged, protocol),
+        };
         Ok((protocol, bounds.judged_by(standard)))
     };
     let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
@@ -192,7 +195,7 @@ pub(crate) fn compared(input: &Input, runs: &[Ran], console: &Console) -> String
 pub(crate) fn warn(runs: &[Ran], system: &System, console: &Console) {
     let mut warnings = Once::default();
     for ran in runs {
-        let texts = ran.report.unseen_text(system).into_iter().chain(ran.warnings());
+        let texts = ran.report.unseen_text(system).into_iter().chain(ran.warnings(system));
         texts.for_each(|text| warnings.add(&ran.report.protocol, text));
     }
     warnings.texts(runs.len()).for_each(|text| console.warn(text));
@@ -258,6 +261,11 @@ fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
     let doctor = "`lockwright doctor` prints what this machine lacks for real time, and how to fix it";
     let (message, help, exit) = match error {
         RunError::Machine(MachineError::NoPermission(_)) => (error.to_string(), doctor, Exit::Machine),
+        RunError::NotAdmitted { task: id, .. } => {
+            let name = system.task(*id).name.as_str();
+            let message = error.to_string().replace(&format!("task {}", id.0), &format!("task `{name}`"));
+            (message, "each task gets a tenth and 200 us beyond its execution time (docs/edf.md)", Exit::Machine)
+        }
         RunError::TooLong => (error.to_string(), "give a shorter --for", Exit::BadInput),
         RunError::Lock { task: id, resource, error } => {
             let resource = &system.resource(*resource).name;
@@ -308,7 +316,7 @@ impl Ran {
         if self.outcome.ended == Ended::Interrupted { self.outcome.elapsed.min(asked) } else { asked }
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self, system: &System) -> Vec<String> {
         let outcome = &self.outcome;
         let mut warnings = Vec::new();
         if outcome.ended == Ended::Watchdog {
@@ -319,6 +327,14 @@ impl Ran {
             warnings.push(format!(
                 "{} did not fit into the log: the trace and the observed blocking are incomplete; use a shorter --for",
                 units::count(outcome.dropped, "record")
+            ));
+        }
+        for (task, seen) in system.tasks().iter().zip(&outcome.tasks).filter(|(_, seen)| seen.throttled > 0) {
+            warnings.push(format!(
+                "{} of `{}` executed longer than the execution time and its margin; the kernel may have stopped each until \
+                 its deadline (docs/edf.md)",
+                units::count(seen.throttled, "job"),
+                tame(&task.name)
             ));
         }
         if !outcome.memory_locked {

@@ -31,8 +31,7 @@ fn ruled(scheduler: Scheduler) -> String {
 /// requests.
 #[must_use]
 pub fn protocol(system: &System) -> Protocol {
-    let is_sharing = system.task_ids().any(|id| !system.requests(id).is_empty());
-    if is_sharing { Protocol::Msrp } else { Protocol::None }
+    if system.is_sharing() { Protocol::Msrp } else { Protocol::None }
 }
 
 /// Prints a note for each choice without effect: the options, if any, and another protocol in the file.
@@ -142,26 +141,29 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
     Report { protocol: protocol(system).to_string(), same: Vec::new(), rows, charged: None }
 }
 
-/// For verbs that execute or simulate the tasks: the bounds under `p-edf`, or no bounds if the tests do not cover the
-/// system and the scheduler does. `None` under another scheduler. `what` names the execution in messages.
+/// For verbs that execute or simulate the tasks: the bounds under EDF, or no bounds if the tests do not cover the system
+/// and the scheduler does. `None` under another scheduler. `what` names the execution in messages.
 ///
 /// # Errors
-/// Overheads, which only `check` charges under `p-edf`, or nested requests that MSRP does not support; the console has
+/// Overheads, which only `check` charges under EDF, or nested requests that MSRP does not support; the console has
 /// the message.
 pub fn promised(what: &str, input: &Input, subject: &Subject, console: &Console) -> Result<Option<Report>, Exit> {
     let system = &input.system;
-    if system.scheduler() != Scheduler::PEdf {
+    let scheduler = system.scheduler();
+    if !matches!(scheduler, Scheduler::PEdf | Scheduler::GEdf) {
         return Ok(None);
     }
     if subject.overheads.is_some() {
         console.error(
-            format!("{}: {what} under `p-edf` does not support overheads", input.name),
+            format!("{}: {what} under `{scheduler}` does not support overheads", input.name),
             "use `lockwright check --overheads`, or remove --overheads",
         );
         return Err(Exit::BadInput);
     }
-    let is_asked = subject.protocol != ProtocolChoice::File;
-    note_ruled(is_asked.then_some("--protocol has no effect"), system, console);
+    if scheduler == Scheduler::PEdf {
+        let is_asked = subject.protocol != ProtocolChoice::File;
+        note_ruled(is_asked.then_some("--protocol has no effect"), system, console);
+    }
     match scheduled(system, &Overheads::default()) {
         Ok(found) => Ok(Some(report(system, &found))),
         Err(why @ Untested::Nested(_)) => {

@@ -3,7 +3,7 @@
 use lockwright::SysError;
 use lockwright::locks::SLOTS_MAX;
 use lockwright::tasks::{MachineError, ResourceError};
-use lockwright_model::{ResourceId, TaskId};
+use lockwright_model::{Protocol, ResourceId, TaskId};
 use std::fmt;
 
 /// Why a run has no outcome. Tasks are named by id; the system has their names.
@@ -15,8 +15,32 @@ pub enum RunError {
     Machine(MachineError),
     /// A scripted change names a task the system does not have.
     UnknownTask(TaskId),
-    /// A scripted change of a base priority in a system under `p-edf`, which has none.
+    /// A scripted change of a base priority in a system under `p-edf` or `g-edf`, which have none.
     NoPriorities(TaskId),
+    /// Under `g-edf`, the system must have as many CPUs as the process may use: SCHED_DEADLINE executes on all of them.
+    NotAllCpus {
+        /// The number of CPUs of the system.
+        needed: usize,
+        /// The number of CPUs of the process.
+        have: usize,
+    },
+    /// Under `g-edf`, the protocol of a resource cannot be executed: see
+    /// [`System::refused_by_deadlines`](lockwright_model::System::refused_by_deadlines).
+    NotByDeadlines {
+        /// The resource.
+        resource: ResourceId,
+        /// Its protocol.
+        protocol: Protocol,
+    },
+    /// Under `g-edf`, the kernel refused the reservation of a task: its execution time and a margin, in each of its
+    /// relative deadlines.
+    NotAdmitted {
+        /// The task.
+        task: TaskId,
+        /// The error: EBUSY if the kernel does not admit the utilization, EINVAL if the deadline is outside its limits,
+        /// EPERM without the permission or if the process may not use all CPUs.
+        error: SysError,
+    },
     /// A scripted change raises a task above the ceiling of a resource that it uses.
     AboveCeiling {
         /// The task.
@@ -68,7 +92,36 @@ impl fmt::Display for RunError {
             Self::Machine(error) => error.fmt(f),
             Self::UnknownTask(task) => write!(f, "a scripted change names task {}, which does not exist", task.0),
             Self::NoPriorities(task) => {
-                write!(f, "a scripted change sets the priority of task {}, and `p-edf` has no priorities", task.0)
+                write!(f, "a scripted change sets the priority of task {}, and EDF has no priorities", task.0)
+            }
+            Self::NotAllCpus { needed, have } => write!(
+                f,
+                "under `g-edf` jobs execute on every CPU that the process may use: {have}, and the system has {needed}; \
+                 set `cpus = {have}`, or give the process {needed} in a cpuset partition of their own"
+            ),
+            Self::NotByDeadlines { resource, protocol } => write!(
+                f,
+                "resource {} is under `{protocol}`, which the kernel's EDF does not support; choose `lock_free`, `wait_free` \
+                 or `none`",
+                resource.0
+            ),
+            Self::NotAdmitted { task, error } => {
+                write!(f, "the kernel refuses task {} under SCHED_DEADLINE ({error}): ", task.0)?;
+                f.write_str(match error.errno {
+                    libc::EBUSY => {
+                        "with their margins, the tasks need more than it gives: usually 95 % of the CPUs \
+                         (/proc/sys/kernel/sched_rt_runtime_us), and since Linux 6.12 another 5 % less, without what \
+                         other threads under SCHED_DEADLINE have"
+                    }
+                    libc::EINVAL => {
+                        "the deadline must be within /proc/sys/kernel/sched_deadline_period_min_us and \
+                         sched_deadline_period_max_us (usually 100 us and 4.194304 s)"
+                    }
+                    _ => {
+                        "it requires CAP_SYS_NICE (a limit for rtprio is not enough), and the process must be allowed on \
+                         all CPUs of its root domain (taskset, cpuset)"
+                    }
+                })
             }
             Self::AboveCeiling { task, resource } => write!(
                 f,

@@ -72,8 +72,8 @@ struct Seen {
 /// Derives the observations of every task, by id. `records` must be in order of time.
 ///
 /// A job that is unfinished at the end of the records counts as a miss if its deadline has passed; its response time,
-/// blocking and lock waits are not counted. The base priorities are those of the system. Under `p-edf` no blocking is
-/// observed: it is defined by fixed priorities.
+/// blocking and lock waits are not counted. The base priorities are those of the system. Under `p-edf` and `g-edf` no
+/// blocking is observed: it is defined by fixed priorities.
 #[must_use]
 pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
     let end = records.last().map_or(Instant::ZERO, |record| record.at);
@@ -116,7 +116,7 @@ pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
             seen.blocking = delay;
         }
     }
-    if system.scheduler() == Scheduler::PEdf {
+    if matches!(system.scheduler(), Scheduler::PEdf | Scheduler::GEdf) {
         observations.iter_mut().for_each(|seen| seen.blocking = None);
     }
     observations

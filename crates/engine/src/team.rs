@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 /// The stack size of a thread.
 const STACK_BYTES: usize = 256 << 10;
 /// The part of the stack that is touched before the start.
-const STACK_TOUCHED: usize = 64 << 10;
+pub(crate) const STACK_TOUCHED: usize = 64 << 10;
 
 /// Starts a thread with a name.
 pub fn spawn<T: Send + 'static>(

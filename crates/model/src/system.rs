@@ -171,10 +171,17 @@ impl System {
         self.clusters.iter().copied().find(|cluster| cluster & own != 0).unwrap_or(own)
     }
 
-    /// Returns the processors that may execute jobs of `task`. Under a global scheduler this is not meaningful.
+    /// Returns the processors that may execute jobs of `task`: all of them under a global scheduler.
     pub fn cpus_of(&self, task: TaskId) -> impl Iterator<Item = CpuId> + Clone + use<> {
-        let cluster = self.cluster(self.task(task).cpu);
+        let all = u64::MAX >> (u64::BITS as usize - self.cpus.clamp(1, MAX_CPUS));
+        let cluster = if self.scheduler.is_global() { all } else { self.cluster(self.task(task).cpu) };
         (0..MAX_CPUS).filter(move |cpu| cluster >> cpu & 1 == 1).map(CpuId::new)
+    }
+
+    /// Returns whether a job requests a resource.
+    #[must_use]
+    pub fn is_sharing(&self) -> bool {
+        self.task_ids().any(|id| !self.requests(id).is_empty())
     }
 
     /// Returns a used resource that cannot be locked if the system is under `protocol`. With clusters of several
@@ -184,6 +191,18 @@ impl System {
         let is_refused =
             |&id: &ResourceId| self.protocol_of(id, protocol) != Protocol::Omlp && !self.users(id).is_empty();
         self.resource_ids().find(|id| self.has_clusters() && is_refused(id))
+    }
+
+    /// Returns a used resource that cannot be executed under `g-edf` if the system is under `protocol`: all except those
+    /// under `lock_free`, `wait_free` and `none`. The kernel's EDF has no priority levels, and a thread that holds a lock
+    /// does not inherit the deadlines of those that wait for it.
+    #[must_use]
+    pub fn refused_by_deadlines(&self, protocol: Protocol) -> Option<ResourceId> {
+        let is_refused = |&id: &ResourceId| {
+            let ruling = self.protocol_of(id, protocol);
+            !ruling.is_object() && ruling != Protocol::None && !self.users(id).is_empty()
+        };
+        self.resource_ids().find(is_refused)
     }
 
     /// Returns the same system with these working sets, in KiB and by task id. `None` stands for a task without one.
@@ -344,7 +363,7 @@ impl System {
     /// would rule a resource of one processor, the result is `icpp`, with four exceptions:
     /// `fmlp_short`, `phase_fair` and `task_fair` are kept, `lock_free` and `wait_free` are kept, `dpcp` and `dflp` are
     /// kept for a resource with its home on another processor, and all are kept if there are clusters of several
-    /// processors.
+    /// processors or the scheduler is global.
     ///
     /// Under [`Scheduler::PEdf`] the result is `srp` for a resource of one processor and `msrp` for the others, whatever
     /// is named.
@@ -362,7 +381,7 @@ impl System {
             interruptible @ (Protocol::Ics | Protocol::IcsLock) => interruptible,
             Protocol::FmlpShort => Protocol::FmlpShort,
             kept if kept.is_object() || kept.has_readers() => kept,
-            named if self.has_clusters() || self.is_global(resource) => named,
+            named if self.has_clusters() || self.scheduler.is_global() || self.is_global(resource) => named,
             named if named.has_homes() && self.is_away(resource) => named,
             _ => Protocol::Icpp,
         }

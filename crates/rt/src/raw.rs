@@ -2,7 +2,7 @@
 //! set around them, and the assignment of priority levels. They are not part of the stable interface.
 
 pub use crate::levels::{SCRIPT_LEVEL, WATCHDOG_LEVEL};
-pub use crate::tasks::error::check_system;
+pub use crate::tasks::error::{check_scheduler, check_system};
 pub use crate::tasks::executor::{Executor, Seat};
 pub use crate::tasks::lock::{Ending, Locks};
 pub use crate::tasks::priorities::{Levels, TooMany};

@@ -77,6 +77,25 @@ pub fn set_fifo(tid: Tid, level: u8) -> Result<(), SysError> {
     set_scheduler(tid, libc::SCHED_FIFO, level)
 }
 
+/// Puts a thread under SCHED_DEADLINE: `runtime_ns` of execution in each `period_ns`, which is also its relative deadline.
+///
+/// # Errors
+/// EPERM without CAP_SYS_NICE, and if the thread may not execute on all processors of its root domain; EBUSY if the
+/// kernel does not admit the utilization; EINVAL if the runtime exceeds the period, or the period is outside the
+/// kernel's limits; ESRCH if the thread has ended.
+pub fn set_deadline(tid: Tid, runtime_ns: u64, period_ns: u64) -> Result<(), SysError> {
+    // SAFETY: all zeros are a value of this struct of integers.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    attributes.size = size_of::<libc::sched_attr>() as u32;
+    attributes.sched_policy = libc::SCHED_DEADLINE as u32;
+    attributes.sched_runtime = runtime_ns;
+    attributes.sched_deadline = period_ns;
+    attributes.sched_period = period_ns;
+    // SAFETY: `attributes` is valid for reading, and has its size in it. The kernel may write that size.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, tid.0, &raw mut attributes, 0) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("sched_setattr")) }
+}
+
 /// Whether this process may put a thread under SCHED_FIFO at this level. Tries it on a new thread.
 ///
 /// # Errors

@@ -286,7 +286,7 @@ impl TaskResult {
         Self {
             name: task.name.clone(),
             cpu: (is_alone && !system.scheduler().is_global()).then_some(task.cpu.0),
-            cpus: (!is_alone).then_some(cluster),
+            cpus: (!is_alone && !system.scheduler().is_global()).then_some(cluster),
             priority: task.priority.level(),
             cost_ns: task.wcet.as_ns(),
             charged_cost_ns: report.charged.as_ref().map(|charged| charged.task(row.task).wcet.as_ns()),

@@ -170,3 +170,37 @@ fn doctor_has_one_line_each_with_its_fix() {
     assert_eq!(value["verb"], "doctor");
     assert_eq!(value["findings"].as_array().map(Vec::len), Some(ended.out.lines().count()));
 }
+
+/// Under `g-edf`, what the kernel's EDF cannot execute is refused before anything runs.
+#[test]
+fn global_deadlines_are_executed_or_refused() {
+    let Some(_machine) = require_realtime() else { return };
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let of = |cpus: usize, rest: &str| {
+        let head = format!("[platform]\ncpus = {cpus}\nscheduler = \"g-edf\"\n");
+        format!("{head}[[task]]\nname = \"a\"\npriority = 1\nperiod = \"20 ms\"\n{rest}\n")
+    };
+    let ended = on(&of(cpus, "wcet = \"2 ms\""), "run", &["--for", "200 ms", "--json"]);
+    assert!([0, 1].contains(&ended.status), "{}{}", ended.out, ended.err);
+    let task = &json(&ended)["results"][0]["tasks"][0];
+    assert_eq!((&task["jobs"], &task["response_ns"]), (&10.into(), &20_000_000.into()), "{task}");
+    assert!(task["cpu"].is_null() && task["cpus"].is_null() && task["observed_blocking_ns"].is_null(), "{task}");
+    let shares = "wcet = \"2 ms\"\nrequests = [{ resource = \"r\", count = 1, length = \"1 ms\" }]\n\
+                  [[resource]]\nname = \"r\"";
+    let ended = on(&of(cpus, shares), "run", &["--for", "100 ms", "--protocol", "lock_free"]);
+    assert!(ended.err.contains("there are no bounds: "), "{}", ended.err);
+    for (text, arguments, status, said) in [
+        (
+            of(cpus, shares),
+            &["--protocol", "mpcp"][..],
+            2,
+            "`r` is under `mpcp`, which the kernel's EDF does not support",
+        ),
+        (of(cpus + 1, "wcet = \"2 ms\""), &[], 3, "under `g-edf` jobs execute on every CPU that the process may use"),
+        (of(cpus, "wcet = \"2 ms\""), &["--overheads", "x"], 2, "a run under `g-edf` does not support overheads"),
+    ] {
+        let ended = on(&text, "run", &[&["--for", "100 ms"], arguments].concat());
+        assert_eq!(ended.status, status, "{}", ended.err);
+        assert!(ended.err.contains(said), "{}", ended.err);
+    }
+}

@@ -42,6 +42,8 @@ pub(super) struct TaskThread<'a> {
     held: Vec<ResourceId>,
     /// Whether the protocols have a job of this task that has not ended.
     has_job: bool,
+    /// Under SCHED_DEADLINE: how long a job may execute, in nanoseconds.
+    runtime_ns: Option<u64>,
     outcome: TaskOutcome,
 }
 
@@ -59,10 +61,12 @@ impl<'a> TaskThread<'a> {
             burner: if is_clustered { burner.anywhere(executor.cpus()) } else { burner },
             held: Vec::with_capacity(MAX_NESTING),
             has_job: false,
+            runtime_ns: shared.reservations.get(id.index()).map(|reservation| reservation.runtime().as_ns()),
             outcome: TaskOutcome {
                 observation: Observation::default(),
                 responses: histogram(shared),
                 lock_waits: histogram(shared),
+                throttled: 0,
                 worst_job: None,
             },
         }
@@ -97,6 +101,7 @@ impl<'a> TaskThread<'a> {
                 self.abandon(index, false);
                 return Ok(());
             }
+            let executed = self.runtime_ns.map(|_| clock::executed_ns());
             self.burner.log.push(self.start_ns + arrival, Event::Arrive);
             self.burner.begin();
             self.has_job = true;
@@ -117,6 +122,9 @@ impl<'a> TaskThread<'a> {
                     self.abandon(index, true);
                     return Ok(());
                 }
+            }
+            if let (Some(before), Some(runtime)) = (executed, self.runtime_ns) {
+                self.outcome.throttled += u64::from(clock::executed_ns() - before > runtime);
             }
             self.burner.end();
         }

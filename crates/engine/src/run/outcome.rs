@@ -36,12 +36,15 @@ pub struct Outcome {
 #[derive(Clone, Debug)]
 pub struct TaskOutcome {
     /// The worst values over all jobs. `blocking` is derived from the records, see
-    /// [`observe`](crate::observe::observe); under `p-edf` it is `None`.
+    /// [`observe`](crate::observe::observe); under `p-edf` and `g-edf` it is `None`.
     pub observation: Observation,
     /// Response times of finished jobs, in nanoseconds.
     pub responses: Histogram<u64>,
     /// The times from each request to its grant, in nanoseconds.
     pub lock_waits: Histogram<u64>,
+    /// Under `g-edf`, the number of jobs that executed for longer than their reservation, and that the kernel therefore
+    /// throttled until their deadline.
+    pub throttled: u64,
     /// The job with the longest response time.
     pub worst_job: Option<Job>,
 }

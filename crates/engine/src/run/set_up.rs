@@ -5,6 +5,7 @@ use super::failure::Failure;
 use super::job::TaskThread;
 use super::outcome::{Ended, Outcome, TaskOutcome};
 use super::report::Report;
+use super::reservation;
 use super::shared::{Nap, Shared};
 use super::{script, watchdog};
 use crate::calibrate::{Calibration, calibrate};
@@ -16,8 +17,8 @@ use crate::occupancy::{Occupancy, Recorder};
 use crate::team::{Ends, Gate, Place, become_realtime, spawn};
 use crate::throttling::throttling;
 use lockwright::raw::Locks;
-use lockwright::raw::check_system;
 use lockwright::raw::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
+use lockwright::raw::{check_scheduler, check_system};
 use lockwright::tasks::MachineError;
 use lockwright_model::{Duration, Priority, Protocol, Record, Scheduler, Step, System, TaskId};
 use lockwright_sys::{clock, memory, sched, signal};
@@ -27,8 +28,14 @@ use std::thread::JoinHandle;
 
 /// The time from choosing the start to the start itself, in which all threads get from the gate to their sleep.
 const START_DELAY_NS: u64 = 50_000_000;
+
 /// Executes `system` as SCHED_FIFO threads, one per task, until all jobs that arrive within `config.duration` have
 /// finished.
+///
+/// Under `g-edf`, the threads are under SCHED_DEADLINE, and the kernel schedules them by deadlines on all CPUs that the
+/// process may use. A task may execute for its execution time, a tenth of it and 200 us within its deadline; the kernel
+/// throttles a job that takes longer ([`TaskOutcome::throttled`]). Resources are under `lock_free`, `wait_free` or `none`,
+/// and no blocking is observed.
 ///
 /// Under `p-edf`, the tasks of each CPU decide among themselves whose job executes: the one with the earliest deadline,
 /// and of equal ones that of the task with the lower id. Resources are under `srp` and `msrp`, and no blocking is
@@ -60,6 +67,12 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     check_changes(system, config)?;
     check_system(system, config.protocol)?;
     let allowed = sched::affinity()?;
+    let reservations = if system.scheduler() == Scheduler::GEdf {
+        reservation::of_all(system, config.protocol, allowed.len())?
+    } else {
+        check_scheduler(system)?;
+        Vec::new()
+    };
     if allowed.len() < system.cpus() {
         return Err(MachineError::TooFewCpus { needed: system.cpus(), have: allowed.len() }.into());
     }
@@ -75,6 +88,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     let shared = Arc::new(Shared {
         system: system.clone(),
         locks: Locks::new(system, config.protocol, levels, cpus),
+        reservations,
         control: control.clone(),
         calibration,
         duration: config.duration,
@@ -146,7 +160,7 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
 
 fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
     for change in &config.changes {
-        if system.scheduler() == Scheduler::PEdf {
+        if matches!(system.scheduler(), Scheduler::PEdf | Scheduler::GEdf) {
             return Err(RunError::NoPriorities(change.task));
         }
         if change.task.index() >= system.tasks().len() {
@@ -227,10 +241,12 @@ impl<'a> Crew<'a> {
             executor.seat(task).sit();
             executor.prepare();
             let thread = TaskThread::new(&shared, task, Log::new(log_capacity));
-            let level = executor.first_level(task);
-            let set_up = become_realtime(level, &cpus);
+            let set_up = match shared.reservations.get(task.index()) {
+                Some(reservation) => reservation.begin().map_err(|error| RunError::NotAdmitted { task, error }),
+                None => become_realtime(executor.first_level(task), &cpus).map_err(RunError::from),
+            };
             let failed = set_up.is_err();
-            place.answer(set_up.map_err(RunError::from));
+            place.answer(set_up);
             if !shared.start.pass() || failed {
                 return;
             }
@@ -271,7 +287,7 @@ impl<'a> Crew<'a> {
             if !shared.ready.pass() {
                 return 0;
             }
-            let start_ns = clock::now_ns() + START_DELAY_NS;
+            let start_ns = clock::now_ns() + start_delay(&shared.system);
             // ORDERING: Relaxed: the start gate's word orders it.
             shared.start_ns.store(start_ns, Ordering::Relaxed);
             shared.control.started(start_ns);
@@ -321,6 +337,13 @@ impl<'a> Crew<'a> {
             Some(Err(panic)) => std::panic::resume_unwind(panic),
         }
     }
+}
+
+/// The time from choosing the start to the start itself. Under `g-edf`, the deadlines that the threads got by passing the
+/// gate must be over by then: the kernel would give the first job the rest of an old reservation.
+fn start_delay(system: &System) -> u64 {
+    let longest = system.tasks().iter().map(|task| task.deadline.as_ns()).max().unwrap_or(0);
+    START_DELAY_NS + if system.scheduler() == Scheduler::GEdf { longest } else { 0 }
 }
 
 /// The number of entries in the log of each task: the entries of its jobs, a gap for each job that may preempt them, a

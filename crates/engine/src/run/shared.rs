@@ -1,6 +1,7 @@
 //! The state that the threads of one run share.
 
 use super::report::Report;
+use super::reservation::Reservation;
 use crate::calibrate::Calibration;
 use crate::control::Control;
 use crate::team::{Ends, Gate, Muster};
@@ -16,6 +17,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub(super) struct Shared {
     pub(super) system: System,
     pub(super) locks: Locks,
+    /// Under `g-edf`: the reservation of each task.
+    pub(super) reservations: Vec<Reservation>,
     pub(super) control: Control,
     pub(super) calibration: Calibration,
     pub(super) duration: Duration,

@@ -5,6 +5,7 @@
 mod edf;
 mod ending;
 mod exclusion;
+mod global;
 mod interruptible;
 mod judge;
 #[path = "../../../sys/tests/support/machine.rs"]

@@ -1,5 +1,6 @@
 //! Writing a system as a task-set file, and overheads as an overheads file.
 
+use crate::MAX_CPUS;
 use crate::{Cost, Duration, ObjectKind, Overhead, Overheads, Progress, ResourceId, Scheduler, Step, System, TaskId};
 use core::fmt::Write;
 
@@ -128,7 +129,9 @@ fn write_task(out: &mut Writer<impl Fn(Place) -> Vec<String>>, system: &System, 
     // Under a global scheduler CPUs mean nothing, and a file that gives them is read with a note.
     if !system.scheduler().is_global() || task.cpu.0 > 0 {
         out.comment(Place::Cpu(id));
-        let cpus: Vec<String> = system.cpus_of(id).map(|cpu| cpu.0.to_string()).collect();
+        let cluster = system.cluster(task.cpu);
+        let cpus: Vec<String> =
+            (0..MAX_CPUS).filter(|cpu| cluster >> cpu & 1 == 1).map(|cpu| cpu.to_string()).collect();
         match cpus.as_slice() {
             [cpu] => writeln!(out, "cpu = {cpu}")?,
             _ => writeln!(out, "cpus = [{}]", cpus.join(", "))?,

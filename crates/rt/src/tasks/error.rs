@@ -114,15 +114,22 @@ impl From<SysError> for MachineError {
     }
 }
 
-/// Checks that the system can be executed at all, whatever the machine.
+/// Checks that the levels of SCHED_FIFO can express the scheduler of the system.
 ///
 /// # Errors
-/// [`MachineError::Scheduler`], [`MachineError::TooManyTasks`], [`MachineError::Nested`], and
-/// [`MachineError::Clusters`].
-pub fn check_system(system: &System, protocol: Protocol) -> Result<(), MachineError> {
-    if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp | Scheduler::PEdf) {
-        return Err(MachineError::Scheduler(system.scheduler()));
+/// [`MachineError::Scheduler`].
+pub fn check_scheduler(system: &System) -> Result<(), MachineError> {
+    match system.scheduler() {
+        Scheduler::PFp | Scheduler::CFp | Scheduler::PEdf => Ok(()),
+        other => Err(MachineError::Scheduler(other)),
     }
+}
+
+/// Checks that the protocols can be executed for this system, whatever the machine.
+///
+/// # Errors
+/// [`MachineError::TooManyTasks`], [`MachineError::Nested`], and [`MachineError::Clusters`].
+pub fn check_system(system: &System, protocol: Protocol) -> Result<(), MachineError> {
     if system.tasks().len() > MAX_EXECUTED_TASKS {
         return Err(MachineError::TooManyTasks { tasks: system.tasks().len() });
     }

@@ -18,7 +18,7 @@ pub struct TooMany(pub usize);
 impl Levels {
     /// Assigns levels to all priorities that can occur: base priorities, the priorities in `changed` that tasks are
     /// changed to, and the ceilings of the protocols in use. Under `p-edf`, these are the places of jobs on the stack of
-    /// a processor, and the priority of a task without a job.
+    /// a processor, and the priority of a task without a job. Under `g-edf` there are none.
     ///
     /// # Errors
     /// [`TooMany`] if there are more priorities than levels.
@@ -28,6 +28,8 @@ impl Levels {
         let mut all: Vec<Priority> = match system.scheduler() {
             // There are at most MAX_EXECUTED_TASKS tasks.
             Scheduler::PEdf => (1..=most() as u16).map(Edf::<1, 1>::at_place).chain([Edf::<1, 1>::ARRIVING]).collect(),
+            // The kernel schedules by deadlines, without levels.
+            Scheduler::GEdf => Vec::new(),
             _ => system.tasks().iter().map(|task| task.priority).chain(changed.iter().copied()).collect(),
         };
         for resource in system.resource_ids() {

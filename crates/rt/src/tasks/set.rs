@@ -1,6 +1,6 @@
 //! Task sets: the thread of each task, and the resources that its jobs hold.
 
-use super::error::{MachineError, TaskError, check_system};
+use super::error::{MachineError, TaskError, check_scheduler, check_system};
 use super::lock::{Locks, ResourceError};
 use super::priorities::Levels;
 use lockwright_model::{
@@ -67,6 +67,7 @@ impl TaskSet {
     /// - a resource is under `ics` or `ics_lock`, which are not locks: see [`ics`](crate::ics) for their sections; or
     ///   under `lock_free` or `wait_free`: see [`objects`](crate::objects).
     pub fn new(system: &System, protocol: Protocol) -> Result<Self, TaskError> {
+        check_scheduler(system)?;
         check_system(system, protocol)?;
         if let Some(resource) = system.interruptible(protocol) {
             return Err(MachineError::Interruptible { resource }.into());

@@ -1,0 +1,118 @@
+//! Runs under `g-edf`: threads under SCHED_DEADLINE, which the kernel schedules by global EDF.
+//!
+//! The kernel gives each thread a *reservation*: a runtime in each period. A thread that wakes up for a job has the
+//! deadline of that job. A job that executes for longer than the runtime is *throttled* until its deadline. So the
+//! runtime is the execution time of the task and a margin for the work of the kernel and of the run itself.
+//!
+//! The period of a reservation is the relative deadline of the task, also if the task's period is longer. With a longer
+//! period, the kernel would keep a job from executing until a period after the last wake-up, so one late wake-up would
+//! delay all later jobs; and it would shorten the runtime of a job that waits.
+
+use crate::error::RunError;
+use crate::throttling::throttling;
+use lockwright_model::{Duration, Protocol, System, Task};
+use lockwright_sys::{SysError, clock, memory, sched};
+
+/// The margin of a reservation: this part of the execution time, and [`MARGIN`].
+const MARGIN_PART: u64 = 10;
+/// The constant part of the margin.
+const MARGIN: Duration = Duration::from_us(200);
+/// How long a thread waits for the kernel to admit it. The kernel keeps the reservation of a thread that has ended until
+/// its deadline, which may be that of an earlier run; a deadline is at most 4.2 s by default.
+const ADMISSION_NS: u64 = 5_000_000_000;
+/// The time between two attempts.
+const ATTEMPT_NS: u64 = 20_000_000;
+
+/// The reservation of one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Reservation {
+    runtime: Duration,
+    deadline: Duration,
+}
+
+impl Reservation {
+    /// The reservation of a task: its execution time and the margin, but no more than its deadline.
+    fn of(task: &Task) -> Self {
+        let part = Duration::from_ns(task.wcet.as_ns() / MARGIN_PART);
+        let whole = task.wcet.checked_add(part).and_then(|time| time.checked_add(MARGIN));
+        let runtime = whole.map_or(task.deadline, |whole| whole.min(task.deadline));
+        Self { runtime, deadline: task.deadline }
+    }
+
+    /// How long a job may execute before the kernel throttles it.
+    pub(super) fn runtime(self) -> Duration {
+        self.runtime
+    }
+
+    /// The share of a CPU that it reserves.
+    fn share(self) -> f64 {
+        self.runtime.as_ns() as f64 / self.deadline.as_ns() as f64
+    }
+
+    /// Puts the calling thread under SCHED_DEADLINE.
+    ///
+    /// BOUND: ADMISSION_NS.
+    pub(super) fn begin(self) -> Result<(), SysError> {
+        memory::prefault_stack::<{ crate::team::STACK_TOUCHED }>();
+        sched::exact_timers();
+        let (runtime, deadline) = (self.runtime.as_ns(), self.deadline.as_ns());
+        let until_ns = clock::now_ns() + ADMISSION_NS;
+        loop {
+            let answer = sched::set_deadline(sched::gettid(), runtime, deadline);
+            match answer {
+                Err(error) if error.errno == libc::EBUSY && clock::now_ns() < until_ns => {
+                    clock::sleep_until(clock::now_ns() + ATTEMPT_NS)?;
+                }
+                answer => return answer,
+            }
+        }
+    }
+}
+
+/// Checks that SCHED_DEADLINE can execute the system on a process that may use `have` CPUs. Returns the reservation of
+/// each task, by id.
+pub(super) fn of_all(system: &System, protocol: Protocol, have: usize) -> Result<Vec<Reservation>, RunError> {
+    if system.cpus() != have {
+        return Err(RunError::NotAllCpus { needed: system.cpus(), have });
+    }
+    if let Some(resource) = system.refused_by_deadlines(protocol) {
+        return Err(RunError::NotByDeadlines { resource, protocol: system.protocol_of(resource, protocol) });
+    }
+    let all: Vec<Reservation> = system.tasks().iter().map(Reservation::of).collect();
+    let limit = throttling().map_or(1.0, |limit| limit.runtime.as_ns() as f64 / limit.period.as_ns() as f64);
+    let mut sum = 0.0;
+    for (task, reservation) in system.task_ids().zip(&all) {
+        sum += reservation.share();
+        // The kernel would refuse it as well, but only after the wait for other threads to end.
+        if sum > limit * system.cpus() as f64 {
+            let error = SysError { call: "sched_setattr", errno: libc::EBUSY };
+            return Err(RunError::NotAdmitted { task, error });
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_model::{CpuId, Priority, Step};
+
+    #[test]
+    fn a_reservation_is_the_execution_time_and_a_margin_within_the_deadline() {
+        let us = Duration::from_us;
+        let task = |run| Task {
+            name: "t".into(),
+            cpu: CpuId(0),
+            priority: Priority::base(1),
+            period: us(10_000),
+            deadline: us(8_000),
+            jitter: Duration::ZERO,
+            offset: Duration::ZERO,
+            wcet: us(run),
+            body: vec![Step::Run(us(run))],
+        };
+        let deadline = us(8_000);
+        assert_eq!(Reservation::of(&task(2_000)), Reservation { runtime: us(2_400), deadline });
+        assert_eq!(Reservation::of(&task(7_950)), Reservation { runtime: us(8_000), deadline });
+    }
+}
