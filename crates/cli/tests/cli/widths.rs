@@ -119,7 +119,8 @@ fn columns_give_way_in_the_order_of_the_help() {
     let path = file.path.to_str().expect("a path in UTF-8");
     let mut most = 0;
     for width in (40..=140).rev() {
-        let out = printed(&["simulate", path, "-p", "pip"], width);
+        // Long enough for a thousand jobs.
+        let out = printed(&["simulate", path, "-p", "pip", "--for", "60 s"], width);
         let Some((_, left_out)) = out.split_once("columns left out: ") else { continue };
         let left_out = left_out.split_once(';').expect("a list of titles").0.replace('\n', " ");
         let mut ranks: Vec<usize> =
@@ -134,6 +135,11 @@ fn columns_give_way_in_the_order_of_the_help() {
         most = most.max(ranks.len());
     }
     assert!(most > 3, "only {most} columns gave way");
+    let header = |width| {
+        let out = printed(&["simulate", path, "-p", "pip", "--for", "60 s"], width);
+        out.lines().find(|line| line.starts_with("task")).expect("a table").to_owned()
+    };
+    assert!(header(200).contains("p99.9") && !header(100).contains("p99.9"), "the first that gives way");
 }
 
 #[test]
