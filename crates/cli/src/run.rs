@@ -466,6 +466,7 @@ fn as_taken((taker, time): &(Taker, Duration)) -> json::Taken {
         Taker::Thread(name) => (json::TakenBy::Thread, Some(name.clone())),
         Taker::Others => (json::TakenBy::Others, None),
         Taker::Idle => (json::TakenBy::Idle, None),
+        Taker::Host => (json::TakenBy::Host, None),
         Taker::Machine => (json::TakenBy::Machine, None),
         _ => (json::TakenBy::Unknown, None),
     };
