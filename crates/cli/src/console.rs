@@ -3,6 +3,7 @@
 //! A closed pipe (`| head`) is not an error: the rest of the output is dropped, and the exit status stays that of the
 //! verb.
 
+use crate::diagnose::Look;
 use crate::exit::Exit;
 use crate::fault::{self, Fault};
 use crate::layout::Layout;
@@ -56,6 +57,12 @@ impl Console {
         let [is_terminal, watched] = streams::are_terminals();
         let [layout, layout_err] = streams::layouts(wide);
         Self { color_out: color.applies(is_terminal), color_err: color.applies(watched), watched, layout, layout_err }
+    }
+
+    /// How diagnostics are rendered on standard error. On a terminal they are wrapped.
+    #[must_use]
+    pub fn look(&self) -> Look {
+        Look { color: self.color_err, layout: self.watched.then_some(self.layout_err) }
     }
 
     /// Writes data to standard output.

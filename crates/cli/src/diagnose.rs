@@ -1,12 +1,15 @@
 //! Faults in a file, with the line, a caret and a suggestion.
 
+use crate::layout::Layout;
 use crate::tame::tame;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use lockwright_model::format::Diagnostic;
 use std::ops::Range;
 
-/// Longest part of a line that is shown; longer lines are cut around the fault.
+/// Longest part of a line that is shown in a pipe; longer lines are cut around the fault.
 const WIDTH: usize = 140;
+/// Room for what the renderer puts before a message or a help: its kind, and the width of the greatest line number.
+const MARGIN: usize = 20;
 /// Greatest number of bytes on either side of a fault that the renderer gets.
 const CONTEXT_BYTES_MAX: usize = 4096;
 
@@ -19,17 +22,37 @@ pub enum Severity {
     Note,
 }
 
+/// How diagnostics are rendered.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Whether they have colours.
+    pub color: bool,
+    /// The layout of a terminal. In a pipe each message is one line.
+    pub layout: Option<Layout>,
+}
+
+impl Look {
+    fn wrapped(self, text: &str) -> String {
+        let text = tame(text);
+        match self.layout {
+            Some(layout) => layout.narrower(MARGIN).prose(&text).trim_end().to_owned(),
+            None => text,
+        }
+    }
+}
+
 /// Renders one diagnostic of the file `name`, whose text is `source`.
 #[must_use]
-pub fn render(diagnostic: &Diagnostic, severity: Severity, name: &str, source: &str, color: bool) -> String {
-    let renderer = if color { Renderer::styled() } else { Renderer::plain() }.term_width(WIDTH);
+pub fn render(diagnostic: &Diagnostic, severity: Severity, name: &str, source: &str, look: Look) -> String {
+    let width = look.layout.map_or(WIDTH, |layout| layout.width().min(WIDTH));
+    let renderer = if look.color { Renderer::styled() } else { Renderer::plain() }.term_width(width);
     let level = match severity {
         Severity::Error => Level::ERROR,
         Severity::Note => Level::NOTE,
     };
-    let message = tame(&diagnostic.message);
+    let message = look.wrapped(&diagnostic.message);
     let title = level.primary_title(message.as_str());
-    let help = diagnostic.help.as_deref().map(tame);
+    let help = diagnostic.help.as_deref().map(|help| look.wrapped(help));
     let label = tame(&diagnostic.label);
     let Some(span) = diagnostic.span.clone() else {
         // The fault concerns the whole file.
@@ -89,6 +112,9 @@ fn floor(source: &str, index: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockwright_model::format::parse_system;
+
+    const PLAIN: Look = Look { color: false, layout: None };
 
     fn diagnostic(span: Option<Range<usize>>) -> Diagnostic {
         let fault =
@@ -103,7 +129,7 @@ mod tests {
     fn faults_have_line_column_caret_and_help() {
         let source = "a = 1\nb = \"buss\"\nc = 2\n";
         let at = source.find("\"buss\"").expect("is there");
-        let text = render(&diagnostic(Some(at..at + 6)), Severity::Error, "sys.toml", source, false);
+        let text = render(&diagnostic(Some(at..at + 6)), Severity::Error, "sys.toml", source, PLAIN);
         for part in [
             "error: task `camera` requests `buss`",
             "sys.toml:2:5",
@@ -113,12 +139,15 @@ mod tests {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
         assert!(!text.contains('\x1b') && !text.contains("c = 2"), "{text}");
-        assert!(render(&diagnostic(Some(at..at + 6)), Severity::Error, "sys.toml", source, true).contains('\x1b'));
+        assert!(
+            render(&diagnostic(Some(at..at + 6)), Severity::Error, "sys.toml", source, Look { color: true, ..PLAIN })
+                .contains('\x1b')
+        );
     }
 
     #[test]
     fn faults_without_place_name_the_file() {
-        let text = render(&diagnostic(None), Severity::Note, "sys.toml", "", false);
+        let text = render(&diagnostic(None), Severity::Note, "sys.toml", "", PLAIN);
         for part in ["note: task", "--> sys.toml", "help: did you mean"] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
@@ -138,7 +167,7 @@ mod tests {
             let start = next(source.len() + 3);
             let end = next(source.len() + 3);
             for span in [start..end, start..start, 0..source.len()] {
-                let _ = render(&diagnostic(Some(span)), Severity::Error, "f", &source, false);
+                let _ = render(&diagnostic(Some(span)), Severity::Error, "f", &source, PLAIN);
             }
         }
     }
@@ -146,7 +175,26 @@ mod tests {
     #[test]
     fn huge_lines_are_cut() {
         let source = "x".repeat(1 << 22);
-        let text = render(&diagnostic(Some(2_000_000..2_000_003)), Severity::Error, "f", &source, false);
+        let text = render(&diagnostic(Some(2_000_000..2_000_003)), Severity::Error, "f", &source, PLAIN);
         assert!(text.len() < 10_000, "{}", text.len());
+    }
+
+    #[test]
+    fn faults_fit_the_terminal() {
+        let long = "x".repeat(300);
+        let words = format!("[[task]]\nname = \"a\"\nperiod = \"1 ms\"\nwcet = \"{long}\"\n");
+        let keys =
+            format!("[[task]]\nname = \"a\"\nperoid = \"1 ms\" # {long}\nbody = [{}]\n", "{ run = 7 }, ".repeat(40));
+        for source in ["<taskset/>", "tasks:\n  - a", "{}", "name = [", &words, &keys, "[[task]]"] {
+            let faults = parse_system(source).expect_err("no task set");
+            for width in [80, 100, 120] {
+                let look = Look { color: false, layout: Some(Layout::new(width, false)) };
+                for fault in &*faults {
+                    let text = render(fault, Severity::Error, "system.toml", source, look);
+                    let widest = text.lines().map(|line| line.chars().count()).max();
+                    assert!(widest <= Some(width), "{widest:?} at {width}:\n{text}");
+                }
+            }
+        }
     }
 }

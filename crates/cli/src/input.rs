@@ -57,7 +57,7 @@ impl Source {
     pub fn show(&self, diagnostics: &[Diagnostic], severity: Severity, console: &Console) {
         let text = String::from_utf8_lossy(&self.bytes);
         for diagnostic in diagnostics {
-            console.say_raw(&diagnose::render(diagnostic, severity, &self.name, &text, console.color_err));
+            console.say_raw(&diagnose::render(diagnostic, severity, &self.name, &text, console.look()));
             if severity == Severity::Error {
                 let (line, column) = diagnostic.line_column(&text).unzip();
                 fault::keep(Fault {

@@ -48,6 +48,12 @@ impl Layout {
         Self { width: width.max(WIDTH_MIN), is_free }
     }
 
+    /// The layout of a part of the lines, for text that something precedes.
+    #[must_use]
+    pub fn narrower(self, by: usize) -> Self {
+        Self { width: self.width.saturating_sub(by).max(1), ..self }
+    }
+
     /// The width in characters.
     #[must_use]
     pub fn width(self) -> usize {

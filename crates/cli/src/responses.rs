@@ -1,7 +1,7 @@
 //! Histograms of response times.
 
 use hdrhistogram::Histogram;
-use lockwright_model::{Duration, Event, Instant, Record};
+use lockwright_model::{Duration, Event, Instant, Observation, Record};
 use lockwright_report::strip::Bin;
 use std::collections::VecDeque;
 
@@ -9,6 +9,15 @@ use std::collections::VecDeque;
 const BINS: u64 = 48;
 /// Decimal digits of a response time that a histogram keeps.
 const DIGITS: u8 = 3;
+/// Least number of jobs with a 99.9th percentile: of fewer jobs, it would be their maximum.
+pub const P999_JOBS: u64 = 1_000;
+
+/// The response time that 99.9 % of the jobs did not exceed; `None` of fewer than [`P999_JOBS`].
+pub fn p999(observation: &Observation, responses: &Histogram<u64>) -> Option<Duration> {
+    let longest = observation.response.filter(|_| observation.jobs >= P999_JOBS)?;
+    // The histogram rounds up to its resolution; the maximum is exact.
+    Some(Duration::from_ns(responses.value_at_quantile(0.999)).min(longest))
+}
 
 /// The response times of the first tasks of a simulation, read from its records.
 pub struct Responses {

@@ -12,6 +12,7 @@ use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult, WorstJob};
 use crate::progress::Progress;
 use crate::report::{Report, Row, Seen, Standard, interrupt_text};
+use crate::responses::p999;
 use crate::same::{self, Once, grouped};
 use crate::schedule::ScheduleFiles;
 use crate::scheduled;
@@ -289,8 +290,9 @@ fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
 impl Ran {
     /// The observations with the bounds.
     pub(crate) fn new(system: &System, protocol: Protocol, bounds: Report, outcome: Outcome) -> Self {
-        let seen: Vec<Seen> =
-            outcome.tasks.iter().map(|task| Seen { observation: task.observation, p999: p999(task) }).collect();
+        let seen =
+            |task: &TaskOutcome| Seen { observation: task.observation, p999: p999(&task.observation, &task.responses) };
+        let seen: Vec<Seen> = outcome.tasks.iter().map(seen).collect();
         let report = bounds.with_seen(&seen);
         let worst = report.rows.iter().filter_map(|row| Worst::of(system, row, &outcome)).collect();
         Self { protocol, report, outcome, worst }
@@ -371,12 +373,6 @@ impl Ran {
         }
         text
     }
-}
-
-/// The histogram rounds up to its resolution; the maximum is exact.
-fn p999(task: &TaskOutcome) -> Option<Duration> {
-    let longest = task.observation.response?;
-    Some(Duration::from_ns(task.responses.value_at_quantile(0.999)).min(longest))
 }
 
 impl Worst {
@@ -486,6 +482,7 @@ fn as_taken((taker, time): &(Taker, Duration)) -> json::Taken {
         Taker::Thread(name) => (json::TakenBy::Thread, Some(name.clone())),
         Taker::Others => (json::TakenBy::Others, None),
         Taker::Idle => (json::TakenBy::Idle, None),
+        Taker::Host => (json::TakenBy::Host, None),
         Taker::Machine => (json::TakenBy::Machine, None),
         _ => (json::TakenBy::Unknown, None),
     };

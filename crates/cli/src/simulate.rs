@@ -11,7 +11,7 @@ use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult};
 use crate::progress::Progress;
 use crate::report::{Report, Row, Seen, interrupt_text};
-use crate::responses::Responses;
+use crate::responses::{P999_JOBS, Responses, p999};
 use crate::same::{self, Once, grouped};
 use crate::schedule::ScheduleFiles;
 use crate::scheduled;
@@ -125,6 +125,14 @@ impl<'a> Plan<'a> {
             task.offset = Duration::from_ns(u64::try_from(offset).unwrap_or(0));
         }
         executed.with_tasks(moved).unwrap_or_else(|_| executed.clone())
+    }
+
+    /// Whether a task of the file has enough jobs for a 99.9th percentile.
+    fn has_quantile(&self) -> bool {
+        let shortest = self.system.tasks().iter().map(|task| task.period).min().unwrap_or(DURATION_MAX);
+        // One job at the start, and one that jitter delays from before it.
+        let jobs = self.duration.as_ns() / shortest.as_ns().max(1) + 2;
+        jobs.saturating_mul(self.schedules) >= P999_JOBS
     }
 
     fn describe(&self, played: &Played) -> String {
@@ -365,7 +373,7 @@ struct Found {
     played: Played,
     /// The records of the worst schedule, if they are wanted.
     records: Vec<Record>,
-    /// The response times of the tasks of the file, if they are wanted.
+    /// The response times of the tasks of the file, if they are wanted or tell a 99.9th percentile.
     responses: Vec<Histogram<u64>>,
 }
 
@@ -374,7 +382,7 @@ struct Found {
 struct Wants {
     /// The records of the worst one.
     records: bool,
-    /// The response times in all of them.
+    /// The response times in all of them, of however few jobs.
     responses: bool,
 }
 
@@ -384,7 +392,7 @@ fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, wants: Wants
     let mut worst = (Badness::default(), 0);
     let mut recorder = Recorder {
         records: (wants.records && plan.schedules == 1).then(Vec::new),
-        responses: wants.responses.then(|| Responses::new(plan.system.tasks().len())),
+        responses: (wants.responses || plan.has_quantile()).then(|| Responses::new(plan.system.tasks().len())),
     };
     let mut played = Played { schedules: 0, cut: None };
     for number in 0..plan.schedules {
@@ -420,8 +428,12 @@ fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, wants: Wants
         let again = Recorder { records: Some(Vec::new()), responses: None };
         recorder.records = play(&system, &config, plan.duration, again, |_| ()).2.records;
     }
-    let seen = seen.into_iter().map(|observation| Seen { observation, p999: None }).collect();
     let responses = recorder.responses.map_or_else(Vec::new, Responses::histograms);
+    let one = |(index, observation): (usize, Observation)| Seen {
+        observation,
+        p999: responses.get(index).and_then(|responses| p999(&observation, responses)),
+    };
+    let seen = seen.into_iter().enumerate().map(one).collect();
     Found { seen, played, records: recorder.records.unwrap_or_default(), responses }
 }
 

@@ -2,18 +2,11 @@
 
 use crate::console::Console;
 use crate::layout::Column;
-use crate::report::{Report, Row, Seen, Verdict};
+use crate::report::{Report, Row, Verdict};
 use crate::tame::tame;
 use crate::units::{self, Round, Unit};
 use lockwright_analysis::Proof;
 use lockwright_model::{CpuId, Duration, Scheduler, System, TaskId};
-
-/// With fewer jobs, the 99.9th percentile is not shown.
-const P999_JOBS: u64 = 1_000;
-
-fn has_quantile(seen: &Seen) -> bool {
-    seen.observation.jobs >= P999_JOBS
-}
 
 /// Shown in place of an absent value.
 const ABSENT: &str = "–";
@@ -96,7 +89,7 @@ pub fn tasks(system: &System, report: &Report, console: &Console) -> String {
     times.push(Times::new(bound, rows, |row| row.bound.response));
     if seen {
         times.push(Times::new("R seen", rows, |row| row.seen?.observation.response));
-        times.push(Times::new("p99.9", rows, |row| row.seen.filter(has_quantile)?.p999).optional().gives_way(10));
+        times.push(Times::new("p99.9", rows, |row| row.seen?.p999).optional().gives_way(10));
     }
     times.push(Times::new("D", rows, |row| Some(system.task(row.task).deadline)));
     let slack = rows.iter().map(|row| row.slack(system)).collect();

@@ -44,6 +44,7 @@ mod occupancy;
 #[doc(hidden)]
 pub mod raw;
 mod run;
+mod steal;
 mod switches;
 mod team;
 mod throttling;

@@ -4,10 +4,11 @@
 //! records, the missing time is reported as [`Taker::Unknown`].
 
 use crate::observe::Gap;
+use crate::steal::{Steal, Steals, charge};
 use crate::switches::{Ring, Switch};
-use lockwright_model::{CpuId, Duration, Instant};
+use lockwright_model::{Duration, Instant};
 use lockwright_sys::sched::{self, ME, Tid};
-use lockwright_sys::signal;
+use lockwright_sys::{clock, signal};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use std::thread::JoinHandle;
 
 /// The interval at which the rings are emptied.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(20);
+/// The number of rounds between two readings of the steal time.
+const STEAL_ROUNDS: u32 = 5;
 /// The most switches that are kept for all CPUs together: 32 MiB.
 const SWITCHES_MAX: usize = 1 << 21;
 
@@ -29,7 +32,11 @@ pub enum Taker {
     Others,
     /// No thread: the CPU was idle.
     Idle,
-    /// Interrupts, the kernel, or the host: the kernel's record shows a task of the run, but it did not execute.
+    /// The host, by the steal time of the CPU, which has steps of 10 ms: the kernel's record shows a task of the run, but
+    /// it did not execute.
+    Host,
+    /// Interrupts, the kernel, or the host for less than a step: the kernel's record shows a task of the run, but it did
+    /// not execute.
     Machine,
     /// Unknown: there is no record of that time.
     Unknown,
@@ -41,6 +48,7 @@ impl fmt::Display for Taker {
             Self::Thread(name) => write!(f, "`{name}`"),
             Self::Others => f.write_str("other threads, or none"),
             Self::Idle => f.write_str("idle"),
+            Self::Host => f.write_str("the host (steal time)"),
             Self::Machine => f.write_str("the kernel, interrupts or the host"),
             Self::Unknown => f.write_str("not recorded"),
         }
@@ -64,6 +72,8 @@ pub struct Occupancy {
     /// The threads of the run that execute tasks.
     tasks: Vec<u32>,
     names: HashMap<u32, String>,
+    /// The time that the host took from each CPU of the system.
+    steals: Vec<Vec<Steal>>,
     start_ns: u64,
 }
 
@@ -72,25 +82,37 @@ impl Occupancy {
     #[must_use]
     pub fn takers<'a>(&self, gaps: impl IntoIterator<Item = &'a Gap>) -> Vec<(Taker, Duration)> {
         let mut taken: HashMap<Taker, Duration> = HashMap::new();
+        let mut steals = self.steals.clone();
         for gap in gaps {
-            self.take(gap.cpu, gap.from, gap.until, &mut taken);
+            let steals = steals.get_mut(gap.cpu.index()).map_or(&mut [][..], |steals| steals);
+            self.take(gap, steals, &mut taken);
         }
         let mut taken: Vec<(Taker, Duration)> = taken.into_iter().collect();
         taken.sort_by(|(taker, time), (other, others)| others.cmp(time).then_with(|| taker.cmp(other)));
         taken
     }
 
-    fn take(&self, cpu: CpuId, from: Instant, until: Instant, taken: &mut HashMap<Taker, Duration>) {
+    fn take(&self, gap: &Gap, steals: &mut [Steal], taken: &mut HashMap<Taker, Duration>) {
         let at = |instant: Instant| self.start_ns.saturating_add(instant.since(Instant::ZERO).as_ns());
-        let (from, until) = (at(from), at(until));
-        let Some(switches) = self.cpus.get(cpu.index()) else { return };
+        let (from, until) = (at(gap.from), at(gap.until));
+        let Some(switches) = self.cpus.get(gap.cpu.index()) else { return };
         let first = switches.partition_point(|&(at, _)| at <= from);
         let before = first.checked_sub(1).map_or(Holder::Unknown, |before| switches[before].1);
         let (mut since, mut holder) = (from, before);
         let later = switches[first..].iter().copied().take_while(|&(at, _)| at < until);
         for (next, holds) in later.chain([(until, Holder::Unknown)]) {
             if next > since {
-                *taken.entry(self.taker(holder)).or_default() += Duration::from_ns(next - since);
+                let (taker, mut rest) = (self.taker(holder), next - since);
+                if taker == Taker::Machine {
+                    let stolen = charge(steals, since, next);
+                    if stolen > 0 {
+                        *taken.entry(Taker::Host).or_default() += Duration::from_ns(stolen);
+                    }
+                    rest -= stolen;
+                }
+                if rest > 0 {
+                    *taken.entry(taker).or_default() += Duration::from_ns(rest);
+                }
             }
             (since, holder) = (next, holds);
         }
@@ -139,10 +161,15 @@ impl Recorder {
             // If the kernel refuses, the thread keeps the caller's policy, and may delay tasks by some microseconds.
             let _ = sched::set_other(ME);
             let mut book = Book::new(&cpus);
+            let mut rounds = 0_u32;
             // BOUND: until the run ends, which it does in bounded time.
             loop {
                 // ORDERING: Relaxed: as in `Recorder::drop`.
                 let is_last = over.load(Ordering::Relaxed);
+                if is_last || rounds.is_multiple_of(STEAL_ROUNDS) {
+                    book.steals.read(clock::now_ns());
+                }
+                rounds = rounds.wrapping_add(1);
                 for ring in &mut rings {
                     book.read(ring);
                 }
@@ -175,6 +202,7 @@ struct Book {
     /// For each CPU of the system, its Linux number and its holders in order of time.
     cpus: Vec<(usize, Vec<(u64, Holder)>)>,
     names: HashMap<u32, String>,
+    steals: Steals,
     written: usize,
     /// Whether threads of all PID namespaces have ids here.
     sees_all: bool,
@@ -182,8 +210,9 @@ struct Book {
 
 impl Book {
     fn new(cpus: &[usize]) -> Self {
+        let steals = Steals::new(cpus);
         let cpus = cpus.iter().map(|&cpu| (cpu, Vec::new())).collect();
-        Self { cpus, names: HashMap::new(), written: 0, sees_all: is_first_namespace() }
+        Self { cpus, names: HashMap::new(), steals, written: 0, sees_all: is_first_namespace() }
     }
 
     fn read(&mut self, ring: &mut Ring) {
@@ -242,7 +271,7 @@ impl Book {
         // counts.
         cpus.iter_mut().for_each(|switches| switches.sort_by_key(|&(at, _)| at));
         let tasks = tasks.iter().map(|task| task.0).collect();
-        Occupancy { cpus, tasks, names: self.names, start_ns: 0 }
+        Occupancy { cpus, tasks, names: self.names, steals: self.steals.into_taken(), start_ns: 0 }
     }
 }
 
@@ -262,6 +291,7 @@ fn is_first_namespace() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockwright_model::CpuId;
 
     fn at(ns: u64) -> Instant {
         Instant::from_ns(ns)
@@ -295,6 +325,21 @@ mod tests {
         // The holder before the first record is unknown.
         assert_eq!(taken(book(), &[gap(90, 105)]), [(Taker::Unknown, 10), (Taker::Machine, 5)]);
         assert_eq!(taken(book(), &[gap(110, 110)]), []);
+    }
+
+    #[test]
+    fn the_host_is_told_by_the_steal_time() {
+        let occupancy = Occupancy { start_ns: 900, ..book().close(&[Tid(7)]) };
+        let steal = Steal { from_ns: 1_035, until_ns: 2_000, taken_ns: 8 };
+        let occupancy = Occupancy { steals: vec![vec![steal]], ..occupancy };
+        let taken = |gaps: &[Gap]| -> Vec<(Taker, u64)> {
+            occupancy.takers(gaps).into_iter().map(|(taker, time)| (taker, time.as_ns())).collect()
+        };
+        // A task had the CPU from 100 to 110 and from 140 on.
+        assert_eq!(taken(&[gap(100, 110)]), [(Taker::Machine, 10)]);
+        assert_eq!(taken(&[gap(140, 145)]), [(Taker::Host, 5)]);
+        assert_eq!(taken(&[gap(130, 145)]), [(Taker::Idle, 10), (Taker::Host, 5)]);
+        assert_eq!(taken(&[gap(140, 145), gap(145, 150)]), [(Taker::Host, 8), (Taker::Machine, 2)]);
     }
 
     #[test]

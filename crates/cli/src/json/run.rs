@@ -42,7 +42,9 @@ pub enum TakenBy {
     Others,
     /// No thread: the CPU was idle.
     Idle,
-    /// The kernel, interrupts or the hypervisor: a task was scheduled and did not execute.
+    /// The hypervisor, by the steal time of the CPU, which has steps of 10 ms: a task was scheduled and did not execute.
+    Host,
+    /// The kernel, interrupts, or the hypervisor for less than a step: a task was scheduled and did not execute.
     Machine,
     /// Not known.
     Unknown,

@@ -199,7 +199,7 @@ pub struct TaskResult {
     pub blocked_by: Option<BlockedBy>,
     /// Whether an observed response was longer than `response_ns`; null without a bound or an observation.
     pub above_bound: Option<bool>,
-    /// The response time that 99.9 % of the jobs did not exceed; `run` and `verify`.
+    /// The response time that 99.9 % of the jobs did not exceed; null with fewer than 1,000 jobs.
     pub observed_p999_ns: Option<u64>,
     /// Longest time that one job spent between its requests and their grants.
     pub lock_wait_ns: Option<u64>,

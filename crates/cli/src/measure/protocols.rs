@@ -196,4 +196,49 @@ mod tests {
         assert_eq!((lock(Protocol::Mpcp), lock(Protocol::Srp)), (ns(1_500), ns(90)));
         assert_eq!(all.cost_under(Overhead::Unlock, Protocol::Srp).with(9), ns(700));
     }
+
+    #[test]
+    fn the_tables_fit_the_screen() {
+        let ns = 98_765_432_100;
+        let machine = |work: &Work| MachineCost {
+            work: work.name().to_owned(),
+            readings: 1,
+            min_ns: ns,
+            median_ns: ns,
+            average_ns: ns,
+            worst_ns: ns,
+            max_ns: ns,
+        };
+        let protocol = |protocol: &Protocol| ProtocolTimes {
+            protocol: format!("{protocol} (variant)"),
+            alone_median_ns: ns,
+            alone_p99_ns: ns,
+            target_ns: Some(ns),
+            loaded_readings: 1,
+            lock_min_ns: Some(ns),
+            lock_mean_ns: Some(ns),
+            lock_p99_ns: Some(ns),
+            lock_max_ns: Some(ns),
+            unlock_min_ns: Some(ns),
+            unlock_mean_ns: Some(ns),
+            unlock_p99_ns: Some(ns),
+            unlock_max_ns: Some(ns),
+        };
+        let output = ProtocolsOutput {
+            verb: MEASURE,
+            subject: ProtocolsOutput::SUBJECT,
+            application_cpus: 62,
+            synchronisation_cpu: true,
+            interrupted: false,
+            tick_period_ns: None,
+            machine: Work::ALL.iter().map(machine).collect(),
+            protocols: Protocol::ALL.iter().map(protocol).collect(),
+        };
+        for width in [80, 100, 120] {
+            let layout = Layout::new(width, false);
+            let text = layout.prose(&as_text(&output, layout));
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(width), "{widest:?} at {width}:\n{text}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const PATHFINDER: &str = include_str!("../../../../examples/pathfinder.toml");
 
 /// Short tasks with nested and repeated sections, on two CPUs.
-const NESTED: &str = r#"
+pub const NESTED: &str = r#"
 name = "nested"
 protocol = "pip"
 
@@ -67,20 +67,20 @@ requests = [{ resource = "log", length = "300 us" }]
 "#;
 
 /// An exported program, compiled.
-struct Program {
+pub struct Program {
     path: PathBuf,
     files: File,
 }
 
 /// A recorded program: what `record` printed, and the directory of its results.
-struct Recorded {
-    ended: Ended,
-    folder: PathBuf,
+pub struct Recorded {
+    pub ended: Ended,
+    pub folder: PathBuf,
 }
 
 impl Program {
     /// Exports the system, and compiles it.
-    fn of(text: &str, protocol: &str) -> Option<Self> {
+    pub fn of(text: &str, protocol: &str) -> Option<Self> {
         let mut cc = compiler()?;
         let files = File::named("program.c", &export("c", text, protocol).out);
         let path = files.beside("program");
@@ -90,7 +90,7 @@ impl Program {
     }
 
     /// Records the program for this many seconds.
-    fn record(&self, seconds: &str) -> Recorded {
+    pub fn record(&self, seconds: &str) -> Recorded {
         let folder = self.files.beside("recorded");
         let mut command = lockwright();
         command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(&folder).arg("--");

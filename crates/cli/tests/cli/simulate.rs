@@ -205,3 +205,29 @@ fn too_many_tasks_are_checked_only() {
     let ended = on(&fewer, "simulate", &["--protocol", "none", "--for", "1 s"]);
     assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
 }
+
+/// A rare job delays one of the frequent ones.
+pub const FREQUENT: &str = "[platform]\ncpus = 1\n\
+    [[task]]\nname = \"rare\"\npriority = 2\nperiod = \"1 s\"\nwcet = \"500 us\"\n\
+    [[task]]\nname = \"frequent\"\npriority = 1\nperiod = \"1 ms\"\nwcet = \"100 us\"\n";
+
+#[test]
+fn a_thousand_jobs_have_a_percentile() {
+    for (length, jobs, is_shown) in [("999 ms", 999, false), ("1 s", 1_000, true)] {
+        let out = on(FREQUENT, "simulate", &["--for", length]).out;
+        assert_eq!(out.contains("p99.9"), is_shown, "{out}");
+        let value = json(&on(FREQUENT, "simulate", &["--for", length, "--json"]));
+        let [rare, frequent] = [0, 1].map(|task| &value["results"][0]["tasks"][task]);
+        assert_eq!((&rare["jobs"], &rare["observed_p999_ns"]), (&1.into(), &serde_json::Value::Null), "{rare}");
+        assert_eq!((&frequent["jobs"], &frequent["observed_response_ns"]), (&jobs.into(), &600_000.into()));
+        match frequent["observed_p999_ns"].as_u64() {
+            // All but one; the resolution is three digits.
+            Some(ns) => assert!(is_shown && (100_000..100_100).contains(&ns), "{frequent}"),
+            None => assert!(!is_shown, "{frequent}"),
+        }
+    }
+    // Several schedules count together.
+    let value = json(&on(FREQUENT, "simulate", &["--for", "20 ms", "--offsets", "random", "--runs", "60", "--json"]));
+    let frequent = &value["results"][0]["tasks"][1];
+    assert!(frequent["jobs"].as_u64() >= Some(1_000) && frequent["observed_p999_ns"].is_u64(), "{frequent}");
+}

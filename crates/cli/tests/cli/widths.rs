@@ -1,6 +1,7 @@
 //! Tables and text fit the screen.
 
 use crate::realtime::require_realtime;
+use crate::record::{NESTED, Program};
 use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, lockwright};
 
 const WIDTHS: [usize; 3] = [80, 100, 120];
@@ -77,6 +78,61 @@ fn run_fits_the_screen() {
 }
 
 #[test]
+fn verify_fits_the_screen() {
+    let Some(_machine) = require_realtime() else { return };
+    let overheads = File::named("overheads.toml", "schedule = \"1 us\"\nlock = \"1 us\"\n");
+    let overheads = overheads.path.to_str().expect("a path in UTF-8");
+    for text in [GLOBAL, LATE] {
+        let file = File::new(text);
+        let path = file.path.to_str().expect("a path in UTF-8");
+        fits(&["verify", path, "--for", "200 ms", "--overheads", overheads]);
+        fits(&["verify", path, "--for", "50 ms", "--overheads", overheads, "-p", "all"]);
+    }
+}
+
+#[test]
+fn recordings_fit_the_screen() {
+    let Some(_machine) = require_realtime() else { return };
+    let Some(program) = Program::of(NESTED, "pip") else { return };
+    let recorded = program.record("0.1");
+    assert_eq!(recorded.ended.status, 0, "{}{}", recorded.ended.out, recorded.ended.err);
+    fits(&["record", "--read", recorded.folder.to_str().expect("a path in UTF-8")]);
+}
+
+/// As they measure under contention. A unit test has the tables of `measure protocols`, whose measurement is long.
+#[test]
+fn measurements_fit_the_screen() {
+    let Some(_machine) = require_realtime() else { return };
+    fits(&["measure", "locks", "--readings", "1", "--requests", "40", "--rate", "2"]);
+    fits(&["measure", "mutex", "--readings", "1", "--waiters", "1,7", "--rounds", "3"]);
+    fits(&["measure", "ics", "--readings", "1", "--tick", "100us", "--operations", "30"]);
+    fits(&["measure", "objects", "--operations", "200"]);
+}
+
+/// The help of every verb, short and long.
+#[test]
+fn help_fits_the_screen() {
+    let mut verbs: Vec<Vec<String>> = vec![vec![]];
+    let mut seen = 0;
+    while let Some(verb) = verbs.pop() {
+        for help in ["-h", "--help"] {
+            let arguments: Vec<&str> = verb.iter().map(String::as_str).chain([help]).collect();
+            fits(&arguments);
+        }
+        let arguments: Vec<&str> = verb.iter().map(String::as_str).chain(["-h"]).collect();
+        let out = printed(&arguments, 200);
+        if let Some((_, commands)) = out.split_once("Commands:\n") {
+            let names =
+                commands.lines().take_while(|line| line.starts_with("  ")).filter(|line| line.as_bytes()[2] != b' ');
+            let names = names.filter_map(|line| line.split_whitespace().next()).filter(|&name| name != "help");
+            verbs.extend(names.map(|name| [&verb[..], &[name.to_owned()]].concat()));
+        }
+        seen += 1;
+    }
+    assert!(seen > 20, "{seen} verbs");
+}
+
+#[test]
 fn verbs_without_a_file_fit_the_screen() {
     let _machine = require_realtime();
     fits(&["measure", "locks", "--alone", "--readings", "10"]);
@@ -119,7 +175,8 @@ fn columns_give_way_in_the_order_of_the_help() {
     let path = file.path.to_str().expect("a path in UTF-8");
     let mut most = 0;
     for width in (40..=140).rev() {
-        let out = printed(&["simulate", path, "-p", "pip"], width);
+        // Long enough for a thousand jobs.
+        let out = printed(&["simulate", path, "-p", "pip", "--for", "60 s"], width);
         let Some((_, left_out)) = out.split_once("columns left out: ") else { continue };
         let left_out = left_out.split_once(';').expect("a list of titles").0.replace('\n', " ");
         let mut ranks: Vec<usize> =
@@ -134,6 +191,11 @@ fn columns_give_way_in_the_order_of_the_help() {
         most = most.max(ranks.len());
     }
     assert!(most > 3, "only {most} columns gave way");
+    let header = |width| {
+        let out = printed(&["simulate", path, "-p", "pip", "--for", "60 s"], width);
+        out.lines().find(|line| line.starts_with("task")).expect("a table").to_owned()
+    };
+    assert!(header(200).contains("p99.9") && !header(100).contains("p99.9"), "the first that gives way");
 }
 
 #[test]

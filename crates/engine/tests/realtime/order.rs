@@ -31,9 +31,16 @@ pub enum Promise {
     /// By priority from the arrival at the home CPU: a task on its way may be overtaken. Twice as many waits may be out
     /// of turn.
     AtHome,
-    /// No less urgent task of the same processor overtakes a wait. A request may be held back on its processor, and
-    /// tasks of other processors may overtake it meanwhile.
-    LocalPriority,
+    /// In the order of requests, of which each processor has one at a time (`omlp`): if no other task of its processor
+    /// has a request, no wait is overtaken. Otherwise the request is held back. While each request of its processor is
+    /// served, and once before its own, one request of each other processor may overtake it. No less urgent task of the
+    /// same processor does.
+    HeldFifo,
+    /// By priority, but a request is held back while a task of its processor that is at least as urgent has one
+    /// (`mpcp_vs`): until then, the next owner is the most urgent task that has requested. When the request of such a
+    /// task ends, one less urgent task of another processor may overtake. No less urgent task of the same processor
+    /// does.
+    HeldPriority,
     /// No order: a woken task tries again, and may find the resource locked.
     Nothing,
 }
@@ -50,7 +57,8 @@ pub fn promise(protocol: Protocol) -> Promise {
         | Protocol::TaskFair => Promise::Fifo,
         Protocol::Pip | Protocol::Icpp | Protocol::Pcp | Protocol::Srp | Protocol::Mpcp => Promise::Priority,
         Protocol::Dpcp => Promise::AtHome,
-        Protocol::MpcpVs | Protocol::Omlp => Promise::LocalPriority,
+        Protocol::Omlp => Promise::HeldFifo,
+        Protocol::MpcpVs => Promise::HeldPriority,
         // Interruptible sections and operations on objects do not exclude other tasks.
         Protocol::None | Protocol::Ics | Protocol::IcsLock | Protocol::LockFree | Protocol::WaitFree => {
             Promise::Nothing
@@ -70,6 +78,11 @@ pub struct Waits {
     by_less_urgent: usize,
     /// Changes of owners for which a more urgent task had requested before the previous owner acquired the resource.
     out_of_turn: usize,
+    /// Waits that others overtook more often than [`Promise::HeldFifo`] allows.
+    beyond_fifo: usize,
+    /// Waits that less urgent tasks overtook more often than [`Promise::HeldPriority`] allows, and changes of owners
+    /// that were out of turn although nothing held the more urgent request back.
+    beyond_priority: usize,
 }
 
 impl Waits {
@@ -80,6 +93,8 @@ impl Waits {
         self.passed_twice += other.passed_twice;
         self.by_less_urgent += other.by_less_urgent;
         self.out_of_turn += other.out_of_turn;
+        self.beyond_fifo += other.beyond_fifo;
+        self.beyond_priority += other.beyond_priority;
     }
 
     /// Whether the waits break the promise. `is_overloaded` states that the queue is never empty: a late request then
@@ -90,10 +105,95 @@ impl Waits {
             Promise::Fifo => self.passed_twice,
             Promise::Priority => self.out_of_turn,
             Promise::AtHome => self.out_of_turn / 2,
-            Promise::LocalPriority => self.by_less_urgent,
+            Promise::HeldFifo => self.by_less_urgent + self.beyond_fifo,
+            Promise::HeldPriority => self.by_less_urgent + self.beyond_priority,
             Promise::Nothing => 0,
         };
         count * RACES > self.waits
+    }
+}
+
+/// An open request.
+#[derive(Clone)]
+struct Open {
+    at: Instant,
+    /// How often each other task has overtaken it.
+    passed: Vec<usize>,
+    /// Requests of other tasks of its processor that are or were served meanwhile: of all, and of those at least as
+    /// urgent.
+    local: usize,
+    local_urgent: usize,
+    /// Whether another task of its processor had a request before it was decided: any, or one at least as urgent.
+    is_held: bool,
+    is_held_by_urgent: bool,
+}
+
+impl Open {
+    /// Whether others overtook it more often than [`Promise::HeldFifo`] allows.
+    fn is_beyond_fifo(&self, own: &Task, tasks: &[Task]) -> bool {
+        let by = |cpu: CpuId| -> usize {
+            let passed = self.passed.iter().zip(tasks).filter(|(_, other)| other.cpu == cpu);
+            passed.map(|(passed, _)| passed).sum()
+        };
+        let is_passed = self.passed.iter().any(|&passed| passed > 0);
+        let mut remote = tasks.iter().map(|task| task.cpu).filter(|&cpu| cpu != own.cpu);
+        (is_passed && !self.is_held) || remote.any(|cpu| by(cpu) > 1 + self.local)
+    }
+
+    /// Whether less urgent tasks overtook it more often than [`Promise::HeldPriority`] allows.
+    fn is_beyond_priority(&self, own: &Task, tasks: &[Task]) -> bool {
+        let is_meant = |other: &Task| other.cpu != own.cpu && other.priority < own.priority;
+        let passed = self.passed.iter().zip(tasks).filter(|(_, other)| is_meant(other));
+        passed.map(|(passed, _)| passed).sum::<usize>() > self.local_urgent
+    }
+}
+
+/// The open requests for a resource, and its owner.
+struct Queue<'s> {
+    tasks: &'s [Task],
+    open: Vec<Option<Open>>,
+    owner: Option<usize>,
+}
+
+impl Queue<'_> {
+    fn request(&mut self, me: usize, at: Instant) {
+        let own = &self.tasks[me];
+        let local = |other: usize| other != me && self.tasks[other].cpu == own.cpu;
+        let urgent = |other: usize| local(other) && self.tasks[other].priority >= own.priority;
+        let (mut is_held, mut is_held_by_urgent) = (self.owner.is_some_and(local), self.owner.is_some_and(urgent));
+        let counts = [is_held, is_held_by_urgent].map(usize::from);
+        for other in (0..self.tasks.len()).filter(|&other| local(other)) {
+            let Some(open) = &mut self.open[other] else { continue };
+            is_held = true;
+            is_held_by_urgent |= self.tasks[other].priority >= own.priority;
+            // It may have been preempted between its stamp and its decision.
+            if at < open.at + DECIDED {
+                open.is_held = true;
+                open.is_held_by_urgent |= self.tasks[other].priority <= own.priority;
+            }
+        }
+        let passed = vec![0; self.tasks.len()];
+        let [local, local_urgent] = counts;
+        self.open[me] = Some(Open { at, passed, local, local_urgent, is_held, is_held_by_urgent });
+    }
+
+    /// Returns the request that is granted, after others noted whether it overtakes them.
+    fn acquire(&mut self, me: usize) -> Option<Open> {
+        let mine = self.open[me].take()?;
+        self.owner = Some(me);
+        for (open, other) in self.open.iter_mut().zip(self.tasks) {
+            let Some(open) = open else { continue };
+            open.passed[me] += usize::from(mine.at > open.at);
+            let is_local = other.cpu == self.tasks[me].cpu;
+            open.local += usize::from(is_local);
+            open.local_urgent += usize::from(is_local && self.tasks[me].priority >= other.priority);
+        }
+        Some(mine)
+    }
+
+    /// The open requests, with their tasks.
+    fn waiting(&self) -> impl Iterator<Item = (&Open, &Task)> {
+        self.open.iter().zip(self.tasks).filter_map(|(open, task)| Some((open.as_ref()?, task)))
     }
 }
 
@@ -101,34 +201,36 @@ impl Waits {
 /// whose turn it was.
 pub fn waits(system: &System, records: &[Record], resource: ResourceId) -> Waits {
     let mut seen = Waits::default();
-    // For each task: the time of its open request, and how often each other task has overtaken it since.
-    let mut asked: Vec<Option<(Instant, Vec<usize>)>> = vec![None; system.tasks().len()];
+    let tasks = system.tasks();
+    let mut queue = Queue { tasks, open: vec![None; tasks.len()], owner: None };
     // The time at which the last owner acquired the resource. A task that requests later may be preempted by that
     // section before it raises its priority.
     let mut last: Option<Instant> = None;
     for record in records {
         let me = record.task.index();
-        let own = system.task(record.task);
+        let own = &tasks[me];
         if record.event == Event::Request(resource) {
-            asked[me] = Some((record.at, vec![0; asked.len()]));
+            queue.request(me, record.at);
+        } else if record.event == Event::Release(resource) {
+            queue.owner = queue.owner.filter(|&owner| owner != me);
         } else if record.event == Event::Acquire(resource)
-            && let Some((at, passed)) = asked[me].take()
+            && let Some(mine) = queue.acquire(me)
         {
             seen.waits += 1;
-            seen.passed += usize::from(passed.iter().any(|&passed| passed > 0));
-            seen.passed_twice += usize::from(passed.iter().any(|&passed| passed > 1));
-            let passers = passed.iter().zip(system.tasks()).filter(|(passed, _)| **passed > 0).map(|(_, other)| other);
-            let is_local = |other: &Task| other.cpu == own.cpu && other.priority < own.priority;
-            seen.by_less_urgent += usize::from(passers.into_iter().any(is_local));
-            let mut others =
-                asked.iter().zip(system.tasks()).filter_map(|(asked, other)| Some((asked.as_ref()?, other)));
-            let was_there = |since: Instant| last.is_some_and(|last| since + DECIDED < last);
-            seen.out_of_turn +=
-                usize::from(others.any(|((since, _), other)| other.priority > own.priority && was_there(*since)));
+            seen.passed += usize::from(mine.passed.iter().any(|&passed| passed > 0));
+            seen.passed_twice += usize::from(mine.passed.iter().any(|&passed| passed > 1));
+            let mut passers = mine.passed.iter().zip(tasks).filter(|(passed, _)| **passed > 0).map(|(_, other)| other);
+            seen.by_less_urgent +=
+                usize::from(passers.any(|other| other.cpu == own.cpu && other.priority < own.priority));
+            let is_skipped = |(open, other): &(&Open, &Task)| {
+                other.priority > own.priority && last.is_some_and(|last| open.at + DECIDED < last)
+            };
+            seen.out_of_turn += usize::from(queue.waiting().any(|waiting| is_skipped(&waiting)));
+            let is_free = |waiting: (&Open, &Task)| is_skipped(&waiting) && !waiting.0.is_held_by_urgent;
+            let is_beyond = mine.is_beyond_priority(own, tasks) || queue.waiting().any(is_free);
+            seen.beyond_fifo += usize::from(mine.is_beyond_fifo(own, tasks));
+            seen.beyond_priority += usize::from(is_beyond);
             last = Some(record.at);
-            for (since, passed) in asked.iter_mut().flatten() {
-                passed[me] += usize::from(at > *since);
-            }
         }
     }
     seen
@@ -220,6 +322,31 @@ fn no_wait_on_one_processor_is_overtaken() {
     }
 }
 
+/// Three tasks request while a less urgent task of their processor is in a long section, and after the only task of the
+/// other processor.
+fn late_requests() -> System {
+    let named = |(index, &(cpu, offset_us, inside_us)): (usize, &(usize, u64, u64))| {
+        let body = vec![run_us(20), Step::Lock(R), run_us(inside_us), Step::Unlock(R)];
+        let task = task(&format!("t{index}"), cpu, 1 + index as u32, 2_000, body);
+        Task { offset: Duration::from_us(offset_us), ..task }
+    };
+    let tasks = [(0, 100, 100), (1, 0, 600), (1, 200, 60), (1, 300, 60), (1, 400, 60)];
+    let resource = Resource { name: "r".into(), ..Resource::default() };
+    let tasks = tasks.iter().enumerate().map(named).collect();
+    System::new("late".into(), 2, None, vec![resource], tasks).expect("a valid system")
+}
+
+#[test]
+fn a_wait_that_nothing_holds_back_is_not_overtaken() {
+    let Some(_machine) = require_cpus(2) else { return };
+    for protocol in [Protocol::Omlp, Protocol::MpcpVs] {
+        hold(&late_requests(), protocol, 400, true);
+    }
+    // The owner is preempted by the three tasks, and they are served before the first that waits.
+    let inherited = observe(&late_requests(), Protocol::Pip, 400);
+    assert!(inherited.breaks(Promise::HeldFifo, true), "{inherited:?}");
+}
+
 /// A protocol by priority breaks the order of requests, and the reverse. If the count found neither, the tests would
 /// prove nothing.
 #[test]
@@ -230,6 +357,7 @@ fn the_count_finds_another_order() {
     assert!(by_priority.breaks(Promise::Fifo, true), "{by_priority:?}");
     let in_order = observe(&system, Protocol::FmlpPlus, 300);
     assert!(in_order.breaks(Promise::Priority, true), "{in_order:?}");
+    assert!(in_order.breaks(Promise::HeldPriority, true), "{in_order:?}");
 }
 
 #[test]
@@ -256,10 +384,35 @@ fn passes_are_counted_by_task_and_urgency() {
         record(8, 2, owns),
     ];
     let seen = waits(&system, &records, R);
-    assert_eq!(seen, Waits { waits: 5, passed: 1, passed_twice: 1, by_less_urgent: 1, out_of_turn: 2 });
+    let wanted = Waits {
+        waits: 5,
+        passed: 1,
+        passed_twice: 1,
+        by_less_urgent: 1,
+        out_of_turn: 2,
+        beyond_fifo: 1,
+        beyond_priority: 3,
+    };
+    assert_eq!(seen, wanted);
     let once = &records[..6];
-    assert_eq!(
-        waits(&system, once, R),
-        Waits { waits: 2, passed: 0, passed_twice: 0, by_less_urgent: 0, out_of_turn: 0 }
-    );
+    assert_eq!(waits(&system, once, R), Waits { waits: 2, ..Waits::default() });
+    // If task 2 is held back by a request of its processor, task 1 may overtake it before and behind that request.
+    let held = [
+        record(0, 0, asks),
+        record(1, 2, asks),
+        record(2, 1, asks),
+        record(3, 1, owns),
+        record(4, 1, ends),
+        record(4, 0, owns),
+        record(5, 1, asks),
+        record(6, 0, ends),
+        record(6, 1, owns),
+        record(7, 1, ends),
+        record(7, 2, owns),
+    ];
+    let seen = waits(&system, &held, R);
+    // It overtakes task 0, which nothing holds back.
+    assert_eq!((seen.passed_twice, seen.beyond_fifo), (1, 1));
+    // Task 0 is less urgent than task 2, and does not hold it back by priority.
+    assert_eq!(seen.beyond_priority, 3);
 }

@@ -37,9 +37,9 @@ pub fn read<T>(
         return Err(fault.into());
     }
     let mut faults = Faults::default();
-    let value = parse_toml(source, &mut faults).and_then(|document| {
-        let fields = Fields::of(document.get_ref(), owner, 0..0, keys, &mut faults);
-        then(&fields, &mut faults)
+    let value = parse_toml(source, &mut faults, |document, faults| {
+        let fields = Fields::of(document.get_ref(), owner, 0..0, keys, faults);
+        then(&fields, faults)
     });
     match value {
         Some(value) if faults.is_empty() => Ok(value),

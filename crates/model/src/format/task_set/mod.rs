@@ -109,7 +109,7 @@ fn read(source: &str, placing: Placing, faults: &mut Faults) -> Option<Placed> {
         // The file also has a `task` outside of the `[[task]]`s. TOML forbids
         // it or reports it in its own words, so the whole text is read.
         let parts = syntax::Parts { frame: source.into(), tasks: Vec::new() };
-        return read_parts(source, &parts, &syntax::parse(source, faults)?, placing, faults);
+        return syntax::parse(source, faults, |document, faults| read_parts(source, &parts, document, placing, faults));
     }
     read_parts(source, &parts, &document, placing, faults)
 }
@@ -206,7 +206,8 @@ fn read_parts(
 fn read_part(source: &str, place: &Range<usize>, surroundings: &Surroundings, faults: &mut Faults) -> Option<Draft> {
     let mut own = Faults::default();
     let read = || {
-        let document = syntax::tree(source.get(place.clone())?, &mut own)?;
+        let text = syntax::sparse(source.get(place.clone())?);
+        let document = syntax::tree(&text, &mut own)?;
         let fields = Fields::of(document.get_ref(), "a task set", 0..0, &["task"], &mut own);
         let found = tables(fields.get("task"), "task", 1, &mut own)?;
         let mut draft = Draft::read(found.first()?, surroundings, &mut own);

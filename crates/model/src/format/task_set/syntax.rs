@@ -10,6 +10,9 @@
 //! | survey | 24 (a token of one byte) |
 //! | frame: the text without its tasks | 1 |
 //! | tree of a part | 250, of at most [`VALUES_MAX`] keys and values |
+//!
+//! The tree of a part is built from tokens and events of 24 bytes each. Its blank lines and comments become one token,
+//! so their number follows from that of the keys and values.
 
 use super::{Diagnostic, Faults, shown};
 use crate::format::diagnostic::MAX_DIAGNOSTICS;
@@ -19,8 +22,9 @@ use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::DeTable;
 use toml_parser::decoder::Encoding;
+use toml_parser::lexer::TokenKind;
 use toml_parser::parser::{EventReceiver, RecursionGuard, ValidateWhitespace, parse_document};
-use toml_parser::{ErrorSink, Expected, ParseError, Source, Span};
+use toml_parser::{ErrorSink, Expected, ParseError, Raw, Source, Span};
 
 /// The maximum length in bytes of a text whose tree is built at once.
 /// All its faults are found then, including those of several kinds.
@@ -65,11 +69,16 @@ fn split_long<'i>(source: &'i str, faults: &mut Faults) -> Option<Parts<'i>> {
         copied = part.place.end;
     }
     frame.push_str(source.get(copied..)?);
-    Some(Parts { frame: Cow::Owned(frame), tasks: survey.tasks.into_iter().map(|part| part.place).collect() })
+    let frame = Cow::Owned(sparse(&frame).into_owned());
+    Some(Parts { frame, tasks: survey.tasks.into_iter().map(|part| part.place).collect() })
 }
 
-/// Returns the tree of a whole text, however long, or `None` if a fault was found.
-pub(crate) fn parse<'i>(source: &'i str, faults: &mut Faults) -> Option<Spanned<DeTable<'i>>> {
+/// Reads the tree of a whole text, however long. Returns `None` if a fault was found.
+pub(crate) fn parse<T>(
+    source: &str,
+    faults: &mut Faults,
+    then: impl FnOnce(&Spanned<DeTable<'_>>, &mut Faults) -> Option<T>,
+) -> Option<T> {
     if source.len() > WHOLE_MAX {
         let survey = Survey::of(source, faults)?;
         let values = survey.tasks.iter().map(|part| part.values).sum::<usize>() + survey.frame_values;
@@ -77,7 +86,37 @@ pub(crate) fn parse<'i>(source: &'i str, faults: &mut Faults) -> Option<Spanned<
             return refuse_values(values, None, faults);
         }
     }
-    tree(source, faults)
+    let text = sparse(source);
+    let document = tree(&text, faults)?;
+    then(&document, faults)
+}
+
+/// Returns a text that was surveyed with spaces in place of its comments and blank lines, so that everything else keeps
+/// its place. A short text stays as it is.
+pub(super) fn sparse(source: &str) -> Cow<'_, str> {
+    if source.len() <= WHOLE_MAX {
+        return Cow::Borrowed(source);
+    }
+    let mut text = String::with_capacity(source.len());
+    let spaces = |text: &mut String, end: usize| text.extend(core::iter::repeat_n(' ', end.saturating_sub(text.len())));
+    // The last line end since the last token that means something.
+    let mut line_end: Option<Range<usize>> = None;
+    for token in Source::new(source).lex() {
+        let place = token.span().start()..token.span().end();
+        match token.kind() {
+            TokenKind::Newline => line_end = Some(place),
+            TokenKind::Whitespace | TokenKind::Comment => {}
+            _ => {
+                if let Some(line_end) = line_end.take() {
+                    spaces(&mut text, line_end.start);
+                    text.push_str(&source[line_end]);
+                }
+                spaces(&mut text, place.start);
+                text.push_str(&source[place]);
+            }
+        }
+    }
+    Cow::Owned(text)
 }
 
 fn refuse_values<T>(values: usize, place: Option<Range<usize>>, faults: &mut Faults) -> Option<T> {
@@ -221,6 +260,13 @@ struct Reader<'s> {
     survey: &'s mut Survey,
 }
 
+impl<'s> Reader<'s> {
+    fn raw(&self, span: Span, encoding: Option<Encoding>) -> Option<Raw<'s>> {
+        let text = self.source.get(span.start()..span.end())?;
+        Some(Raw::new_unchecked(text, encoding, span))
+    }
+}
+
 impl EventReceiver for Reader<'_> {
     fn std_table_open(&mut self, span: Span, _: &mut dyn ErrorSink) {
         self.survey.header = Some(Header { start: span.start(), is_list: false, keys: 0, is_task: false });
@@ -238,7 +284,10 @@ impl EventReceiver for Reader<'_> {
         self.survey.begin();
     }
 
-    fn simple_key(&mut self, span: Span, _: Option<Encoding>, _: &mut dyn ErrorSink) {
+    fn simple_key(&mut self, span: Span, encoding: Option<Encoding>, errors: &mut dyn ErrorSink) {
+        if let Some(key) = self.raw(span, encoding) {
+            key.decode_key(&mut (), errors);
+        }
         if let Some(header) = &mut self.survey.header {
             header.is_task |= header.keys == 0 && self.source.get(span.start()..span.end()) == Some("task");
             header.keys += 1;
@@ -246,7 +295,10 @@ impl EventReceiver for Reader<'_> {
         self.survey.count();
     }
 
-    fn scalar(&mut self, _: Span, _: Option<Encoding>, _: &mut dyn ErrorSink) {
+    fn scalar(&mut self, span: Span, encoding: Option<Encoding>, errors: &mut dyn ErrorSink) {
+        if let Some(value) = self.raw(span, encoding) {
+            let _ = value.decode_scalar(&mut (), errors);
+        }
         self.survey.count();
     }
 

@@ -46,9 +46,17 @@ pub(super) fn import(
 }
 
 /// Returns the fault of a text on which the parser would take far more time or memory than its length: it compares all
-/// attributes of an element with each other, and copies namespaces to all elements inside.
+/// attributes of an element with each other, copies namespaces to all elements inside, and reserves some 70 bytes for
+/// each `<` and each `=` before it reads anything.
 fn beyond_limits(source: &str) -> Option<Diagnostic> {
     const QUOTES_MAX: usize = 256;
+    const SIGNS_FREE: usize = 1 << 16;
+    const BYTES_PER_SIGN: usize = 4;
+    let signs = source.bytes().filter(|byte| matches!(byte, b'<' | b'=')).count();
+    if signs > SIGNS_FREE.max(source.len() / BYTES_PER_SIGN) {
+        let fault = Diagnostic::new(format!("of {} bytes, {signs} are `<` and `=`: this is no task set", source.len()));
+        return Some(fault.help(format!("at most one in {BYTES_PER_SIGN} is supported")));
+    }
     if let Some(at) = source.find("xmlns") {
         let fault = Diagnostic::new("namespaces are not part of these formats").at(at..at + 5);
         return Some(fault.help("remove the `xmlns` attributes"));
