@@ -2,6 +2,7 @@
 
 use crate::{busy, deb, fuzz, installed, packages, pages, python, tool, tsan};
 use std::path::Path;
+use std::process::Command;
 
 /// A check.
 struct Check {
@@ -25,7 +26,11 @@ const fn executing(name: &'static str, covers: &'static str, run: fn() -> Result
 /// The checks in the order in which they run, those first that others need or that are quick.
 const CHECKS: [Check; 17] = [
     computing("features", "every useful combination of features builds", features),
-    computing("targets", "the crates without std build for processors without an operating system", targets),
+    computing(
+        "targets",
+        "the crates without std build for processors without an operating system, or are refused in one sentence",
+        targets,
+    ),
     computing("msrv", "everything builds with the oldest supported compiler", msrv),
     computing("attacks", "the attacks on all bounds, with ten times as many systems", attacks),
     executing("full", "the other tests that `cargo xtask test` shortens, with all of their rounds", full),
@@ -48,7 +53,7 @@ const CHECKS: [Check; 17] = [
     computing("miri", "undefined behaviour in locks, ics, objects, protocol and model (Miri)", miri),
     executing("tsan", "data races in a program in C and the library below it (ThreadSanitizer)", tsan::run),
     executing("busy", "the tests on real threads, ten times beside threads that want every processor", busy::run),
-    computing("fuzz", "each reader, for a minute, with random bytes (libFuzzer)", fuzz::run),
+    computing("fuzz", "each reader, for a minute or LOCKWRIGHT_FUZZ_SECONDS, with random bytes (libFuzzer)", fuzz::run),
 ];
 
 /// Runs all checks, or those that are named. Checks that only compute run beside the others.
@@ -122,22 +127,53 @@ fn features() -> Result<(), String> {
 const TARGETS: [(&str, bool); 3] =
     [("thumbv7em-none-eabihf", false), ("riscv32imac-unknown-none-elf", false), ("x86_64-unknown-none", true)];
 
+/// Targets without a compare-and-swap.
+const TARGETS_WITHOUT_EXCHANGE: [&str; 2] = ["thumbv6m-none-eabi", "riscv32imc-unknown-none-elf"];
+
+/// The only error of a build of the spinlocks there, as `crates/locks/build.rs` has it.
+const NO_EXCHANGE: &str =
+    "the target has no compare-and-swap of 32 bits and of a pointer's width, which spinlocks need";
+
 fn targets() -> Result<(), String> {
     for (target, has_64_bits) in TARGETS {
         tool::rustup(&["target", "add", target])?;
-        let build =
-            |package| tool::cargo(&["build", "--package", package, "--no-default-features", "--target", target]);
-        build("lockwright-locks")?;
-        if has_64_bits {
-            build("lockwright-ics")?;
-            build("lockwright-objects")?;
+        let packages = ["lockwright-locks", "lockwright-ics", "lockwright-objects"];
+        for package in &packages[..if has_64_bits { 3 } else { 1 }] {
+            tool::run(&mut build_for(target, package))?;
         }
-        // Only linking a program with model and protocol shows that they need no allocator.
-        let program = "crates/protocol/tests/no_alloc/Cargo.toml";
-        let mut link = tool::cargo_command(&["build", "--locked", "--manifest-path", program, "--target", target]);
-        tool::run(link.arg("--target-dir").arg(tool::root().join("target/no_alloc")))?;
+        link_for(target)?;
+    }
+    for target in TARGETS_WITHOUT_EXCHANGE {
+        if !tool::has_toolchain(&["target", "add", target]) {
+            continue;
+        }
+        link_for(target)?;
+        let mut build = build_for(target, "lockwright-locks");
+        eprintln!("xtask: {}, which is refused", tool::shown(&build));
+        let output = build.output().map_err(|error| format!("{} does not start: {error}", tool::shown(&build)))?;
+        is_refused(&String::from_utf8_lossy(&output.stderr)).map_err(|why| format!("{target}: {why}"))?;
     }
     Ok(())
+}
+
+fn build_for(target: &str, package: &str) -> Command {
+    tool::cargo_command(&["build", "--package", package, "--no-default-features", "--target", target])
+}
+
+/// Links a program with model and protocol. Only this shows that they need no allocator.
+fn link_for(target: &str) -> Result<(), String> {
+    let program = "crates/protocol/tests/no_alloc/Cargo.toml";
+    let mut link = tool::cargo_command(&["build", "--locked", "--manifest-path", program, "--target", target]);
+    tool::run(link.arg("--target-dir").arg(tool::root().join("target/no_alloc")))
+}
+
+/// Checks that what cargo printed has the one message, and no error of the compiler.
+fn is_refused(printed: &str) -> Result<(), String> {
+    let is_error = |line: &&str| line.starts_with("error") && !line.contains("build script logged errors");
+    match printed.lines().filter(is_error).collect::<Vec<_>>().as_slice() {
+        [only] if only.contains("lockwright-locks") && only.ends_with(NO_EXCHANGE) => Ok(()),
+        _ => Err(format!("the spinlocks are not refused with one message, but:\n{printed}")),
+    }
 }
 
 fn msrv() -> Result<(), String> {
@@ -206,6 +242,16 @@ mod tests {
         let checks = [computing("one", "", || Ok(())), executing("two", "", || Err("why".into()))];
         assert_eq!(failed(&checks.each_ref(), run_here), ["two"]);
         assert_eq!(failed(&checks.each_ref(), |_| Ok(())), [""; 0]);
+    }
+
+    #[test]
+    fn a_target_is_refused_by_one_message_only() {
+        let told = format!("error: lockwright-locks@0.1.0: {NO_EXCHANGE}\nerror: build script logged errors\n");
+        assert_eq!(is_refused(&told), Ok(()));
+        let errors = "error[E0432]: unresolved import `AtomicU64`\n";
+        for wrong in ["", "Finished\n", errors, &(told + errors)] {
+            assert!(is_refused(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

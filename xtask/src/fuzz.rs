@@ -13,18 +13,27 @@ const FLAGS: &str = "--cfg fuzzing -Zsanitizer=address -Cdebug-assertions -Ccode
                      -Cllvm-args=-sanitizer-coverage-stack-depth";
 
 /// The targets, and the folders and extensions of their first inputs.
-const TARGETS: [(&str, &[(&str, &str)]); 4] = [
+const TARGETS: [(&str, &[(&str, &str)]); 6] = [
     ("task_set", &[("crates/model/tests/corpus/task-set", "toml"), ("examples", "toml")]),
     ("rt_app", &[("crates/model/tests/corpus/rt-app", "json"), ("examples", "json")]),
     ("xml", &[("crates/model/tests/corpus/schedcat", "xml"), ("crates/model/tests/corpus/cheddar", "xmlv3")]),
     ("overheads", &[("crates/model/tests/corpus/overheads", "toml")]),
+    ("study", &[("crates/study/tests/plan", "toml"), ("examples/studies", "toml")]),
+    ("recording", &[]),
 ];
 
-/// Fuzzes each reader for a minute.
+/// How many seconds each target runs, if `LOCKWRIGHT_FUZZ_SECONDS` does not say otherwise.
+const SECONDS: u32 = 60;
+
+/// Fuzzes each reader.
 pub fn run() -> Result<(), String> {
     if !tool::has_toolchain(&["run", "--install", "nightly", "rustc", "--version"]) {
         return Ok(());
     }
+    let seconds = match std::env::var("LOCKWRIGHT_FUZZ_SECONDS") {
+        Ok(text) => text.parse().map_err(|_| format!("LOCKWRIGHT_FUZZ_SECONDS is no whole number: {text}"))?,
+        Err(_) => SECONDS,
+    };
     let folder = tool::root().join("target/fuzz");
     let arguments = ["build", "--release", "--bins", "--manifest-path", "fuzz/Cargo.toml"];
     let mut build = tool::rustup_cargo("nightly", &arguments);
@@ -36,7 +45,14 @@ pub fn run() -> Result<(), String> {
         let artifacts = made(&tool::root().join("fuzz/artifacts").join(target))?;
         seeds.iter().try_for_each(|(source, extension)| copy(source, extension, Path::new(&corpus)))?;
         let mut fuzzer = tool::command(&folder.join(TARGET).join("release").join(target).display().to_string());
-        fuzzer.args(["-max_total_time=60", &format!("-artifact_prefix={artifacts}/"), &corpus]);
+        let time = format!("-max_total_time={seconds}");
+        fuzzer.args([
+            time,
+            format!("-artifact_prefix={artifacts}/"),
+            "-timeout=10".into(),
+            "-len_control=0".into(),
+            corpus,
+        ]);
         fuzzers.push(fuzzer);
     }
     tool::run_pairs(fuzzers)

@@ -68,7 +68,7 @@ impl Handle {
 
 /// The contents of a `lw_ics_slot_t`.
 #[repr(C)]
-pub struct Slot {
+pub struct IcsSlot {
     object: AtomicPtr<Shared>,
     index: AtomicU32,
     check: AtomicU32,
@@ -76,15 +76,15 @@ pub struct Slot {
 
 // SAFETY: all fields are atomics.
 unsafe impl CObject for lw_ics_slot_t {
-    type Contents = Slot;
+    type Contents = IcsSlot;
 
-    fn is_made(slot: &Slot) -> bool {
+    fn is_made(slot: &IcsSlot) -> bool {
         // ORDERING: Relaxed, here and below: the thread that made the slot published it.
         slot.check.load(Ordering::Relaxed) == slot.proper_check()
     }
 }
 
-impl Slot {
+impl IcsSlot {
     /// Returns the check value of a slot at this place. It depends on the place, so a copy has a wrong one.
     fn proper_check(&self) -> u32 {
         0x4c57_736c ^ ptr::from_ref(self).addr() as u32
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn lw_ics_slot_open(ics: Const<'_, lw_ics_t>, slot: Mut<'_
         let index = claimed.index() as u32;
         std::mem::forget(claimed);
         let object = AtomicPtr::new(ptr::from_ref(shared).cast_mut());
-        let opened = Slot { object, index: AtomicU32::new(index), check: AtomicU32::new(0) };
+        let opened = IcsSlot { object, index: AtomicU32::new(index), check: AtomicU32::new(0) };
         if let Some(slot) = slot.make(opened) {
             slot.check.store(slot.proper_check(), Ordering::Relaxed);
         }
@@ -316,7 +316,9 @@ pub unsafe extern "C" fn lw_ics_update(
         return unsafe { watched_update(slot, body, argument, false) };
     }
     guarded(|| {
-        let (Some((_, mut slot)), Some(body)) = (slot.object().and_then(Slot::kept), body) else { return libc::EINVAL };
+        let (Some((_, mut slot)), Some(body)) = (slot.object().and_then(IcsSlot::kept), body) else {
+            return libc::EINVAL;
+        };
         // SAFETY: the header requires a function that may be called with a section and with `argument`; the section
         // lives until it returns.
         sections(&mut slot, |section| unsafe { body(section, argument) })
@@ -406,7 +408,7 @@ unsafe fn watched_update(
 ) -> c_int {
     let _inside = Inside::of_thread();
     guarded(|| {
-        let (Some((shared, mut slot)), Some(body)) = (slot.object().and_then(Slot::kept), body) else {
+        let (Some((shared, mut slot)), Some(body)) = (slot.object().and_then(IcsSlot::kept), body) else {
             return libc::EINVAL;
         };
         // ORDERING: Acquire pairs with the Release in `lw_ics_set_signal`. From here on `is_chosen` is true, and the
@@ -568,7 +570,7 @@ pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32,
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_slot_stats(slot: Const<'_, lw_ics_slot_t>, stats: Mut<'_, lw_ics_stats_t>) -> c_int {
     guarded(|| {
-        let Some((shared, slot)) = slot.object().and_then(Slot::kept) else { return libc::EINVAL };
+        let Some((shared, slot)) = slot.object().and_then(IcsSlot::kept) else { return libc::EINVAL };
         let did = slot.stats();
         let did = lw_ics_stats_t {
             entries: did.entries,

@@ -4,7 +4,7 @@ use crate::argument::{self, CObject, Const, Mut};
 use crate::errno::{of_acquired, of_done, of_error};
 use crate::panic::guarded;
 use libc::{c_int, timespec};
-use lockwright::mutex::{Limit, RawError, RawMutex, kind};
+use lockwright::mutex::{Limit, RawError, RawMutex, attributes};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Priority inheritance: the owner executes at the priority of its most urgent waiter, also along chains of owners.
@@ -45,7 +45,7 @@ pub struct lw_mutex_t {
     lw_spare: [u32; 5],
 }
 
-/// Check value of a mutex of kind 0. Other mutexes mix in their kind, so that an overwritten kind is noticed. The
+/// Check value of a mutex without attributes. Other mutexes mix in theirs, so that overwritten attributes are noticed. The
 /// initialisers of the header contain this value.
 const MUTEX_CHECK: u32 = 0x4c57_6d78;
 
@@ -62,7 +62,7 @@ const _: () = assert!(std::mem::offset_of!(Mutex, check) == std::mem::offset_of!
 
 impl Mutex {
     fn new(raw: RawMutex) -> Self {
-        let check = AtomicU32::new(MUTEX_CHECK ^ raw.kind());
+        let check = AtomicU32::new(MUTEX_CHECK ^ raw.attributes());
         Self { raw, check, spare: [0; 5] }
     }
 }
@@ -74,7 +74,7 @@ unsafe impl CObject for lw_mutex_t {
     #[inline]
     fn is_made(mutex: &Mutex) -> bool {
         // ORDERING: Relaxed: the thread that made the mutex published it.
-        mutex.check.load(Ordering::Relaxed) == MUTEX_CHECK ^ mutex.raw.kind()
+        mutex.check.load(Ordering::Relaxed) == MUTEX_CHECK ^ mutex.raw.attributes()
     }
 }
 
@@ -123,27 +123,27 @@ impl lw_mutex_options_t {
     /// Returns a mutex with these options, or `None` if an option has an invalid value.
     fn build(self) -> Option<RawMutex> {
         let (protocol, ceiling) = match (self.protocol, self.ceiling) {
-            (LW_PROTOCOL_INHERIT, 0) => (kind::INHERIT, 0),
+            (LW_PROTOCOL_INHERIT, 0) => (attributes::INHERIT, 0),
             (LW_PROTOCOL_NONE, 0) => (0, 0),
-            (LW_PROTOCOL_PROTECT, ceiling @ 1..=99) => (kind::PROTECT, ceiling as u8),
+            (LW_PROTOCOL_PROTECT, ceiling @ 1..=99) => (attributes::PROTECT, ceiling as u8),
             _ => return None,
         };
         let unlock = match self.unlock {
-            LW_UNLOCK_AUTO => kind::AUTO,
-            LW_UNLOCK_SERIAL => kind::SERIAL,
+            LW_UNLOCK_AUTO => attributes::AUTO,
+            LW_UNLOCK_SERIAL => attributes::SERIAL,
             LW_UNLOCK_PARALLEL => 0,
             _ => return None,
         };
-        let kind = protocol
+        let bits = protocol
             | unlock
-            | choose(self.robust, 0, kind::ROBUST)?
-            | choose(self.kernel_owned, 0, kind::KERNEL_OWNED)?
-            | choose(self.shared, 0, kind::SHARED)?
-            | choose(self.recursive, kind::ERROR_CHECK, kind::RECURSIVE)?
-            | choose(self.unchecked, kind::CHECKED, 0)?;
+            | choose(self.robust, 0, attributes::ROBUST)?
+            | choose(self.kernel_owned, 0, attributes::KERNEL_OWNED)?
+            | choose(self.shared, 0, attributes::SHARED)?
+            | choose(self.recursive, attributes::ERROR_CHECK, attributes::RECURSIVE)?
+            | choose(self.unchecked, attributes::CHECKED, 0)?;
         // SAFETY: the header forbids moving or freeing a mutex while a thread holds it, and changing it other than by
         // this library.
-        (self.reserved == [0; 4]).then(|| unsafe { RawMutex::new(kind, ceiling) })
+        (self.reserved == [0; 4]).then(|| unsafe { RawMutex::new(bits, ceiling) })
     }
 }
 
@@ -329,7 +329,7 @@ pub unsafe extern "C" fn lw_mutex_is_mine(mutex: Const<'_, lw_mutex_t>) -> c_int
 pub unsafe extern "C" fn lw_mutex_ceiling(mutex: Const<'_, lw_mutex_t>, ceiling: Mut<'_, c_int>) -> c_int {
     guarded(|| {
         let Some(mutex) = mutex.object() else { return libc::EINVAL };
-        if mutex.raw.kind() & kind::PROTECT == 0 {
+        if mutex.raw.attributes() & attributes::PROTECT == 0 {
             return libc::EINVAL;
         }
         if ceiling.write(c_int::from(mutex.raw.ceiling())) { 0 } else { libc::EINVAL }

@@ -2,7 +2,7 @@
 
 use crate::policy::Policy;
 use libc::{EINVAL, c_int};
-use lockwright::mutex::kind;
+use lockwright::mutex::attributes;
 
 /// The attributes of a mutex.
 ///
@@ -32,18 +32,18 @@ pub struct RwLockAttributes {
 /// The levels of SCHED_FIFO, which are the valid ceilings.
 pub(crate) const LEVELS: std::ops::RangeInclusive<c_int> = 1..=99;
 
-/// Returns the kind of a mutex with these attributes, and its ceiling, or 0 if it has none.
-pub(crate) fn kind_and_ceiling(attributes: u32) -> (u32, u8) {
-    let mut bits = attributes & TYPE & kind::TYPE;
+/// Returns the attributes of a mutex as bits, and its ceiling, or 0 if it has none.
+pub(crate) fn attributes_and_ceiling(attributes: u32) -> (u32, u8) {
+    let mut bits = attributes & TYPE & attributes::TYPE;
     if attributes & ROBUST != 0 {
-        bits |= kind::ROBUST;
+        bits |= attributes::ROBUST;
     }
     if attributes & SHARED != 0 {
-        bits |= kind::SHARED;
+        bits |= attributes::SHARED;
     }
     match (attributes & PROTOCOL) >> PROTOCOL_SHIFT {
-        1 => bits |= kind::INHERIT,
-        2 => return (bits | kind::PROTECT, ceiling(attributes) as u8),
+        1 => bits |= attributes::INHERIT,
+        2 => return (bits | attributes::PROTECT, ceiling(attributes) as u8),
         _ => {}
     }
     (bits, 0)
@@ -52,7 +52,7 @@ pub(crate) fn kind_and_ceiling(attributes: u32) -> (u32, u8) {
 /// Returns the attributes of a shared mutex under the policy: with inheritance, if the policy says so and the program
 /// requested no protocol.
 pub(crate) fn with_policy(attributes: u32) -> u32 {
-    let inherits = Policy::get().bits() & kind::INHERIT != 0 && attributes & PROTOCOL == 0;
+    let inherits = Policy::get().bits() & attributes::INHERIT != 0 && attributes & PROTOCOL == 0;
     if inherits { attributes | 1 << PROTOCOL_SHIFT } else { attributes }
 }
 

@@ -1,22 +1,23 @@
 //! The functions `pthread_mutex_*`.
 //!
 //! A static initialiser contains no policy. So the first thread that uses such a mutex prepares it: it adds the policy
-//! to the mutex's kind, and marks it as prepared. Until then this library has never locked the mutex, and a thread that
+//! to the mutex's attributes, and marks it as prepared. Until then this library has never locked the mutex, and a thread that
 //! locked it by the C library's own functions left a word that is not free.
 
-use crate::attributes::{self, LEVELS};
+use crate::attributes::{LEVELS, attributes_and_ceiling};
 use crate::policy::Policy;
 use crate::report::Quiet;
 use crate::shared::{DESTROYED, PREPARED};
 use crate::{clock, deadline, next, shared};
 use libc::{EBUSY, EDEADLK, EINVAL, EOWNERDEAD, ETIMEDOUT, c_int, timespec};
-use lockwright::mutex::{self, Acquired, Clock, Limit, RawError, RawMutex, kind, thread_id};
+use lockwright::mutex::{self, Acquired, Clock, Limit, RawError, RawMutex, attributes, thread_id};
 use std::cell::Cell;
 
 /// The mutex inherits because of the policy, not because the program requested it.
 const CONVERTED: u32 = 1 << 25;
-/// The bits that a program or an initialiser may set in a kind. The C library's bits for lock elision are ignored here.
-const KNOWN: u32 = kind::TYPE | kind::ROBUST | kind::INHERIT | kind::PROTECT | kind::SHARED | ELISION;
+/// The bits that a program or an initialiser may set in the attributes. The C library's bits for lock elision are ignored here.
+const KNOWN: u32 =
+    attributes::TYPE | attributes::ROBUST | attributes::INHERIT | attributes::PROTECT | attributes::SHARED | ELISION;
 const ELISION: u32 = 0x300;
 
 /// The interval, in ns, at which a lock is tried again that can only succeed if something unusual happens.
@@ -45,20 +46,20 @@ pub(crate) fn forked_from() -> u32 {
     FORKED_FROM.get()
 }
 
-/// Returns the policy's bits for a mutex of this kind.
+/// Returns the policy's bits for a mutex with these attributes.
 fn policy_bits(bits: u32, may_convert: bool) -> u32 {
     let policy = Policy::get();
     let mut more = policy.bits();
-    if more & kind::INHERIT != 0 {
-        if bits & (kind::INHERIT | kind::PROTECT) == 0 && may_convert {
+    if more & attributes::INHERIT != 0 {
+        if bits & (attributes::INHERIT | attributes::PROTECT) == 0 && may_convert {
             more |= CONVERTED;
         } else {
-            more &= !kind::INHERIT;
+            more &= !attributes::INHERIT;
         }
     }
     // Programs use such a mutex as a semaphore: a thread that waits for itself may be released by another one.
-    if policy.refuses() && !kind::is_unlocked_by_owner(bits | more) {
-        more &= !kind::CHECKED;
+    if policy.refuses() && !attributes::is_unlocked_by_owner(bits | more) {
+        more &= !attributes::CHECKED;
     }
     more | PREPARED
 }
@@ -68,7 +69,7 @@ fn policy_bits(bits: u32, may_convert: bool) -> u32 {
 fn prepare(mutex: &RawMutex) -> Result<(), c_int> {
     // BOUND: a second round if another thread prepared it.
     loop {
-        let before = mutex.kind();
+        let before = mutex.attributes();
         if before & PREPARED != 0 {
             return Ok(());
         }
@@ -77,9 +78,9 @@ fn prepare(mutex: &RawMutex) -> Result<(), c_int> {
         }
         // If a thread holds the mutex, it may already be in use without inheritance.
         let may_convert = mutex.is_free();
-        // SAFETY: POSIX forbids to move or free a mutex while a thread holds it, which is all that a robust kind
+        // SAFETY: POSIX forbids to move or free a mutex while a thread holds it, which is all that a robust mutex
         // requires.
-        if unsafe { mutex.add_to_kind(before, policy_bits(before, may_convert)) } {
+        if unsafe { mutex.add_attributes(before, policy_bits(before, may_convert)) } {
             return Ok(());
         }
     }
@@ -116,7 +117,7 @@ pub(crate) fn number(error: &RawError) -> c_int {
 unsafe fn ready<'a>(mutex: *mut RawMutex) -> Result<&'a RawMutex, c_int> {
     // SAFETY: the program passes a mutex that stays valid during the call, and threads may share a `RawMutex`.
     let mutex = unsafe { &*mutex };
-    if mutex.kind() & PREPARED == 0 {
+    if mutex.attributes() & PREPARED == 0 {
         prepare(mutex)?;
     }
     Ok(mutex)
@@ -126,7 +127,7 @@ unsafe fn ready<'a>(mutex: *mut RawMutex) -> Result<&'a RawMutex, c_int> {
 unsafe fn lock(mutex: *mut RawMutex, limit: Limit) -> c_int {
     // SAFETY: the program passes a mutex that stays valid during the call, and threads may share a `RawMutex`.
     let known = unsafe { &*mutex };
-    if known.kind() & PREPARED != 0 && known.lock_uncontended() {
+    if known.attributes() & PREPARED != 0 && known.lock_uncontended() {
         known.show_owner();
         return 0;
     }
@@ -174,15 +175,15 @@ fn confirm(mutex: &RawMutex, limit: Limit) -> c_int {
 /// and for a mutex whose owner ended. With a deadline the wait times out, as in the C library. A program whose mutexes
 /// inherit only because of the policy does not expect to be refused.
 fn stays(mutex: &RawMutex, limit: Limit, error: &RawError) -> bool {
-    let is_normal = matches!(mutex.kind() & kind::TYPE, kind::NORMAL | kind::ADAPTIVE);
+    let is_normal = matches!(mutex.attributes() & attributes::TYPE, attributes::NORMAL | attributes::ADAPTIVE);
     match error {
         RawError::Sys(error) => error.errno == libc::ESRCH,
         RawError::Deadlock(_) if mutex.is_mine() => is_normal,
         RawError::Deadlock(_) if Policy::get().refuses() => false,
         RawError::Deadlock(_) => {
             // A robust mutex becomes available when one of the other threads ends.
-            let may_come = is_normal && mutex.kind() & kind::ROBUST != 0 || matches!(limit, Limit::At(_));
-            may_come || mutex.kind() & CONVERTED != 0
+            let may_come = is_normal && mutex.attributes() & attributes::ROBUST != 0 || matches!(limit, Limit::At(_));
+            may_come || mutex.attributes() & CONVERTED != 0
         }
         _ => false,
     }
@@ -222,7 +223,11 @@ unsafe fn lock_until(mutex: *mut RawMutex, clock: Clock, time: *const timespec) 
     match unsafe { ready(mutex) } {
         Err(errno) => errno,
         Ok(mutex) => match mutex.lock(Limit::Now) {
-            Err(RawError::Busy) if mutex.kind() & kind::TYPE == kind::ERROR_CHECK && mutex.is_mine() => EDEADLK,
+            Err(RawError::Busy)
+                if mutex.attributes() & attributes::TYPE == attributes::ERROR_CHECK && mutex.is_mine() =>
+            {
+                EDEADLK
+            }
             Err(RawError::Busy) => EINVAL,
             taken => answer(mutex, taken),
         },
@@ -234,10 +239,10 @@ unsafe fn lock_until(mutex: *mut RawMutex, clock: Clock, time: *const timespec) 
 pub unsafe extern "C" fn pthread_mutex_init(mutex: *mut RawMutex, attributes: *const u32) -> c_int {
     // SAFETY: the program passes null, or attributes that no other thread writes during the call.
     let (bits, ceiling) = match unsafe { attributes.as_ref() } {
-        Some(&attributes) => attributes::kind_and_ceiling(attributes),
-        None => (kind::NORMAL, 0),
+        Some(&attributes) => attributes_and_ceiling(attributes),
+        None => (attributes::NORMAL, 0),
     };
-    if bits & kind::SHARED != 0 {
+    if bits & attributes::SHARED != 0 {
         // SAFETY: the program passes memory for a mutex. The attributes set a bit, so they are not null.
         return unsafe { shared::init(mutex, attributes) };
     }
@@ -256,7 +261,7 @@ pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut RawMutex) -> c_int {
         return unsafe { next::pthread_mutex_destroy(mutex) };
     }
     // The word of a robust mutex may still name a thread that ended.
-    if known.kind() & kind::ROBUST == 0 && known.is_in_use() {
+    if known.attributes() & attributes::ROBUST == 0 && known.is_in_use() {
         return EBUSY;
     }
     // SAFETY: POSIX requires that no other thread uses the mutex, and the reference above is not used any more. The new
@@ -297,7 +302,7 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
     // SAFETY: the program passes a mutex that stays valid until it is unlocked, and is not accessed afterwards. Threads
     // may share a `RawMutex`.
     let known = unsafe { &*mutex };
-    if known.kind() & PREPARED != 0 {
+    if known.attributes() & PREPARED != 0 {
         known.hide_owner();
         if known.unlock_uncontended() {
             return 0;
@@ -318,7 +323,7 @@ fn unlock_otherwise(mutex: &RawMutex) -> c_int {
     let Err(error) = mutex.unlock() else { return 0 };
     // A child process unlocks a mutex that its thread locked in the parent, as handlers of `fork` do. For the kernel,
     // the owner of such a mutex is the parent's thread.
-    let is_converted = mutex.kind() & CONVERTED != 0;
+    let is_converted = mutex.attributes() & CONVERTED != 0;
     if error == RawError::NotOwner && is_converted && mutex.take_over(FORKED_FROM.get()) {
         return mutex.unlock().map_or_else(|error| number(&error), |()| 0);
     }
@@ -344,7 +349,7 @@ pub unsafe extern "C" fn pthread_mutex_getprioceiling(mutex: *const RawMutex, ce
         // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_mutex_getprioceiling(mutex, ceiling) };
     }
-    if mutex.kind() & kind::PROTECT == 0 || mutex.kind() == DESTROYED {
+    if mutex.attributes() & attributes::PROTECT == 0 || mutex.attributes() == DESTROYED {
         return EINVAL;
     }
     // SAFETY: the program passes a place for the ceiling, which no other thread uses during the call.
@@ -370,11 +375,11 @@ pub unsafe extern "C" fn pthread_mutex_setprioceiling(
         Ok(mutex) => mutex,
         Err(errno) => return errno,
     };
-    if mutex.kind() & kind::PROTECT == 0 || !LEVELS.contains(&ceiling) {
+    if mutex.attributes() & attributes::PROTECT == 0 || !LEVELS.contains(&ceiling) {
         return EINVAL;
     }
     // A caller that finds the owner dead gets EOWNERDEAD here, and holds the mutex.
-    let locks = mutex.kind() & kind::ROBUST != 0 && !mutex.is_mine();
+    let locks = mutex.attributes() & attributes::ROBUST != 0 && !mutex.is_mine();
     if locks {
         match answer(mutex, mutex.lock(Limit::Never)) {
             0 => {}

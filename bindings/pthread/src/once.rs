@@ -11,7 +11,7 @@ use crate::mutex::STAY_NAP_NS;
 use crate::next::{self, Routine};
 use crate::policy::Policy;
 use libc::{c_int, c_void};
-use lockwright::mutex::{Limit, kind, nap};
+use lockwright::mutex::{Limit, attributes, nap};
 use lockwright::once::{Once, Run};
 
 const _: () = assert!(size_of::<Once>() == size_of::<c_int>() && align_of::<Once>() == align_of::<c_int>());
@@ -39,7 +39,7 @@ pub unsafe extern "C-unwind" fn pthread_once(once: *mut Once, routine: Routine) 
     if known.is_done() {
         return 0;
     }
-    if Policy::get().bits() & kind::INHERIT == 0 {
+    if Policy::get().bits() & attributes::INHERIT == 0 {
         // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_once(once, routine) };
     }

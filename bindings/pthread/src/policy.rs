@@ -5,7 +5,7 @@
 
 use crate::report;
 use libc::c_char;
-use lockwright::mutex::{self, OnCycle, kind};
+use lockwright::mutex::{self, OnCycle, attributes};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const READ: u32 = 1 << 31;
 /// A deadlock returns an error instead of waiting.
 const REFUSES: u32 = 1 << 30;
-/// The bits that every mutex gets in its kind, if they apply to it.
-const BITS: u32 = kind::INHERIT | kind::SERIAL | kind::AUTO | kind::CHECKED;
+/// The bits that every mutex gets in its attributes, if they apply to it.
+const BITS: u32 = attributes::INHERIT | attributes::SERIAL | attributes::AUTO | attributes::CHECKED;
 
 static POLICY: AtomicU32 = AtomicU32::new(0);
 
@@ -36,7 +36,7 @@ impl Policy {
         }
     }
 
-    /// Returns the bits that a mutex gets in its kind.
+    /// Returns the bits that a mutex gets in its attributes.
     pub(crate) fn bits(self) -> u32 {
         self.0 & BITS
     }
@@ -52,9 +52,12 @@ type Variable = (&'static CStr, &'static [(&'static CStr, u32)]);
 
 /// The variables. The first value of each applies if it is not set.
 const VARIABLES: [Variable; 3] = [
-    (c"LOCKWRIGHT_PROTOCOL", &[(c"none", 0), (c"inherit", kind::INHERIT)]),
-    (c"LOCKWRIGHT_UNLOCK", &[(c"parallel", 0), (c"serial", kind::SERIAL), (c"auto", kind::AUTO)]),
-    (c"LOCKWRIGHT_DEADLOCK", &[(c"off", 0), (c"report", kind::CHECKED), (c"error", kind::CHECKED | REFUSES)]),
+    (c"LOCKWRIGHT_PROTOCOL", &[(c"none", 0), (c"inherit", attributes::INHERIT)]),
+    (c"LOCKWRIGHT_UNLOCK", &[(c"parallel", 0), (c"serial", attributes::SERIAL), (c"auto", attributes::AUTO)]),
+    (
+        c"LOCKWRIGHT_DEADLOCK",
+        &[(c"off", 0), (c"report", attributes::CHECKED), (c"error", attributes::CHECKED | REFUSES)],
+    ),
 ];
 
 /// How the names of our variables begin.
@@ -90,7 +93,7 @@ fn read(complain: impl Fn(&CStr, &CStr, &[(&CStr, u32)])) -> Policy {
     }
     if policy & REFUSES != 0 {
         mutex::on_cycle(OnCycle::RefuseOnly);
-    } else if policy & kind::CHECKED != 0 {
+    } else if policy & attributes::CHECKED != 0 {
         mutex::on_cycle(OnCycle::Tell(report::cycle));
     }
     // ORDERING: Release pairs with the Acquire in `get`. A thread that reads at the same time reads the same values.

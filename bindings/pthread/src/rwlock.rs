@@ -15,7 +15,7 @@ use crate::mutex::{STAY_NAP_NS, forked_from, number};
 use crate::policy::Policy;
 use crate::{clock, deadline, next, shared};
 use libc::{EINVAL, ETIMEDOUT, c_int, timespec};
-use lockwright::mutex::{Clock, Limit, RawError, kind, nap};
+use lockwright::mutex::{Clock, Limit, RawError, attributes, nap};
 use lockwright::rwlock::RawRwLock;
 use std::cell::Cell;
 
@@ -78,7 +78,7 @@ fn lock_otherwise(lock: &RawRwLock, locks: Locks, limit: Limit, error: &RawError
 
 /// Returns whether private locks are this library's.
 fn inherits() -> bool {
-    Policy::get().bits() & kind::INHERIT != 0
+    Policy::get().bits() & attributes::INHERIT != 0
 }
 
 /// Returns the lock if it is this library's.

@@ -9,7 +9,7 @@
 use crate::policy::Policy;
 use crate::{clock, deadline, next, shared};
 use libc::{EAGAIN, EINTR, EINVAL, EOVERFLOW, ETIMEDOUT, c_int, c_long, c_uint, c_void, timespec};
-use lockwright::mutex::{Clock, Deadline, Suspended, kind};
+use lockwright::mutex::{Clock, Deadline, Suspended, attributes};
 use lockwright::semaphore::{Progress, Request, Semaphore, SemaphoreError};
 
 // The C library's semaphore has 32 bytes. It has 0 at 8 if it is private, as ours has.
@@ -51,7 +51,7 @@ fn fails(errno: c_int) -> c_int {
 
 /// Whether private semaphores are this library's.
 fn hands_over() -> bool {
-    Policy::get().bits() & (kind::INHERIT | kind::SERIAL) != 0
+    Policy::get().bits() & (attributes::INHERIT | attributes::SERIAL) != 0
 }
 
 /// Returns the semaphore if it is this library's.

@@ -12,19 +12,19 @@
 
 use crate::next;
 use libc::c_int;
-use lockwright::mutex::{Clock, RawCondvar, RawMutex, kind};
+use lockwright::mutex::{Clock, RawCondvar, RawMutex, attributes};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// The bit of a mutex whose kind contains the policy.
+/// The bit of a mutex whose attributes contain the policy.
 pub(crate) const PREPARED: u32 = 1 << 24;
-/// The kind of a destroyed mutex, which no function accepts. It has the bit of a shared one, and is none.
+/// The attributes of a destroyed mutex, which no function accepts. They have the bit of a shared one, and it is none.
 pub(crate) const DESTROYED: u32 = !PREPARED;
 
 /// Returns whether the mutex is the C library's.
 #[inline]
 pub(crate) fn is_shared(mutex: &RawMutex) -> bool {
-    let kind = mutex.kind();
-    kind & kind::SHARED != 0 && kind != DESTROYED
+    let own = mutex.attributes();
+    own & attributes::SHARED != 0 && own != DESTROYED
 }
 
 /// Initialises a mutex with attributes that say it is shared. The policy may add inheritance.

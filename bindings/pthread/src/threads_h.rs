@@ -2,7 +2,7 @@
 
 use crate::{condvar, mutex};
 use libc::{EBUSY, ENOMEM, ETIMEDOUT, c_int, timespec};
-use lockwright::mutex::{RawCondvar, RawMutex, kind};
+use lockwright::mutex::{RawCondvar, RawMutex, attributes};
 
 /// `mtx_recursive`, a bit. `mtx_timed` is another bit, and has no effect here.
 const RECURSIVE: c_int = 1;
@@ -20,7 +20,7 @@ fn answer(errno: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_init(mutex: *mut RawMutex, kinds: c_int) -> c_int {
-    let attributes = if kinds & RECURSIVE == 0 { kind::NORMAL } else { kind::RECURSIVE };
+    let attributes = if kinds & RECURSIVE == 0 { attributes::NORMAL } else { attributes::RECURSIVE };
     // SAFETY: the program passes memory for a mutex, and `attributes` lives in this frame; a `mtx_t` is a
     // `pthread_mutex_t`.
     answer(unsafe { mutex::pthread_mutex_init(mutex, &raw const attributes) })

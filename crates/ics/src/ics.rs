@@ -48,18 +48,16 @@ use crate::commit::{Commit, Locked};
 use crate::layout::{self, PLACES_MAX, WRITERS_MAX, locator_place, posted, word_of};
 #[cfg(test)]
 use crate::mutation::Mutation;
-use crate::record::{CLAIMED, FREE, RESERVED, Record, Stats};
+use crate::record::{Record, Stats};
 use crate::stop::Stop;
 use crate::sync::{AtomicU64, array, constructor, fence};
-use crate::view::View;
 use crate::word::{Word, Words};
-use crate::writer::Writer;
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 
 /// Shared words, and sections on them that are interrupted instead of waited for.
 ///
-/// `WRITERS` threads may have a [`Writer`]; any thread may query.
+/// `WRITERS` threads may have a [`Writer`](crate::Writer); any thread may query.
 /// A section writes at most `WRITES` words.
 /// The strategy `C` decides commits, see [`Commit`]; [`Locked`] is correct everywhere.
 ///
@@ -139,99 +137,10 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C> Ics<W, WRITERS, WRI
 }
 
 impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRITERS, WRITES, C> {
-    /// Claims a free writer until it is dropped. Returns `None` if all are claimed.
-    ///
-    /// # Bound
-    /// `WRITERS` attempts.
-    #[must_use = "a writer becomes free when dropped"]
-    pub fn writer(&self) -> Option<Writer<'_, W, WRITERS, WRITES, C>> {
-        let claim = |record: &CachePadded<Record<WRITES>>| {
-            // ORDERING: Acquire pairs with the Release of a writer's drop: its actions happen before.
-            record.is_claimed.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
-        };
-        self.records.iter().position(claim).map(|index| Writer::new(self, index, true))
-    }
-
-    /// Returns the writer of a number, claimed or not, and `None` if there is no such number.
-    ///
-    /// Threads that a lock serialises share a writer this way.
-    /// It also takes over the writer of a thread that ended in a section.
-    /// An attempt that the last user had begun is then either committed or without effect.
-    ///
-    /// # Safety
-    /// While the returned writer lives, no other thread uses a writer of this number.
-    /// All actions of its last user happen before this call.
-    #[must_use]
-    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
-    pub unsafe fn shared_writer(&self, index: usize) -> Option<Writer<'_, W, WRITERS, WRITES, C>> {
-        let record = self.records.get(index)?;
-        // ORDERING: Relaxed: a later claim synchronises by the exchange of `writer`.
-        if record.is_claimed.load(Ordering::Relaxed) == FREE {
-            let _ = record.is_claimed.compare_exchange(FREE, CLAIMED, Ordering::Relaxed, Ordering::Relaxed);
-        }
-        Some(Writer::new(self, index, false))
-    }
-
-    /// Restores a writer that [`Ics::writer`] returned and `core::mem::forget` forgot. It becomes free when dropped.
-    ///
-    /// Returns `None` if there is no writer of this number.
-    ///
-    /// # Safety
-    /// While the returned writer lives, no other thread uses a writer of this number.
-    /// All actions of its last user happen before this call.
-    #[must_use]
-    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
-    pub unsafe fn forgotten_writer(&self, index: usize) -> Option<Writer<'_, W, WRITERS, WRITES, C>> {
-        (index < WRITERS).then(|| Writer::new(self, index, true))
-    }
-
-    /// Reserves the writer of a number for [`Ics::shared_writer`]: [`Ics::writer`] does not return it any more.
-    ///
-    /// A thread that has the writer keeps it, and does not free it on drop.
-    pub fn reserve(&self, index: usize) {
-        if let Some(record) = self.records.get(index) {
-            // ORDERING: Relaxed: the users of a reserved writer synchronise by other means.
-            record.is_claimed.store(RESERVED, Ordering::Relaxed);
-        }
-    }
-
     /// Returns the counts of the writer of a number, for all threads that had it.
     #[must_use]
     pub fn stats(&self, index: usize) -> Option<Stats> {
         Some(self.records.get(index)?.stats())
-    }
-
-    /// Reads a consistent state: everything that `body` reads is from one instant. A query invalidates no section.
-    ///
-    /// `body` restarts after each commit during it, so it should have no effect except its result.
-    ///
-    /// # Errors
-    /// The error of `body`, except [`Stop::Conflict`], which restarts it.
-    ///
-    /// # Bound
-    /// Each attempt takes an entry, and there is one attempt more for each commit during the query.
-    pub fn query<R>(
-        &self,
-        mut body: impl FnMut(&View<'_, W, WRITERS, WRITES, C>) -> Result<R, Stop>,
-    ) -> Result<R, Stop> {
-        // BOUND: the commits of other threads.
-        loop {
-            let view = self.view();
-            match body(&view) {
-                // The body may have ignored a conflict.
-                Ok(result) if self.validate(view.seen()).is_ok() => return Ok(result),
-                Ok(_) | Err(Stop::Conflict) => {}
-                stopped => return stopped,
-            }
-        }
-    }
-
-    /// Begins one attempt.
-    fn view(&self) -> View<'_, W, WRITERS, WRITES, C> {
-        // ORDERING: Acquire pairs with the Release of the commit.
-        let seen = self.head.load(Ordering::Acquire);
-        self.help(seen);
-        View::new(self, seen)
     }
 
     /// Performs the posted writes if they are not performed yet. Returns whether there was something to do.

@@ -6,6 +6,7 @@ use crate::ics::Ics;
 use crate::stop::Stop;
 use crate::var::Var;
 use crate::word::Words;
+use core::sync::atomic::Ordering;
 
 /// One attempt to query, as [`Ics::query`] passes it to its body.
 ///
@@ -22,6 +23,41 @@ use crate::word::Words;
 pub struct View<'s, W, const WRITERS: usize, const WRITES: usize, C> {
     ics: &'s Ics<W, WRITERS, WRITES, C>,
     seen: u64,
+}
+
+impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRITERS, WRITES, C> {
+    /// Reads a consistent state: everything that `body` reads is from one instant. A query invalidates no section.
+    ///
+    /// `body` restarts after each commit during it, so it should have no effect except its result.
+    ///
+    /// # Errors
+    /// The error of `body`, except [`Stop::Conflict`], which restarts it.
+    ///
+    /// # Bound
+    /// Each attempt takes an entry, and there is one attempt more for each commit during the query.
+    pub fn query<R>(
+        &self,
+        mut body: impl FnMut(&View<'_, W, WRITERS, WRITES, C>) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        // BOUND: the commits of other threads.
+        loop {
+            let view = self.view();
+            match body(&view) {
+                // The body may have ignored a conflict.
+                Ok(result) if self.validate(view.seen()).is_ok() => return Ok(result),
+                Ok(_) | Err(Stop::Conflict) => {}
+                stopped => return stopped,
+            }
+        }
+    }
+
+    /// Begins one attempt.
+    fn view(&self) -> View<'_, W, WRITERS, WRITES, C> {
+        // ORDERING: Acquire pairs with the Release of the commit.
+        let seen = self.head.load(Ordering::Acquire);
+        self.help(seen);
+        View::new(self, seen)
+    }
 }
 
 impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> View<'s, W, WRITERS, WRITES, C> {

@@ -5,13 +5,14 @@ use crate::ics::Ics;
 use crate::layout::{free_page, names, next, pending_page};
 #[cfg(test)]
 use crate::mutation::Mutation;
-use crate::record::{CLAIMED, FREE, Record, Stats, count};
+use crate::record::{CLAIMED, FREE, RESERVED, Record, Stats, count};
 use crate::stop::Stop;
 use crate::sync::fence;
 use crate::transaction::Transaction;
 use crate::view::View;
 use crate::word::Words;
 use core::sync::atomic::Ordering;
+use crossbeam_utils::CachePadded;
 
 /// The right to write sections of an object, with one of its records.
 ///
@@ -40,6 +41,64 @@ pub struct Writer<'s, W, const WRITERS: usize, const WRITES: usize, C> {
     ics: &'s Ics<W, WRITERS, WRITES, C>,
     index: usize,
     is_claimed: bool,
+}
+
+impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRITERS, WRITES, C> {
+    /// Claims a free writer until it is dropped. Returns `None` if all are claimed.
+    ///
+    /// # Bound
+    /// `WRITERS` attempts.
+    #[must_use = "a writer becomes free when dropped"]
+    pub fn writer(&self) -> Option<Writer<'_, W, WRITERS, WRITES, C>> {
+        let claim = |record: &CachePadded<Record<WRITES>>| {
+            // ORDERING: Acquire pairs with the Release of a writer's drop: its actions happen before.
+            record.is_claimed.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        };
+        self.records.iter().position(claim).map(|index| Writer::new(self, index, true))
+    }
+
+    /// Returns the writer of a number, claimed or not, and `None` if there is no such number.
+    ///
+    /// Threads that a lock serialises share a writer this way.
+    /// It also takes over the writer of a thread that ended in a section.
+    /// An attempt that the last user had begun is then either committed or without effect.
+    ///
+    /// # Safety
+    /// While the returned writer lives, no other thread uses a writer of this number.
+    /// All actions of its last user happen before this call.
+    #[must_use]
+    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
+    pub unsafe fn shared_writer(&self, index: usize) -> Option<Writer<'_, W, WRITERS, WRITES, C>> {
+        let record = self.records.get(index)?;
+        // ORDERING: Relaxed: a later claim synchronises by the exchange of `writer`.
+        if record.is_claimed.load(Ordering::Relaxed) == FREE {
+            let _ = record.is_claimed.compare_exchange(FREE, CLAIMED, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        Some(Writer::new(self, index, false))
+    }
+
+    /// Restores a writer that [`Ics::writer`] returned and `core::mem::forget` forgot. It becomes free when dropped.
+    ///
+    /// Returns `None` if there is no writer of this number.
+    ///
+    /// # Safety
+    /// While the returned writer lives, no other thread uses a writer of this number.
+    /// All actions of its last user happen before this call.
+    #[must_use]
+    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
+    pub unsafe fn forgotten_writer(&self, index: usize) -> Option<Writer<'_, W, WRITERS, WRITES, C>> {
+        (index < WRITERS).then(|| Writer::new(self, index, true))
+    }
+
+    /// Reserves the writer of a number for [`Ics::shared_writer`]: [`Ics::writer`] does not return it any more.
+    ///
+    /// A thread that has the writer keeps it, and does not free it on drop.
+    pub fn reserve(&self, index: usize) {
+        if let Some(record) = self.records.get(index) {
+            // ORDERING: Relaxed: the users of a reserved writer synchronise by other means.
+            record.is_claimed.store(RESERVED, Ordering::Relaxed);
+        }
+    }
 }
 
 impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<'s, W, WRITERS, WRITES, C> {

@@ -5,7 +5,7 @@ use super::counter::Batch;
 use super::harness::{Crew, Readings, one_cpu};
 use super::pace::{LEVEL, Pace};
 use super::subject::{Candidate, Subject};
-use lockwright::mutex::{Builder, Limit, Mutex, Protocol, RawMutex, Unlock};
+use lockwright::mutex::{Builder, Limit, Mutex, MutexProtocol, RawMutex, Unlock};
 use lockwright::section::Lazy;
 use lockwright_engine::{Control, RunError};
 use lockwright_locks::Slot;
@@ -13,7 +13,7 @@ use lockwright_model::TaskId;
 use lockwright_sys::clock;
 use lockwright_sys::cycles::Sweep;
 use lockwright_sys::futex::{self, Scope};
-use lockwright_sys::native::{NativeKind, NativeMutex};
+use lockwright_sys::native::{NativeAttributes, NativeMutex};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -70,43 +70,43 @@ impl Handed for NativeMutex {
     }
 }
 
-const fn ours(protocol: Protocol) -> Builder {
+const fn ours(protocol: MutexProtocol) -> Builder {
     Mutex::builder().protocol(protocol)
 }
 
 /// A builder of robust mutexes. Each is put into a box, where the thread that locks it also unlocks it.
-fn robust(protocol: Protocol) -> Builder {
+fn robust(protocol: MutexProtocol) -> Builder {
     // SAFETY: the mutex is in a box, so it does not move while a thread holds it.
     unsafe { ours(protocol).robust(true) }
 }
 
-fn native(kind: NativeKind) -> Box<NativeMutex> {
-    match NativeMutex::new(kind) {
+fn native(attributes: NativeAttributes) -> Box<NativeMutex> {
+    match NativeMutex::new(attributes) {
         Some(mutex) => Box::new(mutex),
         None => unreachable!("the C library has all kinds that are measured"),
     }
 }
 
-const PLAIN: NativeKind = NativeKind { inherits: false, robust: false, ceiling: None };
+const PLAIN: NativeAttributes = NativeAttributes { inherits: false, robust: false, ceiling: None };
 
 static ALL: [Candidate<dyn Subject>; 11] = [
-    Candidate { name: "lockwright plain", new: || Box::new(ours(Protocol::None).build_raw()) },
+    Candidate { name: "lockwright plain", new: || Box::new(ours(MutexProtocol::None).build_raw()) },
     Candidate { name: "glibc plain", new: || native(PLAIN) },
-    Candidate { name: "lockwright inherit", new: || Box::new(ours(Protocol::Inherit).build_raw()) },
-    Candidate { name: "glibc inherit", new: || native(NativeKind { inherits: true, ..PLAIN }) },
-    Candidate { name: "lockwright robust", new: || Box::new(robust(Protocol::None).build_raw()) },
-    Candidate { name: "glibc robust", new: || native(NativeKind { robust: true, ..PLAIN }) },
-    Candidate { name: "lockwright inherit robust", new: || Box::new(robust(Protocol::Inherit).build_raw()) },
+    Candidate { name: "lockwright inherit", new: || Box::new(ours(MutexProtocol::Inherit).build_raw()) },
+    Candidate { name: "glibc inherit", new: || native(NativeAttributes { inherits: true, ..PLAIN }) },
+    Candidate { name: "lockwright robust", new: || Box::new(robust(MutexProtocol::None).build_raw()) },
+    Candidate { name: "glibc robust", new: || native(NativeAttributes { robust: true, ..PLAIN }) },
+    Candidate { name: "lockwright inherit robust", new: || Box::new(robust(MutexProtocol::Inherit).build_raw()) },
     Candidate {
         name: "glibc inherit robust",
-        new: || native(NativeKind { inherits: true, robust: true, ceiling: None }),
+        new: || native(NativeAttributes { inherits: true, robust: true, ceiling: None }),
     },
     Candidate {
         name: "lockwright protect, managed",
-        new: || Box::new(Managed(ours(Protocol::Protect(CEILING)).build_raw())),
+        new: || Box::new(Managed(ours(MutexProtocol::Protect(CEILING)).build_raw())),
     },
-    Candidate { name: "lockwright protect", new: || Box::new(ours(Protocol::Protect(CEILING)).build_raw()) },
-    Candidate { name: "glibc protect", new: || native(NativeKind { ceiling: Some(CEILING), ..PLAIN }) },
+    Candidate { name: "lockwright protect", new: || Box::new(ours(MutexProtocol::Protect(CEILING)).build_raw()) },
+    Candidate { name: "glibc protect", new: || native(NativeAttributes { ceiling: Some(CEILING), ..PLAIN }) },
 ];
 
 /// Measures mutexes as [`cost`](super::cost()) measures spinlocks: ours beside the C library's. Without permission for
@@ -137,9 +137,12 @@ pub struct HandOver {
 }
 
 const HANDED: [Candidate<dyn Handed>; 3] = [
-    Candidate { name: "lockwright serial", new: || Box::new(ours(Protocol::None).unlock(Unlock::Serial).build_raw()) },
-    Candidate { name: "lockwright inherit", new: || Box::new(ours(Protocol::Inherit).build_raw()) },
-    Candidate { name: "glibc inherit", new: || native(NativeKind { inherits: true, ..PLAIN }) },
+    Candidate {
+        name: "lockwright serial",
+        new: || Box::new(ours(MutexProtocol::None).unlock(Unlock::Serial).build_raw()),
+    },
+    Candidate { name: "lockwright inherit", new: || Box::new(ours(MutexProtocol::Inherit).build_raw()) },
+    Candidate { name: "glibc inherit", new: || native(NativeAttributes { inherits: true, ..PLAIN }) },
 ];
 
 /// Whether the caches are emptied. Warm caches come first, as emptying also evicts the harness.

@@ -19,6 +19,8 @@
 extern crate alloc;
 
 #[cfg(feature = "alloc")]
+mod build;
+#[cfg(feature = "alloc")]
 mod ceiling;
 #[cfg(feature = "format")]
 pub mod format;

@@ -1,104 +1,36 @@
-//! A whole system, validated when it is built.
+//! A whole system, as `build` has validated it.
 
-use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times};
 use crate::{
-    CpuId, Duration, MAX_CPUS, Mode, Protocol, Request, Resource, ResourceId, Scheduler, Section, Step, Task, TaskId,
-    assign_deadline_monotonic, section, utilization,
+    CpuId, MAX_CPUS, Mode, Protocol, Request, Resource, ResourceId, Scheduler, Section, Task, TaskId, utilization,
 };
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 /// A platform of identical processors with a scheduler, its resources and its tasks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct System {
-    name: String,
-    cpus: usize,
-    scheduler: Scheduler,
-    protocol: Option<Protocol>,
-    resources: Vec<Resource>,
-    tasks: Vec<Task>,
+    pub(crate) name: String,
+    pub(crate) cpus: usize,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) protocol: Option<Protocol>,
+    pub(crate) resources: Vec<Resource>,
+    pub(crate) tasks: Vec<Task>,
     /// The clusters of several processors, as sets with one bit for each processor. They are disjoint and sorted. A
     /// processor in none of them is a cluster of its own.
-    clusters: Vec<u64>,
+    pub(crate) clusters: Vec<u64>,
     /// The number of tasks, at the end of `tasks`, that stand for interrupts.
-    interrupts: usize,
+    pub(crate) interrupts: usize,
     /// The working sets in KiB, by task. Tasks beyond the end of the list have none.
-    working_sets: Vec<Option<u32>>,
+    pub(crate) working_sets: Vec<Option<u32>>,
     /// The critical sections, by task.
-    sections: Vec<Vec<Section>>,
+    pub(crate) sections: Vec<Vec<Section>>,
     /// The requests by task, in order of first use.
-    requests: Vec<Vec<Request>>,
+    pub(crate) requests: Vec<Vec<Request>>,
     /// The users by resource, in order of task ids.
-    users: Vec<Vec<TaskId>>,
+    pub(crate) users: Vec<Vec<TaskId>>,
 }
 
 impl System {
-    /// Validates a system. A `System` always has:
-    ///
-    /// - 1 to [`MAX_CPUS`] processors, 1 to [`MAX_TASKS`](crate::MAX_TASKS) tasks, and at most
-    ///   [`MAX_RESOURCES`](crate::MAX_RESOURCES) resources;
-    /// - names that are unique and not empty;
-    /// - for every task a CPU of the platform, `0 < deadline <= period`, `0 < wcet`, `jitter < deadline`, and times of
-    ///   at most [`DURATION_MAX`](crate::DURATION_MAX);
-    /// - for every task a body whose runs are positive and add up to the wcet;
-    /// - in every body, locks that are well nested, at most [`MAX_NESTING`](crate::MAX_NESTING) deep, never on a
-    ///   resource already held, and never around an empty section;
-    /// - ceilings at or above the priority of every user;
-    /// - an order of nested locks without a cycle, so that no deadlock is possible.
-    ///
-    /// # Errors
-    /// Returns the first rule that is broken, and where.
-    pub fn new(
-        name: String,
-        cpus: usize,
-        protocol: Option<Protocol>,
-        resources: Vec<Resource>,
-        tasks: Vec<Task>,
-    ) -> Result<Self, Invalid> {
-        check_counts(cpus, &resources, &tasks)?;
-        let mut names = BTreeSet::new();
-        for (index, resource) in resources.iter().enumerate() {
-            let subject = Subject::Resource(ResourceId::new(index));
-            check_name("resource", &resource.name, &mut names, subject)?;
-        }
-        let mut names = BTreeSet::new();
-        for (index, task) in tasks.iter().enumerate() {
-            let subject = Subject::Task(TaskId::new(index));
-            check_name("task", &task.name, &mut names, subject)?;
-            check_times(cpus, task, subject)?;
-            check_body(&resources, task, TaskId::new(index))?;
-        }
-        let sections: Vec<_> = tasks.iter().map(|task| section::sections_of(&task.body)).collect();
-        let requests: Vec<_> = sections.iter().map(requests_of).collect();
-        let mut users = alloc::vec![Vec::new(); resources.len()];
-        for (index, requests) in requests.iter().enumerate() {
-            for request in requests {
-                users[request.resource.index()].push(TaskId::new(index));
-            }
-        }
-        let scheduler = Scheduler::default();
-        let (clusters, working_sets) = (Vec::new(), Vec::new());
-        let system = Self {
-            name,
-            cpus,
-            scheduler,
-            protocol,
-            resources,
-            tasks,
-            clusters,
-            interrupts: 0,
-            working_sets,
-            sections,
-            requests,
-            users,
-        };
-        system.check_resources()?;
-        system.check_order()?;
-        system.check_unnested()?;
-        Ok(system)
-    }
-
     /// Returns the name of the system. It may be empty.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -123,39 +55,6 @@ impl System {
     pub fn under(self, scheduler: Scheduler) -> Self {
         let clusters = if scheduler == Scheduler::CFp { self.clusters } else { Vec::new() };
         Self { scheduler, clusters, ..self }
-    }
-
-    /// Returns the same system with priorities in the order of relative deadlines, and without ceilings fixed by hand.
-    ///
-    /// Under [`Scheduler::PEdf`], these priorities are the preemption levels of the tasks, and the ceilings that follow
-    /// from them are those of the stack resource policy.
-    #[must_use]
-    pub fn with_preemption_levels(&self) -> Self {
-        let mut tasks = self.tasks.clone();
-        assign_deadline_monotonic(&mut tasks);
-        let resources = self.resources.iter().map(|resource| Resource { ceiling: None, ..resource.clone() });
-        Self::new(self.name.clone(), self.cpus, None, resources.collect(), tasks)
-            .expect("a valid system is valid with other priorities and no ceilings fixed by hand")
-            .under(self.scheduler)
-    }
-
-    /// Returns the same system under [`Scheduler::CFp`].
-    ///
-    /// `cpus` gives, by task id, the CPUs on which the task's jobs execute, as a set with one bit for each CPU. The
-    /// first CPU of the set must be the task's own. Tasks beyond the end of `cpus` stay on their own CPU.
-    ///
-    /// # Errors
-    /// Returns an error if two clusters overlap without being equal, or if a cluster has a CPU beyond the platform or
-    /// its first CPU is not the task's own. Also returns an error if a cluster has several CPUs and the file names
-    /// another protocol than `omlp`.
-    pub fn in_clusters(self, cpus: &[u64]) -> Result<Self, Invalid> {
-        let system = Self { clusters: Vec::new(), ..self };
-        let mut clusters = system.check_clusters(cpus)?;
-        clusters.retain(|cluster| cluster.count_ones() > 1);
-        clusters.sort_unstable_by_key(|cluster| cluster.trailing_zeros());
-        let system = Self { scheduler: Scheduler::CFp, clusters, ..system };
-        system.check_cluster_protocols()?;
-        Ok(system)
     }
 
     /// Returns whether there is a cluster of several processors.
@@ -214,63 +113,6 @@ impl System {
             working_sets.pop();
         }
         Self { working_sets, ..self }
-    }
-
-    /// Replaces the body of a task, and sets its wcet to the sum of the runs.
-    ///
-    /// The new body must have the same sections in the same order. Their lengths may differ.
-    ///
-    /// # Errors
-    /// Returns an error as [`System::new`] does. The system is unchanged then.
-    ///
-    /// # Panics
-    /// Panics if the sections differ in resource or nesting.
-    pub fn set_body(&mut self, id: TaskId, body: Vec<Step>) -> Result<(), Invalid> {
-        let wcet = body.iter().try_fold(Duration::ZERO, |sum, step| match step {
-            Step::Run(time) => sum.checked_add(*time),
-            Step::Lock(_) | Step::Read(_) | Step::Unlock(_) => Some(sum),
-        });
-        let wcet = wcet.unwrap_or(Duration::from_ns(u64::MAX));
-        let task = Task { body, wcet, ..self.tasks[id.index()].clone() };
-        check_times(self.cpus, &task, Subject::Task(id))?;
-        check_body(&self.resources, &task, id)?;
-        let sections = section::sections_of(&task.body);
-        let mut pairs = sections.iter().zip(&self.sections[id.index()]);
-        let is_same = pairs.all(|(one, other)| (one.resource, one.parent) == (other.resource, other.parent));
-        assert!(is_same && sections.len() == self.sections[id.index()].len(), "the new body has the same sections");
-        self.requests[id.index()] = requests_of(&sections);
-        self.sections[id.index()] = sections;
-        self.tasks[id.index()] = task;
-        Ok(())
-    }
-
-    /// Returns the same system with other tasks. Working sets are kept, by task id.
-    ///
-    /// # Errors
-    /// As [`System::new`].
-    pub fn with_tasks(&self, tasks: Vec<Task>) -> Result<Self, Invalid> {
-        let resources = self.resources.clone();
-        let system = Self::new(self.name.clone(), self.cpus, self.protocol, resources, tasks)?;
-        let system = match self.has_clusters() {
-            true => {
-                let cpus: Vec<u64> = system.tasks.iter().map(|task| self.cluster(task.cpu)).collect();
-                system.in_clusters(&cpus)?
-            }
-            false => system.under(self.scheduler),
-        };
-        Ok(system.with_working_sets(self.working_sets.clone()))
-    }
-
-    /// Like [`System::with_tasks`], with tasks appended that stand for interrupts. Analyses let an interrupt execute
-    /// on its own processor alone, even in a cluster. The caller gives interrupts priorities at least as high as
-    /// those of all other tasks. The result is not to be executed.
-    ///
-    /// # Errors
-    /// As [`System::new`].
-    pub fn with_interrupts(&self, mut tasks: Vec<Task>, interrupts: Vec<Task>) -> Result<Self, Invalid> {
-        let count = interrupts.len();
-        tasks.extend(interrupts);
-        Ok(Self { interrupts: count, ..self.with_tasks(tasks)? })
     }
 
     /// Returns whether the task stands for an interrupt.
@@ -478,7 +320,7 @@ impl System {
     }
 }
 
-fn requests_of<'a>(sections: impl IntoIterator<Item = &'a Section>) -> Vec<Request> {
+pub(crate) fn requests_of<'a>(sections: impl IntoIterator<Item = &'a Section>) -> Vec<Request> {
     let mut requests: Vec<Request> = Vec::new();
     for section in sections {
         match requests.iter_mut().find(|request| request.resource == section.resource) {

@@ -8,12 +8,12 @@ use core::marker::PhantomData;
 use lockwright_locks::{Algorithm, Priority, Slot, SpinLock};
 
 /// The words of a sequential object.
-struct Plain<const HEADER: usize, const CAPACITY: usize> {
+struct Cells<const HEADER: usize, const CAPACITY: usize> {
     header: [u64; HEADER],
     values: [u64; CAPACITY],
 }
 
-impl<const HEADER: usize, const CAPACITY: usize> Words for Plain<HEADER, CAPACITY> {
+impl<const HEADER: usize, const CAPACITY: usize> Words for Cells<HEADER, CAPACITY> {
     fn get(&mut self, word: usize) -> u64 {
         if word < HEADER { self.header[word] } else { self.values[word - HEADER] }
     }
@@ -29,7 +29,7 @@ macro_rules! locked {
     ) => {
         $(#[$attribute])*
         pub struct $name<A, T, const CAPACITY: usize> {
-            object: SpinLock<A, Plain<$header, CAPACITY>>,
+            object: SpinLock<A, Cells<$header, CAPACITY>>,
             holds: PhantomData<fn(T) -> T>,
         }
 
@@ -39,7 +39,7 @@ macro_rules! locked {
                 #[must_use]
                 pub fn new() -> Self {
                     assert!(CAPACITY > 0, "an object has a capacity of at least 1");
-                    let object = SpinLock::new(Plain { header: [0; $header], values: [0; CAPACITY] });
+                    let object = SpinLock::new(Cells { header: [0; $header], values: [0; CAPACITY] });
                     Self { object, holds: PhantomData }
                 }
             }

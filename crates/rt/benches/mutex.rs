@@ -1,7 +1,7 @@
 //! Lock and unlock without contention, beside std, parking_lot and the C library, on one CPU.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use lockwright::mutex::{Builder, FifoMutex, Mutex, Protocol, Unlock};
+use lockwright::mutex::{Builder, FifoMutex, Mutex, MutexProtocol, Unlock};
 use lockwright::section::Lazy;
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -71,16 +71,16 @@ fn uncontended(criterion: &mut Criterion) {
     let of = |protocol| Mutex::builder().protocol(protocol).unlock(Unlock::Auto);
     let can_rise = become_fifo(10);
     if can_rise {
-        ours("lockwright protect, eager", of(Protocol::Protect(50)).build(0));
+        ours("lockwright protect, eager", of(MutexProtocol::Protect(50)).build(0));
         let managed = Lazy::manage(cpu).expect("this CPU");
-        ours("lockwright protect, lazy", of(Protocol::Protect(50)).build(0));
+        ours("lockwright protect, lazy", of(MutexProtocol::Protect(50)).build(0));
         drop(managed);
         become_ordinary();
     }
-    ours("lockwright plain", of(Protocol::None).build(0));
-    ours("lockwright inherit", of(Protocol::Inherit).build(0));
-    ours("lockwright robust", robust(of(Protocol::None)).build(0));
-    ours("lockwright inherit robust", robust(of(Protocol::Inherit)).build(0));
+    ours("lockwright plain", of(MutexProtocol::None).build(0));
+    ours("lockwright inherit", of(MutexProtocol::Inherit).build(0));
+    ours("lockwright robust", robust(of(MutexProtocol::None)).build(0));
+    ours("lockwright inherit robust", robust(of(MutexProtocol::Inherit)).build(0));
     let fifo = FifoMutex::<u32>::new(0);
     group.bench_function("lockwright fifo", |bencher| bencher.iter(|| *black_box(&fifo).lock().expect("is free") += 1));
     group.finish();

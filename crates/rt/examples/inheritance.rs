@@ -6,11 +6,11 @@
 //!
 //! `cargo run -p lockwright --example inheritance`
 
-use lockwright::mutex::{LockError, Mutex, Protocol};
+use lockwright::mutex::{LockError, Mutex, MutexProtocol};
 use std::thread;
 use std::time::Duration;
 
-static POSITION: Mutex<[f64; 3]> = Mutex::builder().protocol(Protocol::Inherit).build([0.0; 3]);
+static POSITION: Mutex<[f64; 3]> = Mutex::builder().protocol(MutexProtocol::Inherit).build([0.0; 3]);
 
 /// Moves by one step in each cycle. Returns the number of cycles that were skipped.
 fn control(cycles: u32) -> Result<u32, LockError<'static, [f64; 3]>> {

@@ -21,9 +21,9 @@
 //! # Examples
 //!
 //! ```
-//! use lockwright::mutex::{Mutex, Protocol};
+//! use lockwright::mutex::{Mutex, MutexProtocol};
 //!
-//! static COUNTER: Mutex<u32> = Mutex::builder().protocol(Protocol::Inherit).build(0);
+//! static COUNTER: Mutex<u32> = Mutex::builder().protocol(MutexProtocol::Inherit).build(0);
 //!
 //! *COUNTER.lock()? += 1;
 //! assert_eq!(*COUNTER.lock()?, 1);

@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 
 /// The attributes of a mutex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct NativeKind {
+pub struct NativeAttributes {
     /// Whether it has priority inheritance.
     pub inherits: bool,
     /// Whether it is robust, so that it can be locked after its owner has died.
@@ -33,21 +33,21 @@ unsafe extern "C" {
 
 impl NativeMutex {
     /// Initialises a mutex. Returns `None` if the C library refuses these attributes.
-    pub fn new(kind: NativeKind) -> Option<Self> {
+    pub fn new(wanted: NativeAttributes) -> Option<Self> {
         let mutex = Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
         // SAFETY: the attributes are initialised before they are used; they and the boxed mutex are valid until the
         // calls return.
         let made = unsafe {
             let mut attributes = std::mem::zeroed();
             libc::pthread_mutexattr_init(&raw mut attributes);
-            if kind.inherits {
+            if wanted.inherits {
                 libc::pthread_mutexattr_setprotocol(&raw mut attributes, PRIO_INHERIT);
             }
-            if let Some(ceiling) = kind.ceiling {
+            if let Some(ceiling) = wanted.ceiling {
                 libc::pthread_mutexattr_setprotocol(&raw mut attributes, PRIO_PROTECT);
                 pthread_mutexattr_setprioceiling(&raw mut attributes, i32::from(ceiling));
             }
-            if kind.robust {
+            if wanted.robust {
                 libc::pthread_mutexattr_setrobust(&raw mut attributes, libc::PTHREAD_MUTEX_ROBUST);
             }
             let made = libc::pthread_mutex_init(mutex.get(), &raw const attributes);

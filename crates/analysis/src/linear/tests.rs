@@ -3,7 +3,7 @@
 
 use super::program::Program;
 use super::*;
-use crate::{Demand, Sharer, Sharing};
+use crate::{Demand, Failure, Sharer, Sharing};
 use std::cell::RefCell;
 
 /// Returns a few random tasks, so that every kind of constraint is sometimes binding. Responses are between execution

@@ -8,7 +8,7 @@ use crate::harness::{Crew, measuring, one_cpu};
 use crate::pace::{LEVEL, Pace};
 use hdrhistogram::Histogram;
 use lockwright::ics::{Kind, PriorityQueue, QueueWriter, Stats, Still, Stop, Strategy};
-use lockwright::mutex::{Mutex, Protocol, Unlock};
+use lockwright::mutex::{Mutex, MutexProtocol, Unlock};
 use lockwright_engine::raw::become_realtime;
 use lockwright_engine::{Control, RunError};
 use lockwright_sys::clock;
@@ -175,8 +175,8 @@ struct Shared {
 impl Shared {
     fn new(mechanism: Mechanism, cpu: usize) -> Self {
         let mutex = match mechanism {
-            Mechanism::PrioritySemaphore => Mutex::builder().protocol(Protocol::None).unlock(Unlock::Serial),
-            _ => Mutex::builder().protocol(Protocol::Inherit),
+            Mechanism::PrioritySemaphore => Mutex::builder().protocol(MutexProtocol::None).unlock(Unlock::Serial),
+            _ => Mutex::builder().protocol(MutexProtocol::Inherit),
         };
         let queue = Queue::with(Strategy::for_cpu(cpu as u32));
         queue.reserve(SHARED_SLOT);

@@ -5,7 +5,7 @@ use crate::pace::{LEVEL, Pace};
 use lockwright::ics::{Commit, Ics, Kind, Single, Strategy, Var, Word};
 use lockwright_engine::{Control, RunError};
 use lockwright_sys::clock;
-use lockwright_sys::native::{NativeKind, NativeMutex, NativeSemaphore};
+use lockwright_sys::native::{NativeAttributes, NativeMutex, NativeSemaphore};
 use lockwright_sys::sched;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> 
     let chosen = Strategy::for_cpu(cpu as u32).kind();
     let mut all: Vec<Work> = Vec::new();
     for (name, inherits) in [("glibc mutex", false), ("glibc PI mutex", true)] {
-        if let Some(mutex) = NativeMutex::new(NativeKind { inherits, ..NativeKind::default() }) {
+        if let Some(mutex) = NativeMutex::new(NativeAttributes { inherits, ..NativeAttributes::default() }) {
             all.push(work(name, None, move || {
                 black_box(&mutex).lock();
                 mutex.unlock();

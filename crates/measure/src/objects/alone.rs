@@ -1,14 +1,14 @@
 //! The costs of operations without contention, by the number of tasks for which the object was built.
 
 use super::subjects::{
-    Call, HEAP_BLOCKS, HEAP_CAPACITY, Plain, PlainBuffer, PlainHeap, PlainQueue, QUEUE_BLOCKS, QUEUE_CAPACITY, Shared,
-    WORDS,
+    Call, HEAP_BLOCKS, HEAP_CAPACITY, PlainBuffer, PlainHeap, PlainQueue, QUEUE_BLOCKS, QUEUE_CAPACITY, Sequential,
+    Shared, WORDS,
 };
 use super::{CHUNK, CHUNK_NS_MAX, Sharing, calls, empty_reading, time};
 use crate::harness::{Readings, become_measuring, measuring, one_cpu};
 use crate::pace::Pace;
 use lockwright::locks::{Slot, SpinLock, Ticket};
-use lockwright::mutex::{Mutex, Protocol};
+use lockwright::mutex::{Mutex, MutexProtocol};
 use lockwright::objects::{LockFreeBuffer, LockFreeHeap, LockFreeQueue, WaitFreeBuffer, WaitFreeHeap, WaitFreeQueue};
 use lockwright_engine::{Control, RunError};
 use lockwright_model::ObjectKind;
@@ -62,12 +62,12 @@ fn shared(object: impl Shared) -> Timing {
 }
 
 /// The sequential object, alone and under locks.
-fn plain<P: Plain>(kind: ObjectKind, new: fn() -> P) -> [Subject; 3] {
+fn plain<P: Sequential>(kind: ObjectKind, new: fn() -> P) -> [Subject; 3] {
     let mut object = new();
     let alone: Timing =
         Box::new(move |_, calls, empty, readings| time(calls, empty, readings, |call| object.call(call)));
     let spin = SpinLock::<Ticket, P>::new(new());
-    let inherit = Mutex::builder().protocol(Protocol::Inherit).build(new());
+    let inherit = Mutex::builder().protocol(MutexProtocol::Inherit).build(new());
     [
         Subject::new(kind, Sharing::Short, None, alone),
         Subject::new(kind, Sharing::Spin, None, shared(spin)),

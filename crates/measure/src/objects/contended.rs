@@ -1,13 +1,13 @@
 //! Operations by all CPUs at once, and the steps that they take.
 
 use super::alone::{plain_buffer, plain_heap, plain_queue};
-use super::subjects::{Bounded, Call, HEAP_BLOCKS, Plain, QUEUE_BLOCKS, QUEUE_CAPACITY, Shared, WORDS};
+use super::subjects::{Bounded, Call, HEAP_BLOCKS, QUEUE_BLOCKS, QUEUE_CAPACITY, Sequential, Shared, WORDS};
 use super::{CHUNK, CHUNK_NS_MAX, Sharing, calls, empty_reading, time};
 use crate::harness::Readings;
 use crate::pace::Pace;
 use crate::squad::{Duty, Orders, squad};
 use lockwright::locks::{Slot, SpinLock, Ticket};
-use lockwright::mutex::{Mutex, Protocol};
+use lockwright::mutex::{Mutex, MutexProtocol};
 use lockwright::objects;
 use lockwright_engine::{Control, RunError};
 use lockwright_model::ObjectKind;
@@ -169,11 +169,11 @@ struct Subject {
     counted: Option<Perform>,
 }
 
-fn locked<P: Plain>(kind: ObjectKind, new: fn() -> P) -> [Subject; 2] {
+fn locked<P: Sequential>(kind: ObjectKind, new: fn() -> P) -> [Subject; 2] {
     let of = |sharing, timed| Subject { kind, sharing, timed, counted: None };
     [
         of(Sharing::Spin, timed(SpinLock::<Ticket, P>::new(new()))),
-        of(Sharing::Inherit, timed(Mutex::builder().protocol(Protocol::Inherit).build(new()))),
+        of(Sharing::Inherit, timed(Mutex::builder().protocol(MutexProtocol::Inherit).build(new()))),
     ]
 }
 

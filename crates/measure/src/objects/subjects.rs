@@ -28,7 +28,7 @@ pub(super) enum Call {
 }
 
 /// A sequential object. An operation on a full or empty one does nothing.
-pub(super) trait Plain: Send + 'static {
+pub(super) trait Sequential: Send + 'static {
     fn call(&mut self, call: Call);
 }
 
@@ -52,7 +52,7 @@ pub(super) struct PlainQueue(pub(super) VecDeque<u64>);
 /// A sequential heap.
 pub(super) struct PlainHeap(pub(super) BinaryHeap<u64>);
 
-impl Plain for PlainBuffer {
+impl Sequential for PlainBuffer {
     #[inline]
     fn call(&mut self, call: Call) {
         match call {
@@ -62,7 +62,7 @@ impl Plain for PlainBuffer {
     }
 }
 
-impl Plain for PlainQueue {
+impl Sequential for PlainQueue {
     #[inline]
     fn call(&mut self, call: Call) {
         match call {
@@ -73,7 +73,7 @@ impl Plain for PlainQueue {
     }
 }
 
-impl Plain for PlainHeap {
+impl Sequential for PlainHeap {
     #[inline]
     fn call(&mut self, call: Call) {
         match call {
@@ -84,14 +84,14 @@ impl Plain for PlainHeap {
     }
 }
 
-impl<P: Plain> Shared for SpinLock<Ticket, P> {
+impl<P: Sequential> Shared for SpinLock<Ticket, P> {
     #[inline]
     fn call(&self, _: &Slot, call: Call) {
         self.lock().call(call);
     }
 }
 
-impl<P: Plain> Shared for Mutex<P> {
+impl<P: Sequential> Shared for Mutex<P> {
     #[inline]
     fn call(&self, _: &Slot, call: Call) {
         // Only this measurement uses the mutex, and no thread of it ends inside.

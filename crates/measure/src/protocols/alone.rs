@@ -4,7 +4,7 @@ use super::results::{Kind, ProtocolCost, run_error, section_error};
 use crate::harness::Readings;
 use crate::pace::LEVEL;
 use crate::works::{BATCH, Interruptions, TURN, Work, Works};
-use lockwright::mutex::{Limit, Mutex, Protocol as MutexProtocol};
+use lockwright::mutex::{Limit, Mutex, MutexProtocol};
 use lockwright::raw::{Levels, Locks, check_system};
 use lockwright::section::Lazy;
 use lockwright::tasks::{MachineError, TaskError};

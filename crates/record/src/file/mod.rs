@@ -22,14 +22,15 @@ mod read;
 mod threads;
 
 use crate::Recording;
+use read::{Contents, Problem};
 use std::path::{Path, PathBuf};
 
 /// A recording that cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FileError {
-    /// The file.
-    pub path: PathBuf,
+    /// The file, unless the recording was in memory.
+    pub path: Option<PathBuf>,
     /// The place in the file, in bytes, where the problem is known.
     pub at: Option<u64>,
     /// What is wrong.
@@ -38,7 +39,9 @@ pub struct FileError {
 
 impl std::fmt::Display for FileError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: ", self.path.display())?;
+        if let Some(path) = &self.path {
+            write!(f, "{}: ", path.display())?;
+        }
         if let Some(at) = self.at {
             write!(f, "byte {at}: ")?;
         }
@@ -57,15 +60,28 @@ impl Recording {
     /// [`complete`](Self::complete).
     pub fn read(folder: &Path) -> Result<Self, FileError> {
         let path = folder.join(format::FILE_NAME);
-        let fail = |at, reason| FileError { path: path.clone(), at, reason };
+        let fail = |at, reason| FileError { path: Some(path.clone()), at, reason };
         let bytes = std::fs::read(&path)
             .map_err(|error| fail(None, format!("{error}; `lockwright record -- PROGRAM` writes recordings")))?;
-        let contents = read::contents(&bytes).map_err(|problem| fail(Some(problem.at as u64), problem.reason))?;
-        #[cfg_attr(not(feature = "names"), allow(unused_mut))]
-        let mut recording =
-            decode::recording(&contents).map_err(|problem| fail(Some(problem.at as u64), problem.reason))?;
+        let read = read(&bytes).map_err(|problem| fail(Some(problem.at as u64), problem.reason))?;
+        #[cfg_attr(not(feature = "names"), allow(unused_mut, unused_variables))]
+        let (mut recording, contents) = read;
         #[cfg(feature = "names")]
         crate::names::resolve(&mut recording, &contents.maps);
         Ok(recording)
     }
+
+    /// Reads the recording in the bytes of its file. Addresses get no names.
+    ///
+    /// # Errors
+    /// The file is damaged. A file that breaks off is no error, see [`complete`](Self::complete).
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FileError> {
+        let fail = |problem: Problem| FileError { path: None, at: Some(problem.at as u64), reason: problem.reason };
+        read(bytes).map(|(recording, _)| recording).map_err(fail)
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<(Recording, Contents), Problem> {
+    let contents = read::contents(bytes)?;
+    Ok((decode::recording(&contents)?, contents))
 }

@@ -1,7 +1,7 @@
 //! Interruptible locks: threads below a cutoff lock before they enter a section; the others do not, and interrupt them.
 
 use super::strategy::Strategy;
-use crate::mutex::{self, Mutex, Protocol};
+use crate::mutex::{self, Mutex, MutexProtocol};
 use lockwright_ics::{Ics, Stats, Stop, Transaction, View, Words, Writer};
 use lockwright_locks::{Algorithm, SpinLock};
 use lockwright_sys::sched::{self, ME};
@@ -149,8 +149,8 @@ impl InterruptibleLock<(), 1, 1> {
     #[must_use]
     pub fn builder(cutoff: u8) -> InterruptibleLockBuilder<Mutex<()>> {
         let protocol = match cutoff.saturating_sub(1).min(99) {
-            0 => Protocol::Inherit,
-            level => Protocol::Protect(level),
+            0 => MutexProtocol::Inherit,
+            level => MutexProtocol::Protect(level),
         };
         InterruptibleLockBuilder {
             cutoff,

@@ -1,11 +1,11 @@
 //! The attributes of a mutex.
 
-use super::kind;
+use super::attributes;
 use super::raw::RawMutex;
 
 /// How a mutex prevents priority inversion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Protocol {
+pub enum MutexProtocol {
     /// Not at all: a thread of medium priority can delay an urgent one without bound.
     None,
     /// The owner inherits the priority of the most urgent waiter, along chains of owners. Uses the kernel's PI futex.
@@ -19,7 +19,7 @@ pub enum Protocol {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Unlock {
     /// The unlock hands the mutex to the first waiter. No other thread can lock it in between, and each hand-off costs
-    /// two context switches. A mutex with [`Protocol::Inherit`] always does this, except that a more urgent thread may
+    /// two context switches. A mutex with [`MutexProtocol::Inherit`] always does this, except that a more urgent thread may
     /// lock it before the first waiter executes.
     Serial,
     /// The unlock frees the mutex, and a running thread may lock it before the woken waiter does. A robust mutex is
@@ -36,7 +36,7 @@ pub enum Unlock {
 /// library once. After [`warm_up`](super::warm_up) no lock does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Builder {
-    protocol: Protocol,
+    protocol: MutexProtocol,
     unlock: Unlock,
     robust: bool,
     kernel_owned: bool,
@@ -49,7 +49,7 @@ impl Builder {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            protocol: Protocol::Inherit,
+            protocol: MutexProtocol::Inherit,
             unlock: Unlock::Auto,
             robust: false,
             kernel_owned: false,
@@ -60,7 +60,7 @@ impl Builder {
 
     /// Sets how the mutex prevents priority inversion.
     #[must_use]
-    pub const fn protocol(self, protocol: Protocol) -> Self {
+    pub const fn protocol(self, protocol: MutexProtocol) -> Self {
         Self { protocol, ..self }
     }
 
@@ -84,7 +84,7 @@ impl Builder {
     }
 
     /// Sets whether each lock goes through the kernel, so that the kernel knows every owner. This changes only mutexes
-    /// with [`Protocol::Inherit`].
+    /// with [`MutexProtocol::Inherit`].
     #[must_use]
     pub const fn kernel_owned(self, kernel_owned: bool) -> Self {
         Self { kernel_owned, ..self }
@@ -110,30 +110,30 @@ impl Builder {
     #[must_use]
     pub const fn build_raw(self) -> RawMutex {
         let (mut bits, ceiling) = match self.protocol {
-            Protocol::None => (kind::ERROR_CHECK, 0),
-            Protocol::Inherit => (kind::ERROR_CHECK | kind::INHERIT, 0),
-            Protocol::Protect(ceiling) => (kind::ERROR_CHECK | kind::PROTECT, ceiling),
+            MutexProtocol::None => (attributes::ERROR_CHECK, 0),
+            MutexProtocol::Inherit => (attributes::ERROR_CHECK | attributes::INHERIT, 0),
+            MutexProtocol::Protect(ceiling) => (attributes::ERROR_CHECK | attributes::PROTECT, ceiling),
         };
         assert!(
-            bits & kind::PROTECT == 0 || (ceiling >= 1 && ceiling <= 99),
+            bits & attributes::PROTECT == 0 || (ceiling >= 1 && ceiling <= 99),
             "a ceiling is a level of SCHED_FIFO, 1 to 99"
         );
         bits |= match self.unlock {
-            Unlock::Serial => kind::SERIAL,
+            Unlock::Serial => attributes::SERIAL,
             Unlock::Parallel => 0,
-            Unlock::Auto => kind::AUTO,
+            Unlock::Auto => attributes::AUTO,
         };
         if self.robust {
-            bits |= kind::ROBUST;
+            bits |= attributes::ROBUST;
         }
         if self.kernel_owned {
-            bits |= kind::KERNEL_OWNED;
+            bits |= attributes::KERNEL_OWNED;
         }
         if self.checked {
-            bits |= kind::CHECKED;
+            bits |= attributes::CHECKED;
         }
         if self.shared {
-            bits |= kind::SHARED;
+            bits |= attributes::SHARED;
         }
         // SAFETY: only `Builder::robust` sets the robust bit, and its contract, that a held mutex does not move, is
         // that of `RawMutex::new`.

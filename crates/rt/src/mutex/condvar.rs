@@ -86,7 +86,7 @@ pub struct RawCondvar {
 pub struct Waiting {
     seen: u32,
     moves: u32,
-    kind: u32,
+    attributes: u32,
     way: Way,
     /// The caller still holds the mutex, because it had locked it more than once.
     is_kept: bool,

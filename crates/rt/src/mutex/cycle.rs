@@ -18,7 +18,7 @@
 //! If the cycle depends on the last case, the waiters of the mutex are woken: a waiter that had been moved there then
 //! requests the mutex itself and finds the cycle.
 
-use super::kind;
+use super::attributes;
 use super::raw::RawMutex;
 use super::word::DIED;
 use lockwright_sys::futex::{self, Scope};
@@ -323,8 +323,8 @@ impl Table {
 
 /// Wakes all waiters of a mutex, except one that inherits: its waiters stay in the kernel.
 fn rouse(mutex: &RawMutex) {
-    if mutex.kind() & kind::INHERIT == 0 {
-        futex::wake(RawMutex::scope(mutex.kind()), mutex.word(), i32::MAX);
+    if mutex.attributes() & attributes::INHERIT == 0 {
+        futex::wake(RawMutex::scope(mutex.attributes()), mutex.word(), i32::MAX);
     }
 }
 

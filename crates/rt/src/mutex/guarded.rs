@@ -17,8 +17,8 @@ use std::time::Duration;
 /// A value that one thread at a time can access.
 ///
 /// # Bound
-/// On one processor, with [`Protocol::Inherit`] and [`Protocol::Protect`], a lock waits at most for the critical
-/// sections of less urgent threads that `lockwright check` charges under `pip` and `icpp`. With [`Protocol::None`]
+/// On one processor, with [`MutexProtocol::Inherit`] and [`MutexProtocol::Protect`], a lock waits at most for the critical
+/// sections of less urgent threads that `lockwright check` charges under `pip` and `icpp`. With [`MutexProtocol::None`]
 /// there is no bound.
 ///
 /// # Reference
@@ -26,10 +26,10 @@ use std::time::Duration;
 ///
 /// # Examples
 /// ```
-/// use lockwright::mutex::{Guard, LockError, Mutex, Protocol};
+/// use lockwright::mutex::{Guard, LockError, Mutex, MutexProtocol};
 ///
 /// // SAFETY: guards are dropped, not forgotten.
-/// let positions = unsafe { Mutex::builder().protocol(Protocol::Inherit).robust(true) }.build([0.0; 3]);
+/// let positions = unsafe { Mutex::builder().protocol(MutexProtocol::Inherit).robust(true) }.build([0.0; 3]);
 /// match positions.lock() {
 ///     Ok(mut guard) => guard[0] = 1.0,
 ///     Err(LockError::OwnerDied(mut guard)) => {
@@ -43,9 +43,9 @@ use std::time::Duration;
 ///
 /// The value of a mutex that several processes share must be valid in all of them.
 ///
-/// [`Protocol::Inherit`]: super::Protocol::Inherit
-/// [`Protocol::None`]: super::Protocol::None
-/// [`Protocol::Protect`]: super::Protocol::Protect
+/// [`MutexProtocol::Inherit`]: super::MutexProtocol::Inherit
+/// [`MutexProtocol::None`]: super::MutexProtocol::None
+/// [`MutexProtocol::Protect`]: super::MutexProtocol::Protect
 #[repr(C)]
 pub struct Mutex<T: ?Sized> {
     raw: RawMutex,

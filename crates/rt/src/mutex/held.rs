@@ -1,11 +1,11 @@
 //! The count of inheriting mutexes that a thread holds (`lockwright_sys::held`), as lock and unlock keep it.
 
-use crate::mutex::{Builder, Limit, Protocol};
+use crate::mutex::{Builder, Limit, MutexProtocol};
 use lockwright_sys::held::holds_two;
 
 /// Whether the calling thread, which holds nothing, counts one mutex as one and a second as two.
 fn counts_from_none() -> bool {
-    let [one, other] = [Builder::new(), Builder::new()].map(|kind| kind.build_raw());
+    let [one, other] = [Builder::new(), Builder::new()].map(|attributes| attributes.build_raw());
     drop(one.lock(Limit::Never));
     let holds_one = !holds_two();
     drop(other.lock(Limit::Never));
@@ -17,7 +17,7 @@ fn counts_from_none() -> bool {
 
 /// Whether a thread that locks these in order then counts two.
 fn two_of(kinds: &[Builder]) -> bool {
-    let mutexes: Vec<_> = kinds.iter().map(|kind| kind.build_raw()).collect();
+    let mutexes: Vec<_> = kinds.iter().map(|attributes| attributes.build_raw()).collect();
     std::thread::scope(|scope| {
         let counts = scope.spawn(|| {
             assert!(!holds_two(), "a new thread holds none");
@@ -34,13 +34,20 @@ fn two_of(kinds: &[Builder]) -> bool {
 
 #[test]
 fn each_thread_counts_what_inherits() {
-    let (inherits, none) = (Builder::new(), Builder::new().protocol(Protocol::None));
+    let (inherits, none) = (Builder::new(), Builder::new().protocol(MutexProtocol::None));
     // SAFETY: every mutex is unlocked before its vector is dropped or changed.
-    let [robust, plain_robust] = [inherits, none].map(|kind| unsafe { kind.robust(true) });
+    let [robust, plain_robust] = [inherits, none].map(|attributes| unsafe { attributes.robust(true) });
     let owned = inherits.kernel_owned(true);
-    for kind in [inherits, robust, owned] {
-        assert!(!two_of(&[kind]) && !two_of(&[none, kind]) && !two_of(&[plain_robust, kind]), "{kind:?}");
-        assert!([inherits, robust, owned].iter().all(|other| two_of(&[kind, *other]) && two_of(&[none, kind, *other])));
+    for attributes in [inherits, robust, owned] {
+        assert!(
+            !two_of(&[attributes]) && !two_of(&[none, attributes]) && !two_of(&[plain_robust, attributes]),
+            "{attributes:?}"
+        );
+        assert!(
+            [inherits, robust, owned]
+                .iter()
+                .all(|other| two_of(&[attributes, *other]) && two_of(&[none, attributes, *other]))
+        );
     }
     assert!(!two_of(&[none, none]));
 }

@@ -1,9 +1,9 @@
 //! Mutexes with priority inheritance: the kernel keeps the queue, lends the owner the priority of its waiters, and
 //! appoints the next owner.
 
+use super::attributes::{CHECKED, KERNEL_OWNED, SHARED};
 use super::cycle;
 use super::error::{Acquired, Limit, RawError};
-use super::kind::{CHECKED, KERNEL_OWNED, SHARED};
 use super::nap;
 use super::raw::RawMutex;
 use super::word::{DIED, FREE, owner};
@@ -18,9 +18,9 @@ const ATTEMPTS_MAX: u32 = 1_000;
 const CYCLE_NAP_NS: u64 = 1_000_000;
 
 impl RawMutex {
-    pub(super) fn lock_inheriting(&self, me: Tid, kind: u32, limit: Limit) -> Result<Acquired, RawError> {
+    pub(super) fn lock_inheriting(&self, me: Tid, attributes: u32, limit: Limit) -> Result<Acquired, RawError> {
         // ORDERING: Acquire pairs with the Release of the unlock; the kernel's own path is a full barrier.
-        if kind & KERNEL_OWNED == 0
+        if attributes & KERNEL_OWNED == 0
             && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
         {
             return Ok(Acquired::Clean);
@@ -32,11 +32,11 @@ impl RawMutex {
         if limit == Limit::Now && owner(word) != 0 && word & DIED == 0 {
             return Err(RawError::Busy);
         }
-        let _published = match (limit, kind & CHECKED) {
+        let _published = match (limit, attributes & CHECKED) {
             (Limit::Now, _) | (_, 0) => None,
             _ => Some(cycle::publish(me, self, matches!(limit, Limit::At(_))).map_err(RawError::Deadlock)?),
         };
-        let scope = Self::scope(kind);
+        let scope = Self::scope(attributes);
         let mut last = SysError { call: "futex lock", errno: libc::EAGAIN };
         let mut attempts = 0;
         // BOUND: ATTEMPTS_MAX rounds, each until `limit` or until the owner and the waiters before the caller unlock.
@@ -57,7 +57,7 @@ impl RawMutex {
                 // A try also gets this answer if the caller has become the owner.
                 libc::EDEADLK if limit == Limit::Now => return Err(RawError::Busy),
                 // The kernel refuses every wait that closes a cycle, even one that would end by itself.
-                libc::EDEADLK if self.owner() != me.0 && self.cycle_passes(me, kind, limit) => {
+                libc::EDEADLK if self.owner() != me.0 && self.cycle_passes(me, attributes, limit) => {
                     if nap(CYCLE_NAP_NS, limit) {
                         return Err(RawError::TimedOut);
                     }
@@ -80,12 +80,12 @@ impl RawMutex {
     /// Whether the owner is a thread of this process.
     #[cold]
     fn is_owner_here(&self) -> bool {
-        self.kind() & SHARED != 0 || is_ours(Tid(self.owner()))
+        self.attributes() & SHARED != 0 || is_ours(Tid(self.owner()))
     }
 
     /// Whether the cycle that the caller closes ends by itself, because a thread on it waits until a deadline.
-    fn cycle_passes(&self, me: Tid, kind: u32, limit: Limit) -> bool {
-        matches!(limit, Limit::At(_)) || kind & CHECKED != 0 && cycle::passes(me, self)
+    fn cycle_passes(&self, me: Tid, attributes: u32, limit: Limit) -> bool {
+        matches!(limit, Limit::At(_)) || attributes & CHECKED != 0 && cycle::passes(me, self)
     }
 
     /// Completes the lock after the kernel has made the caller the owner.
@@ -98,9 +98,9 @@ impl RawMutex {
         Acquired::OwnerDied
     }
 
-    pub(super) fn unlock_inheriting(&self, me: Tid, kind: u32, scope: Scope) -> Result<(), RawError> {
+    pub(super) fn unlock_inheriting(&self, me: Tid, attributes: u32, scope: Scope) -> Result<(), RawError> {
         // ORDERING: Release pairs with the Acquire of the lock.
-        if kind & KERNEL_OWNED == 0
+        if attributes & KERNEL_OWNED == 0
             && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
         {
             return Ok(());

@@ -1,9 +1,9 @@
 //! Locking a mutex: without contention, and otherwise from top to bottom.
 
+use super::attributes::{CHECKED, ERROR_CHECK, INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE};
 use super::ceiling;
 use super::cycle::Cycle;
 use super::error::{Acquired, Limit, RawError};
-use super::kind::{CHECKED, ERROR_CHECK, INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE};
 use super::raw::RawMutex;
 use super::word::{FREE, owner};
 use lockwright_sys::block::block;
@@ -40,27 +40,29 @@ impl RawMutex {
         if self.lock_uncontended() { Ok(Acquired::Clean) } else { self.lock_slow(limit) }
     }
 
-    /// Locks the mutex if it is free and recoverable and its kind allows a lock without waiting here. Returns whether
+    /// Locks the mutex if it is free and recoverable and its attributes allow a lock without waiting here. Returns whether
     /// it is locked; if not, [`RawMutex::lock`] finds out why.
     ///
     /// An exchange of the word waits for all earlier stores, including those of a call and of the registers saved for
     /// it. So this function is inlined, and makes any call as its last step.
     #[inline(always)]
     pub fn lock_uncontended(&self) -> bool {
-        let kind = self.kind();
+        let attributes = self.attributes();
         match block() {
-            Some(block) if kind & SLOW == 0 => self.lock_plain(Tid(block.tid()), kind),
-            Some(block) if kind & SLOW == ROBUST => self.lock_linked(List::of(block), Tid(block.tid()), kind),
-            _ => self.lock_uncontended_asking(kind),
+            Some(block) if attributes & SLOW == 0 => self.lock_plain(Tid(block.tid()), attributes),
+            Some(block) if attributes & SLOW == ROBUST => {
+                self.lock_linked(List::of(block), Tid(block.tid()), attributes)
+            }
+            _ => self.lock_uncontended_asking(attributes),
         }
     }
 
     /// Out-of-line variant: looks up the thread id and the robust list.
     #[inline(never)]
-    fn lock_uncontended_asking(&self, kind: u32) -> bool {
-        match kind & SLOW {
-            0 => self.lock_plain(gettid(), kind),
-            ROBUST => List::of_this_thread().is_ok_and(|list| self.lock_linked(list, gettid(), kind)),
+    fn lock_uncontended_asking(&self, attributes: u32) -> bool {
+        match attributes & SLOW {
+            0 => self.lock_plain(gettid(), attributes),
+            ROBUST => List::of_this_thread().is_ok_and(|list| self.lock_linked(list, gettid(), attributes)),
             PROTECT => self.lock_protected(gettid()),
             _ => false,
         }
@@ -72,11 +74,11 @@ impl RawMutex {
         self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Locks a mutex whose kind needs only the exchange of the word, if it is free. An inheriting mutex is counted.
+    /// Locks a mutex whose attributes need only the exchange of the word, if it is free. An inheriting mutex is counted.
     #[inline(always)]
-    fn lock_plain(&self, me: Tid, kind: u32) -> bool {
+    fn lock_plain(&self, me: Tid, attributes: u32) -> bool {
         let is_taken = self.lock_free_word(me);
-        if is_taken && kind & INHERIT != 0 {
+        if is_taken && attributes & INHERIT != 0 {
             held::took_one();
         }
         is_taken
@@ -85,21 +87,21 @@ impl RawMutex {
     #[cold]
     fn lock_slow(&self, limit: Limit) -> Result<Acquired, RawError> {
         let _errno = KeepErrno::now();
-        let (me, kind) = (gettid(), self.kind());
+        let (me, attributes) = (gettid(), self.attributes());
         // ORDERING: Relaxed: a thread that reads its own id wrote it.
         if owner(self.word.load(Ordering::Relaxed)) == me.0 {
-            match (kind & TYPE, limit) {
+            match (attributes & TYPE, limit) {
                 (RECURSIVE, _) => return self.lock_again(),
                 (_, Limit::Now) => return Err(RawError::Busy),
                 (ERROR_CHECK, _) => {
-                    return Err(RawError::Deadlock((kind & CHECKED != 0).then(|| Cycle::of_one(me, self))));
+                    return Err(RawError::Deadlock((attributes & CHECKED != 0).then(|| Cycle::of_one(me, self))));
                 }
                 _ => {}
             }
         }
-        let risen = self.rise(kind, limit != Limit::Now)?;
-        let locked = self.lock_risen(me, kind, Way::Asks(limit));
-        self.settle_ceiling(me, kind, risen, locked)
+        let risen = self.rise(attributes, limit != Limit::Now)?;
+        let locked = self.lock_risen(me, attributes, Way::Asks(limit));
+        self.settle_ceiling(me, attributes, risen, locked)
     }
 
     fn lock_again(&self) -> Result<Acquired, RawError> {
@@ -110,17 +112,17 @@ impl RawMutex {
     }
 
     /// Locks the mutex at the caller's present level: gets the word, then links or counts the mutex.
-    fn lock_risen(&self, me: Tid, kind: u32, way: Way) -> Result<Acquired, RawError> {
-        let list = self.begin_linking(kind)?;
-        let inherits = kind & INHERIT != 0;
+    fn lock_risen(&self, me: Tid, attributes: u32, way: Way) -> Result<Acquired, RawError> {
+        let list = self.begin_linking(attributes)?;
+        let inherits = attributes & INHERIT != 0;
         let locked = match way {
-            Way::Asks(limit) if inherits => self.lock_inheriting(me, kind, limit),
-            Way::Asks(limit) => self.wait_for_word(me, kind, limit, None),
-            Way::Waited { was_woken } => self.wait_for_word(me, kind, Limit::Never, Some(was_woken)),
+            Way::Asks(limit) if inherits => self.lock_inheriting(me, attributes, limit),
+            Way::Asks(limit) => self.wait_for_word(me, attributes, limit, None),
+            Way::Waited { was_woken } => self.wait_for_word(me, attributes, Limit::Never, Some(was_woken)),
             Way::Given => Ok(self.settle_inherited()),
         };
         if let Some(list) = list {
-            return self.end_linking(list, me, kind, locked);
+            return self.end_linking(list, me, attributes, locked);
         }
         if inherits && locked.is_ok() {
             held::took_one();
@@ -133,7 +135,7 @@ impl RawMutex {
     fn settle_ceiling(
         &self,
         me: Tid,
-        kind: u32,
+        attributes: u32,
         risen: Option<u8>,
         locked: Result<Acquired, RawError>,
     ) -> Result<Acquired, RawError> {
@@ -145,7 +147,7 @@ impl RawMutex {
         }
         let settled = ceiling::rise(now, true);
         if settled.is_err() {
-            self.pass_on(me, kind, acquired)?;
+            self.pass_on(me, attributes, acquired)?;
         }
         ceiling::fall(risen);
         settled.map(|()| acquired)
@@ -154,17 +156,17 @@ impl RawMutex {
     /// Locks a mutex that does not inherit, after a wait for a condition during which the caller may have been moved to
     /// the mutex.
     pub(super) fn lock_after_wait(&self, was_woken: bool) -> Result<Acquired, RawError> {
-        let (me, kind) = (gettid(), self.kind());
-        match self.rise(kind, true) {
+        let (me, attributes) = (gettid(), self.attributes());
+        match self.rise(attributes, true) {
             Ok(risen) => {
-                let locked = self.lock_risen(me, kind, Way::Waited { was_woken });
-                self.settle_ceiling(me, kind, risen, locked)
+                let locked = self.lock_risen(me, attributes, Way::Waited { was_woken });
+                self.settle_ceiling(me, attributes, risen, locked)
             }
             Err(error) => {
                 // The caller could not rise, but it may have been handed the mutex or been woken in place of others. It
                 // passes the mutex on to them.
-                let acquired = self.lock_risen(me, kind, Way::Waited { was_woken })?;
-                self.pass_on(me, kind, acquired)?;
+                let acquired = self.lock_risen(me, attributes, Way::Waited { was_woken })?;
+                self.pass_on(me, attributes, acquired)?;
                 Err(error)
             }
         }
@@ -172,7 +174,7 @@ impl RawMutex {
 
     /// Completes the lock after the kernel has made the caller the owner of a mutex that inherits.
     pub(super) fn settle_moved(&self) -> Result<Acquired, RawError> {
-        self.lock_risen(gettid(), self.kind(), Way::Given)
+        self.lock_risen(gettid(), self.attributes(), Way::Given)
     }
 
     /// Changes the ceiling of a mutex that has one, to a level of SCHED_FIFO. Returns the previous ceiling.
@@ -188,8 +190,8 @@ impl RawMutex {
     /// # Bound
     /// That of [`RawMutex::lock`].
     pub fn set_ceiling(&self, ceiling: u8) -> Result<u8, RawError> {
-        let (me, kind) = (gettid(), self.kind());
-        if kind & PROTECT == 0 || !ceiling::is_level(ceiling) {
+        let (me, attributes) = (gettid(), self.attributes());
+        if attributes & PROTECT == 0 || !ceiling::is_level(ceiling) {
             return Err(RawError::BadKind);
         }
         // ORDERING: Relaxed, here and below: the mutex orders it.
@@ -200,9 +202,9 @@ impl RawMutex {
             ceiling::fall(before);
             return Ok(before);
         }
-        let acquired = self.lock_risen(me, kind, Way::Asks(Limit::Never))?;
+        let acquired = self.lock_risen(me, attributes, Way::Asks(Limit::Never))?;
         let before = self.ceiling.swap(ceiling, Ordering::Relaxed);
-        self.pass_on(me, kind, acquired)?;
+        self.pass_on(me, attributes, acquired)?;
         Ok(before)
     }
 }

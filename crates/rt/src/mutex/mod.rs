@@ -2,8 +2,8 @@
 //!
 //! | wanted | use |
 //! |---|---|
-//! | no priority inversion, with no further knowledge of the users | [`Protocol::Inherit`] |
-//! | the same with costs known in advance, and no deadlocks between mutexes of one processor | [`Protocol::Protect`] |
+//! | no priority inversion, with no further knowledge of the users | [`MutexProtocol::Inherit`] |
+//! | the same with costs known in advance, and no deadlocks between mutexes of one processor | [`MutexProtocol::Protect`] |
 //! | recovery after a thread or process ends while it holds the mutex | [`Builder::robust`] |
 //! | a choice between order of service and throughput | [`Unlock`] |
 //! | service in the order of requests, so that each thread waits for a known number of sections | [`FifoMutex`] |
@@ -13,14 +13,15 @@
 //! [`Mutex`] are served in the order of their priorities. Only the report of a deadlock allocates.
 //!
 //! ```
-//! use lockwright::mutex::{Mutex, Protocol};
+//! use lockwright::mutex::{Mutex, MutexProtocol};
 //!
-//! static SHARED: Mutex<u32> = Mutex::builder().protocol(Protocol::Inherit).build(0);
+//! static SHARED: Mutex<u32> = Mutex::builder().protocol(MutexProtocol::Inherit).build(0);
 //!
 //! *SHARED.lock()? += 1;
 //! # Ok::<(), lockwright::mutex::LockError<'static, u32>>(())
 //! ```
 
+pub mod attributes;
 mod builder;
 mod ceiling;
 mod condvar;
@@ -31,7 +32,6 @@ mod guarded;
 #[cfg(test)]
 mod held;
 mod inherit;
-pub mod kind;
 mod lock;
 #[cfg(test)]
 mod model;
@@ -42,7 +42,7 @@ mod unlock;
 mod wait;
 mod word;
 
-pub use builder::{Builder, Protocol, Unlock};
+pub use builder::{Builder, MutexProtocol, Unlock};
 pub use ceiling::{note_own, own_scheduling, set_own_scheduling};
 pub use condvar::{Destroyed, RawCondvar, Suspended, Suspension, WaitEnd, Waiting};
 pub use cycle::{CHAIN_MAX, Cycle, Link, OnCycle, on_cycle};

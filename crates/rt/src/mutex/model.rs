@@ -1,7 +1,7 @@
 //! Model of the lock word, checked over all interleavings of its threads (loom), with a stand-in for the kernel's
 //! queue.
 //!
-//! The loops are those of `lock`, `wait` and `unlock`, line by line, without kinds, errors and inheritance.
+//! The loops are those of `lock`, `wait` and `unlock`, line by line, without attributes, errors and inheritance.
 
 use super::word::{self, Ask, FREE, GiveBack};
 use crate::machine::require_realtime;

@@ -1,8 +1,8 @@
 //! Mutexes with a ceiling: a thread rises to the ceiling before it locks, and falls after it has unlocked.
 
+use super::attributes::PROTECT;
 use super::ceiling;
 use super::error::RawError;
-use super::kind::PROTECT;
 use super::raw::RawMutex;
 use super::word::FREE;
 use lockwright_sys::sched::Tid;
@@ -14,8 +14,8 @@ impl RawMutex {
     ///
     /// # Errors
     /// Those of [`ceiling::rise`].
-    pub(super) fn rise(&self, kind: u32, may_wait: bool) -> Result<Option<u8>, RawError> {
-        if kind & PROTECT == 0 {
+    pub(super) fn rise(&self, attributes: u32, may_wait: bool) -> Result<Option<u8>, RawError> {
+        if attributes & PROTECT == 0 {
             return Ok(None);
         }
         let ceiling = self.ceiling();
@@ -39,7 +39,7 @@ impl RawMutex {
         let is_risen = self.ceiling() == ceiling;
         if !is_risen {
             // The mutex was locked just now and is not robust, so the unlock leaves it as it was.
-            let _ = self.unlock_word(me, self.kind());
+            let _ = self.unlock_word(me, self.attributes());
             ceiling::fall(ceiling);
         }
         is_risen
@@ -47,10 +47,10 @@ impl RawMutex {
 
     /// Unlocks a mutex with a ceiling if nobody waits for it. Returns whether it is unlocked.
     #[inline(never)]
-    pub(super) fn unlock_protected(&self, me: Tid, kind: u32) -> bool {
+    pub(super) fn unlock_protected(&self, me: Tid, attributes: u32) -> bool {
         // Read before another thread can own the mutex.
         let ceiling = self.ceiling();
-        let given = self.is_locked_once(kind) && self.free_word(me);
+        let given = self.is_locked_once(attributes) && self.free_word(me);
         if given {
             ceiling::fall(ceiling);
         }

@@ -19,7 +19,7 @@
 //! static initialiser of C makes a valid mutex of this module, and code of the C library that is given a mutex of this
 //! module locks and unlocks it.
 
-use super::kind::{BY_OTHERS, INHERIT, RECURSIVE, ROBUST, SHARED, TYPE};
+use super::attributes::{BY_OTHERS, INHERIT, RECURSIVE, ROBUST, SHARED, TYPE};
 use super::word::{FREE, WAITERS, owner};
 use lockwright_sys::futex::Scope;
 use lockwright_sys::robust::Node;
@@ -41,7 +41,7 @@ pub struct RawMutex {
     pub(super) state: AtomicU32,
     /// The number of threads that unlocked it to wait for a condition and will lock it again.
     pub(super) away: AtomicU32,
-    pub(super) kind: AtomicU32,
+    pub(super) attributes: AtomicU32,
     /// The number of real-time threads that wait, if the mutex needs it.
     pub(super) urgent: AtomicU16,
     pub(super) ceiling: AtomicU8,
@@ -58,26 +58,29 @@ unsafe impl Send for RawMutex {}
 
 impl fmt::Debug for RawMutex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RawMutex").field("word", &self.word).field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("RawMutex")
+            .field("word", &self.word)
+            .field("attributes", &self.attributes)
+            .finish_non_exhaustive()
     }
 }
 
 impl RawMutex {
-    /// Creates a free mutex of this kind. `ceiling` is a level of SCHED_FIFO, used with
-    /// [`PROTECT`](super::kind::PROTECT).
+    /// Creates a free mutex with these attributes. `ceiling` is a level of SCHED_FIFO, used with
+    /// [`PROTECT`](super::attributes::PROTECT).
     ///
     /// # Safety
-    /// A [robust](super::kind::ROBUST) mutex must keep its address and its memory while a thread holds it. That
+    /// A [robust](super::attributes::ROBUST) mutex must keep its address and its memory while a thread holds it. That
     /// includes a thread that forgot to unlock it and one that ended with it locked: the kernel and the thread's other
     /// robust mutexes hold its address.
     #[must_use]
-    pub const unsafe fn new(kind: u32, ceiling: u8) -> Self {
+    pub const unsafe fn new(attributes: u32, ceiling: u8) -> Self {
         Self {
             word: AtomicU32::new(FREE),
             depth: AtomicU32::new(0),
             state: AtomicU32::new(0),
             away: AtomicU32::new(0),
-            kind: AtomicU32::new(kind),
+            attributes: AtomicU32::new(attributes),
             urgent: AtomicU16::new(0),
             ceiling: AtomicU8::new(ceiling),
             handed_at: AtomicU8::new(0),
@@ -87,31 +90,31 @@ impl RawMutex {
         }
     }
 
-    /// Returns the attributes of the mutex, as bits of [`kind`](super::kind).
+    /// Returns the attributes of the mutex, as bits of [`attributes`](super::attributes).
     #[inline]
-    pub fn kind(&self) -> u32 {
+    pub fn attributes(&self) -> u32 {
         // ORDERING: Relaxed: set before other threads use the mutex.
-        self.kind.load(Ordering::Relaxed)
+        self.attributes.load(Ordering::Relaxed)
     }
 
-    /// Adds attributes to a mutex that other code initialised, before any thread locks it. Returns whether its kind was
+    /// Adds attributes to a mutex that other code initialised, before any thread locks it. Returns whether they were
     /// still `before`.
     ///
     /// # Safety
-    /// If the new kind is robust, the mutex must keep its address and its memory while a thread holds it.
-    pub unsafe fn add_to_kind(&self, before: u32, more: u32) -> bool {
-        // ORDERING: Relaxed: one of the first lockers changes the kind, and all see the change because it is one word.
-        self.kind.compare_exchange(before, before | more, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    /// If the mutex is then robust, the mutex must keep its address and its memory while a thread holds it.
+    pub unsafe fn add_attributes(&self, before: u32, more: u32) -> bool {
+        // ORDERING: Relaxed: one of the first lockers changes the attributes, and all see the change because it is one word.
+        self.attributes.compare_exchange(before, before | more, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Whether threads unlock it for each other, as a semaphore. Then its waiters do not wait for its owner.
     pub(super) fn is_unlocked_by_others(&self) -> bool {
-        self.kind() & BY_OTHERS != 0
+        self.attributes() & BY_OTHERS != 0
     }
 
     /// Whether it survives the end of its owner.
     pub fn is_robust(&self) -> bool {
-        self.kind() & ROBUST != 0
+        self.attributes() & ROBUST != 0
     }
 
     /// Whether the word is that of a free mutex: no owner, no waiter, and no owner that ended.
@@ -167,9 +170,9 @@ impl RawMutex {
 
     /// Returns the scope of the mutex's futex. A robust mutex that does not inherit is always shared, because the
     /// kernel wakes the waiters of a dead owner in that scope. With inheritance the kernel finds the waiters itself.
-    pub(crate) fn scope(kind: u32) -> Scope {
-        let is_woken_by_death = kind & (ROBUST | INHERIT) == ROBUST;
-        if kind & SHARED == 0 && !is_woken_by_death { Scope::Private } else { Scope::Shared }
+    pub(crate) fn scope(attributes: u32) -> Scope {
+        let is_woken_by_death = attributes & (ROBUST | INHERIT) == ROBUST;
+        if attributes & SHARED == 0 && !is_woken_by_death { Scope::Private } else { Scope::Shared }
     }
 
     /// Returns the ceiling, as a level of SCHED_FIFO.
@@ -193,7 +196,7 @@ impl RawMutex {
     pub fn hide_owner(&self) {
         // ORDERING: Relaxed: as above. The field of a robust mutex is also its state, so only its owner writes it. For
         // other mutexes a caller that is not the owner makes the display wrong, and nothing else.
-        let may_write = self.kind() & ROBUST == 0 || self.state.load(Ordering::Relaxed) == gettid().0;
+        let may_write = self.attributes() & ROBUST == 0 || self.state.load(Ordering::Relaxed) == gettid().0;
         if may_write && self.depth.load(Ordering::Relaxed) == 0 {
             self.state.store(0, Ordering::Relaxed);
         }
@@ -212,9 +215,9 @@ impl RawMutex {
 
     /// Whether the owner has locked the mutex exactly once. For other threads the answer means nothing.
     #[inline(always)]
-    pub(super) fn is_locked_once(&self, kind: u32) -> bool {
+    pub(super) fn is_locked_once(&self, attributes: u32) -> bool {
         // ORDERING: Relaxed: the owner reads its own write.
-        kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0
+        attributes & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0
     }
 
     /// Announces a waiter in the word, so that the caller, which holds the mutex, wakes one when it unlocks.

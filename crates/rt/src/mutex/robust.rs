@@ -1,8 +1,8 @@
 //! Mutexes that survive their owner. Each is linked into its owner's robust list, through which the kernel finds it
 //! when the thread ends.
 
+use super::attributes::{INHERIT, ROBUST};
 use super::error::{Acquired, RawError};
-use super::kind::{INHERIT, ROBUST};
 use super::raw::{INCONSISTENT, NOT_RECOVERABLE, RawMutex};
 use super::word::{DIED, WAITERS};
 use lockwright_sys::futex;
@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering;
 impl RawMutex {
     /// Locks and links a robust mutex if it is free and recoverable. Returns whether it is locked.
     #[inline(always)]
-    pub(super) fn lock_linked(&self, list: List, me: Tid, kind: u32) -> bool {
-        let inherits = kind & INHERIT != 0;
+    pub(super) fn lock_linked(&self, list: List, me: Tid, attributes: u32) -> bool {
+        let inherits = attributes & INHERIT != 0;
         list.begin(&self.node, inherits);
         if !self.lock_free_word(me) {
             list.end();
@@ -22,7 +22,7 @@ impl RawMutex {
         }
         // ORDERING: Relaxed: the mutex orders it.
         if self.state.load(Ordering::Relaxed) >= NOT_RECOVERABLE {
-            return self.refuse_lost(list, me, kind);
+            return self.refuse_lost(list, me, attributes);
         }
         list.insert(&self.node, inherits);
         list.end();
@@ -31,20 +31,20 @@ impl RawMutex {
 
     /// Unlocks a mutex that turned out not to be recoverable; the slow path then finds and reports that.
     #[cold]
-    fn refuse_lost(&self, list: List, me: Tid, kind: u32) -> bool {
-        let _ = self.unlock_word(me, kind);
+    fn refuse_lost(&self, list: List, me: Tid, attributes: u32) -> bool {
+        let _ = self.unlock_word(me, attributes);
         list.end();
         false
     }
 
     /// Announces to the kernel that the caller is about to lock a robust mutex. Returns `None` if the mutex is not
     /// robust.
-    pub(super) fn begin_linking(&self, kind: u32) -> Result<Option<List>, RawError> {
-        if kind & ROBUST == 0 {
+    pub(super) fn begin_linking(&self, attributes: u32) -> Result<Option<List>, RawError> {
+        if attributes & ROBUST == 0 {
             return Ok(None);
         }
         let list = List::of_this_thread().map_err(RawError::Sys)?;
-        list.begin(&self.node, kind & INHERIT != 0);
+        list.begin(&self.node, attributes & INHERIT != 0);
         Ok(Some(list))
     }
 
@@ -53,19 +53,19 @@ impl RawMutex {
         &self,
         list: List,
         me: Tid,
-        kind: u32,
+        attributes: u32,
         locked: Result<Acquired, RawError>,
     ) -> Result<Acquired, RawError> {
         let settled = locked.and_then(|acquired| {
             // ORDERING: Relaxed, here and below: the mutex orders its state.
             if self.state.load(Ordering::Relaxed) == NOT_RECOVERABLE {
-                return self.unlock_word(me, kind).and(Err(RawError::NotRecoverable));
+                return self.unlock_word(me, attributes).and(Err(RawError::NotRecoverable));
             }
             if acquired == Acquired::OwnerDied {
                 self.depth.store(0, Ordering::Relaxed);
                 self.state.store(INCONSISTENT, Ordering::Relaxed);
             }
-            list.insert(&self.node, kind & INHERIT != 0);
+            list.insert(&self.node, attributes & INHERIT != 0);
             Ok(acquired)
         });
         list.end();
@@ -75,9 +75,9 @@ impl RawMutex {
     /// Unlocks a robust mutex that is [simply locked](Self::is_locked_simply) and is already out of the list. Returns
     /// whether it is unlocked.
     #[inline(always)]
-    pub(super) fn unlock_linked(&self, list: List, me: Tid, kind: u32) -> bool {
+    pub(super) fn unlock_linked(&self, list: List, me: Tid, attributes: u32) -> bool {
         if !self.free_word(me) {
-            return self.unlock_waited(list, me, kind);
+            return self.unlock_waited(list, me, attributes);
         }
         list.end();
         true
@@ -85,28 +85,28 @@ impl RawMutex {
 
     /// Whether the caller has locked the mutex once and no waiter has been announced.
     #[inline(always)]
-    pub(super) fn is_locked_simply(&self, me: Tid, kind: u32) -> bool {
+    pub(super) fn is_locked_simply(&self, me: Tid, attributes: u32) -> bool {
         // ORDERING: Relaxed: a thread that reads its own id wrote it, and the state belongs to the owner.
         self.word.load(Ordering::Relaxed) == me.0
             && self.state.load(Ordering::Relaxed) < NOT_RECOVERABLE
-            && self.is_locked_once(kind)
+            && self.is_locked_once(attributes)
     }
 
     /// Unlocks a mutex for which a waiter has been announced meanwhile.
     #[cold]
-    fn unlock_waited(&self, list: List, me: Tid, kind: u32) -> bool {
-        let given = self.unlock_unlinked(list, me, kind).is_ok();
+    fn unlock_waited(&self, list: List, me: Tid, attributes: u32) -> bool {
+        let given = self.unlock_unlinked(list, me, attributes).is_ok();
         list.end();
         given
     }
 
     /// Unlocks the word of a mutex that is already out of the list. If that is refused, the mutex is linked again.
-    pub(super) fn unlock_unlinked(&self, list: List, me: Tid, kind: u32) -> Result<(), RawError> {
-        self.unlock_word(me, kind).inspect_err(|_| list.insert(&self.node, kind & INHERIT != 0))
+    pub(super) fn unlock_unlinked(&self, list: List, me: Tid, attributes: u32) -> Result<(), RawError> {
+        self.unlock_word(me, attributes).inspect_err(|_| list.insert(&self.node, attributes & INHERIT != 0))
     }
 
     /// Unlocks a mutex whose last owner ended, and leaves it marked so.
-    pub(super) fn release_dead(&self, kind: u32) -> Result<(), RawError> {
+    pub(super) fn release_dead(&self, attributes: u32) -> Result<(), RawError> {
         let list = List::of_this_thread().map_err(RawError::Sys)?;
         let address = std::ptr::from_ref(&self.word);
         list.begin(&self.node, false);
@@ -114,7 +114,7 @@ impl RawMutex {
         // The word announces waiters, so that the next owner wakes another one even if the woken waiter ends.
         // ORDERING: Release pairs with the Acquire of the next lock.
         if self.word.swap(DIED | WAITERS, Ordering::Release) & WAITERS != 0 {
-            futex::wake(Self::scope(kind), address, 1);
+            futex::wake(Self::scope(attributes), address, 1);
         }
         list.end();
         Ok(())
@@ -123,7 +123,7 @@ impl RawMutex {
     /// Prepares a wait during which the kernel may make the caller the owner of this inheriting mutex. If the caller
     /// ends before it has linked the mutex, the kernel checks the announced one.
     pub(super) fn expect_gift(&self) {
-        if self.kind() & ROBUST != 0
+        if self.attributes() & ROBUST != 0
             && let Ok(list) = List::of_this_thread()
         {
             list.begin(&self.node, true);
@@ -132,7 +132,7 @@ impl RawMutex {
 
     /// Ends what [`RawMutex::expect_gift`] began, after that wait.
     pub(super) fn expected_gift(&self) {
-        if self.kind() & ROBUST != 0
+        if self.attributes() & ROBUST != 0
             && !self.is_mine()
             && let Ok(list) = List::of_this_thread()
         {
@@ -147,7 +147,7 @@ impl RawMutex {
     /// does not hold it.
     pub fn make_consistent(&self) -> Result<(), RawError> {
         // ORDERING: Relaxed: the mutex orders it.
-        if self.kind() & ROBUST == 0 || self.state.load(Ordering::Relaxed) != INCONSISTENT {
+        if self.attributes() & ROBUST == 0 || self.state.load(Ordering::Relaxed) != INCONSISTENT {
             return Err(RawError::BadKind);
         }
         if self.owner() != gettid().0 {

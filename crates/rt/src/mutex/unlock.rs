@@ -1,8 +1,8 @@
 //! Unlocking a mutex.
 
+use super::attributes::{BY_OTHERS, CHECKED, INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE, is_unlocked_by_owner};
 use super::ceiling;
 use super::error::{Acquired, RawError};
-use super::kind::{BY_OTHERS, CHECKED, INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE, is_unlocked_by_owner};
 use super::raw::{INCONSISTENT, NOT_RECOVERABLE, RawMutex};
 use super::word::{FREE, owner};
 use lockwright_sys::block::block;
@@ -15,7 +15,7 @@ impl RawMutex {
     /// Unlocks the mutex.
     ///
     /// # Errors
-    /// [`RawError::NotOwner`] if the kind checks the owner and the caller is not the owner; [`RawError::Sys`] if the
+    /// [`RawError::NotOwner`] if the attributes check the owner and the caller is not the owner; [`RawError::Sys`] if the
     /// kernel refuses. After an error the mutex is unchanged.
     ///
     /// # Bound
@@ -30,44 +30,44 @@ impl RawMutex {
     /// [`RawMutex::lock_uncontended`].
     #[inline(always)]
     pub fn unlock_uncontended(&self) -> bool {
-        let kind = self.kind();
+        let attributes = self.attributes();
         match block() {
-            Some(block) if kind & SLOW == 0 => self.unlock_plain(Tid(block.tid()), kind),
-            Some(block) if kind & SLOW == ROBUST => {
+            Some(block) if attributes & SLOW == 0 => self.unlock_plain(Tid(block.tid()), attributes),
+            Some(block) if attributes & SLOW == ROBUST => {
                 let (me, list) = (Tid(block.tid()), List::of(block));
-                if !self.is_locked_simply(me, kind) || !list.is_first(&self.node, kind & INHERIT != 0) {
-                    return self.unlock_uncontended_asking(kind);
+                if !self.is_locked_simply(me, attributes) || !list.is_first(&self.node, attributes & INHERIT != 0) {
+                    return self.unlock_uncontended_asking(attributes);
                 }
-                list.begin(&self.node, kind & INHERIT != 0);
+                list.begin(&self.node, attributes & INHERIT != 0);
                 list.remove_first(&self.node);
-                self.unlock_linked(list, me, kind)
+                self.unlock_linked(list, me, attributes)
             }
-            _ => self.unlock_uncontended_asking(kind),
+            _ => self.unlock_uncontended_asking(attributes),
         }
     }
 
     /// Out-of-line variant: looks up the thread id and the robust list.
     #[inline(never)]
-    fn unlock_uncontended_asking(&self, kind: u32) -> bool {
+    fn unlock_uncontended_asking(&self, attributes: u32) -> bool {
         let me = gettid();
-        match kind & SLOW {
-            0 => self.unlock_plain(me, kind),
-            ROBUST if self.is_locked_simply(me, kind) => {
+        match attributes & SLOW {
+            0 => self.unlock_plain(me, attributes),
+            ROBUST if self.is_locked_simply(me, attributes) => {
                 let Ok(list) = List::of_this_thread() else { return false };
-                list.begin(&self.node, kind & INHERIT != 0);
+                list.begin(&self.node, attributes & INHERIT != 0);
                 list.remove(&self.node);
-                self.unlock_linked(list, me, kind)
+                self.unlock_linked(list, me, attributes)
             }
-            PROTECT => self.unlock_protected(me, kind),
+            PROTECT => self.unlock_protected(me, attributes),
             _ => false,
         }
     }
 
-    /// Unlocks a mutex whose kind needs only the exchange of the word; the counterpart of `lock_plain`.
+    /// Unlocks a mutex whose attributes need only the exchange of the word; the counterpart of `lock_plain`.
     #[inline(always)]
-    fn unlock_plain(&self, me: Tid, kind: u32) -> bool {
-        let is_given = self.is_locked_once(kind) && self.free_word(me);
-        if is_given && kind & INHERIT != 0 {
+    fn unlock_plain(&self, me: Tid, attributes: u32) -> bool {
+        let is_given = self.is_locked_once(attributes) && self.free_word(me);
+        if is_given && attributes & INHERIT != 0 {
             held::gave_one_back();
         }
         is_given
@@ -83,18 +83,18 @@ impl RawMutex {
     #[cold]
     fn unlock_slow(&self) -> Result<(), RawError> {
         let _errno = KeepErrno::now();
-        let (me, kind) = (gettid(), self.kind());
+        let (me, attributes) = (gettid(), self.attributes());
         // ORDERING: Relaxed, here and below: a thread that reads its own id wrote it, and the other fields belong to
         // the owner.
         let has = owner(self.word.load(Ordering::Relaxed)) == me.0;
-        if is_unlocked_by_owner(kind) && !has {
+        if is_unlocked_by_owner(attributes) && !has {
             return Err(RawError::NotOwner);
         }
-        if !has && kind & CHECKED != 0 {
+        if !has && attributes & CHECKED != 0 {
             // ORDERING: Relaxed: a hint for later deadlock checks.
-            self.kind.fetch_or(BY_OTHERS, Ordering::Relaxed);
+            self.attributes.fetch_or(BY_OTHERS, Ordering::Relaxed);
         }
-        if kind & TYPE == RECURSIVE {
+        if attributes & TYPE == RECURSIVE {
             let depth = self.depth.load(Ordering::Relaxed);
             if depth > 0 {
                 self.depth.store(depth - 1, Ordering::Relaxed);
@@ -103,38 +103,38 @@ impl RawMutex {
         }
         // Read before another thread can own the mutex.
         let ceiling = self.ceiling();
-        if kind & ROBUST != 0 && self.state.load(Ordering::Relaxed) == INCONSISTENT {
+        if attributes & ROBUST != 0 && self.state.load(Ordering::Relaxed) == INCONSISTENT {
             self.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
         }
-        self.release(me, kind)?;
-        if kind & PROTECT != 0 {
+        self.release(me, attributes)?;
+        if attributes & PROTECT != 0 {
             ceiling::fall(ceiling);
         }
         Ok(())
     }
 
     /// Unlinks the mutex if it is robust, and unlocks the word.
-    pub(super) fn release(&self, me: Tid, kind: u32) -> Result<(), RawError> {
-        if kind & ROBUST == 0 {
-            let given = self.unlock_word(me, kind);
-            if kind & INHERIT != 0 && given.is_ok() {
+    pub(super) fn release(&self, me: Tid, attributes: u32) -> Result<(), RawError> {
+        if attributes & ROBUST == 0 {
+            let given = self.unlock_word(me, attributes);
+            if attributes & INHERIT != 0 && given.is_ok() {
                 held::gave_one_back();
             }
             return given;
         }
         let list = List::of_this_thread().map_err(RawError::Sys)?;
-        list.begin(&self.node, kind & INHERIT != 0);
+        list.begin(&self.node, attributes & INHERIT != 0);
         list.remove(&self.node);
-        let given = self.unlock_unlinked(list, me, kind);
+        let given = self.unlock_unlinked(list, me, attributes);
         list.end();
         given
     }
 
     /// Unlocks a mutex that the caller has just locked and cannot keep, in the state in which it was locked.
-    pub(super) fn pass_on(&self, me: Tid, kind: u32, acquired: Acquired) -> Result<(), RawError> {
+    pub(super) fn pass_on(&self, me: Tid, attributes: u32, acquired: Acquired) -> Result<(), RawError> {
         match acquired {
-            Acquired::Clean => self.release(me, kind),
-            Acquired::OwnerDied => self.release_dead(kind),
+            Acquired::Clean => self.release(me, attributes),
+            Acquired::OwnerDied => self.release_dead(attributes),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Waiting for the word of a mutex that does not inherit, and passing the word to waiters.
 
+use super::attributes::{AUTO, CHECKED, INHERIT, ROBUST, SERIAL};
 use super::ceiling;
 use super::cycle;
 use super::error::{Acquired, Limit, RawError};
-use super::kind::{AUTO, CHECKED, INHERIT, ROBUST, SERIAL};
 use super::raw::{NOT_RECOVERABLE, RawMutex};
 use super::word::{self, Ask, FREE, GiveBack, HANDED};
 use lockwright_sys::futex::{self, Deadline, Ended, Scope};
@@ -23,7 +23,7 @@ impl RawMutex {
     pub(super) fn wait_for_word(
         &self,
         me: Tid,
-        kind: u32,
+        attributes: u32,
         limit: Limit,
         waited: Option<bool>,
     ) -> Result<Acquired, RawError> {
@@ -34,7 +34,7 @@ impl RawMutex {
         // the caller unlock.
         loop {
             let word = self.word.load(Ordering::Relaxed);
-            let is_left = word == HANDED && Self::scope(kind) == Scope::Shared && self.is_heir_late();
+            let is_left = word == HANDED && Self::scope(attributes) == Scope::Shared && self.is_heir_late();
             match word::ask(word, me.0, has_waited, was_woken || is_left) {
                 Ask::Take { word: taken, died } => {
                     // ORDERING: Acquire pairs with the Release of the unlock.
@@ -50,14 +50,14 @@ impl RawMutex {
                     let _ = self.word.compare_exchange(word, announced, Ordering::Relaxed, Ordering::Relaxed);
                 }
                 Ask::Wait => {
-                    if kind & CHECKED != 0 && published.is_none() {
+                    if attributes & CHECKED != 0 && published.is_none() {
                         published =
                             Some(cycle::publish(me, self, matches!(limit, Limit::At(_))).map_err(RawError::Deadlock)?);
                     }
-                    if kind & (AUTO | ROBUST) == AUTO && urgent.is_none() {
+                    if attributes & (AUTO | ROBUST) == AUTO && urgent.is_none() {
                         urgent = Some(Urgent::count(&self.urgent));
                     }
-                    was_woken = self.wait(kind, word, limit)?;
+                    was_woken = self.wait(attributes, word, limit)?;
                     has_waited = true;
                 }
             }
@@ -86,8 +86,8 @@ impl RawMutex {
     }
 
     /// Waits while the word stays as it is. Returns whether the caller was woken.
-    fn wait(&self, kind: u32, word: u32, limit: Limit) -> Result<bool, RawError> {
-        let scope = Self::scope(kind);
+    fn wait(&self, attributes: u32, word: u32, limit: Limit) -> Result<bool, RawError> {
+        let scope = Self::scope(attributes);
         let until = match limit {
             Limit::At(until) => Some(until),
             _ => None,
@@ -116,13 +116,13 @@ impl RawMutex {
     }
 
     /// Unlocks the word, and wakes waiters if there are any.
-    pub(super) fn unlock_word(&self, me: Tid, kind: u32) -> Result<(), RawError> {
-        let scope = Self::scope(kind);
-        if kind & INHERIT != 0 {
-            return self.unlock_inheriting(me, kind, scope);
+    pub(super) fn unlock_word(&self, me: Tid, attributes: u32) -> Result<(), RawError> {
+        let scope = Self::scope(attributes);
+        if attributes & INHERIT != 0 {
+            return self.unlock_inheriting(me, attributes, scope);
         }
-        let is_lost = kind & ROBUST != 0 && self.state.load(Ordering::Relaxed) == NOT_RECOVERABLE;
-        let serial = self.is_serial(kind);
+        let is_lost = attributes & ROBUST != 0 && self.state.load(Ordering::Relaxed) == NOT_RECOVERABLE;
+        let serial = self.is_serial(attributes);
         // Only the address is used after the unlock, because the mutex may then no longer exist.
         let address = std::ptr::from_ref(&self.word);
         // ORDERING: Release, here and below, pairs with the Acquire of the next lock.
@@ -159,15 +159,15 @@ impl RawMutex {
 
     /// Whether the unlock hands the mutex over. A robust mutex always does: if it were free, and the woken waiter ended
     /// while another thread locked it, nobody would remember the other waiters.
-    fn is_serial(&self, kind: u32) -> bool {
+    fn is_serial(&self, attributes: u32) -> bool {
         // ORDERING: Relaxed: a hint; a thread that begins to wait later is served as it comes.
-        kind & (SERIAL | ROBUST) != 0 || kind & AUTO != 0 && self.urgent.load(Ordering::Relaxed) > 0
+        attributes & (SERIAL | ROBUST) != 0 || attributes & AUTO != 0 && self.urgent.load(Ordering::Relaxed) > 0
     }
 
     /// Prepares a wait during which the caller may be moved to this mutex, which does not inherit. Returns whether the
     /// caller was counted as a real-time waiter.
     pub(super) fn expect_move(&self) -> bool {
-        let urgent = (self.kind() & AUTO != 0).then(|| Urgent::count(&self.urgent));
+        let urgent = (self.attributes() & AUTO != 0).then(|| Urgent::count(&self.urgent));
         let is_counted = urgent.as_ref().is_some_and(|urgent| urgent.0.is_some());
         std::mem::forget(urgent);
         is_counted

@@ -48,7 +48,7 @@ pub use error::OnceError;
 use crate::mutex::{Limit, nap};
 use lockwright_sys::KeepErrno;
 use lockwright_sys::sched::{Tid, gettid};
-use runs::Slot;
+use runs::RunSlot;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -80,7 +80,7 @@ pub struct Once {
 #[derive(Clone, Copy, Debug)]
 #[must_use = "other callers wait until the initialiser ends"]
 pub struct Run {
-    slot: Slot,
+    slot: RunSlot,
 }
 
 impl Once {
@@ -137,7 +137,7 @@ impl Once {
         let _errno = KeepErrno::now();
         let me = gettid();
         let mut cycles = 0;
-        // BOUND: the end of the initialiser. A round ends with it, or after the time that `Slot::wait` states;
+        // BOUND: the end of the initialiser. A round ends with it, or after the time that `RunSlot::wait` states;
         // CYCLES_MAX naps in a deadlock.
         loop {
             // ORDERING: Acquire pairs with the Release in `end`.
@@ -148,7 +148,7 @@ impl Once {
                     Some(run) => return Ok(Some(run)),
                     None => continue,
                 },
-                _ => Slot::of(state / SLOT).ok_or(OnceError::TooMany)?,
+                _ => RunSlot::of(state / SLOT).ok_or(OnceError::TooMany)?,
             };
             if slot.is_used_by(me) {
                 if slot.is_for(self.address()) {
@@ -180,7 +180,7 @@ impl Once {
 
     /// Begins with a new slot, unless the state has changed.
     fn try_begin(&self, state: u32, me: Tid) -> Result<Option<Run>, OnceError> {
-        let slot = Slot::enter(me).ok_or(OnceError::TooMany)?;
+        let slot = RunSlot::enter(me).ok_or(OnceError::TooMany)?;
         let runs = RUNS + slot.number() * SLOT;
         // ORDERING: Acquire: as the load in `begin`.
         if self.state.compare_exchange(state, runs, Ordering::Acquire, Ordering::Relaxed).is_ok() {

@@ -34,9 +34,9 @@ thread_local! {
 
 /// The place of an initialiser that executes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Slot(u8);
+pub(super) struct RunSlot(u8);
 
-impl Slot {
+impl RunSlot {
     /// Returns the slot with this number.
     pub(super) fn of(number: u32) -> Option<Self> {
         u8::try_from(number).ok().filter(|&number| usize::from(number) < SLOTS).map(Self)

@@ -19,7 +19,7 @@
 //! itself.
 //! These phases are counted in critical sections. How long a section lasts depends on its priority:
 //! - A writer executes with at least the priority of every thread that waits for it, as the owner of a mutex with
-//!   [`Protocol::Inherit`](crate::mutex::Protocol::Inherit).
+//!   [`MutexProtocol::Inherit`](crate::mutex::MutexProtocol::Inherit).
 //! - A reader keeps its own priority: readers are counted and not known. A writer that waits for readers therefore
 //!   waits for everything that preempts the least urgent of them. Where that matters, keep the readers' sections short
 //!   and their priorities high, or use a mutex.

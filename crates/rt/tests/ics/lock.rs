@@ -3,7 +3,7 @@
 use crate::support::{Gate, Stage, level, tid};
 use lockwright::ics::{InterruptibleLock, InterruptibleLockError, Stop, Var, Word};
 use lockwright::locks::{SpinLock, Ticket};
-use lockwright::mutex::{Mutex, Protocol};
+use lockwright::mutex::{Mutex, MutexProtocol};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -91,7 +91,7 @@ fn gives_back<L: lockwright::ics::Gate + Sync>(shared: &Shared<L>) {
 
 #[test]
 fn the_lock_is_unlocked_in_any_case() {
-    let inherits = Mutex::builder().protocol(Protocol::Inherit).build(());
+    let inherits = Mutex::builder().protocol(MutexProtocol::Inherit).build(());
     gives_back(&InterruptibleLock::builder(50).lock(inherits).build([Word::new(0)]));
     gives_back(&InterruptibleLock::builder(50).lock(SpinLock::<Ticket, ()>::new(())).build([Word::new(0)]));
     let Some(_stage) = Stage::set() else { return };

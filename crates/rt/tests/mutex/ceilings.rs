@@ -1,14 +1,16 @@
 //! Ceilings: the level while some are held, in every order and beside inheritance, and refusals.
 
 use crate::support::*;
-use lockwright::mutex::{Acquired, Condvar, Guard, Limit, LockError, Mutex, Protocol, RawError, kind, note_own};
+use lockwright::mutex::{
+    Acquired, Condvar, Guard, Limit, LockError, Mutex, MutexProtocol, RawError, attributes, note_own,
+};
 use lockwright::section::Lazy;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn protects(ceiling: u8) -> Mutex<()> {
-    Mutex::builder().protocol(Protocol::Protect(ceiling)).build(())
+    Mutex::builder().protocol(MutexProtocol::Protect(ceiling)).build(())
 }
 
 fn mine() -> (i32, i32) {
@@ -292,7 +294,7 @@ fn a_level_noted_under_a_ceiling_applies_after_it() {
 fn a_waiter_that_rises_above_the_ceiling_blocks_no_other() {
     let Some(stage) = Stage::set() else { return };
     for unlock in UNLOCKS {
-        let kind = Mutex::builder().protocol(Protocol::Protect(30)).unlock(unlock);
+        let kind = Mutex::builder().protocol(MutexProtocol::Protect(30)).unlock(unlock);
         let (mutex, condvar) = (Arc::new(kind.build(())), Arc::new(Condvar::new()));
         let waiter = stage.thread(10, {
             let (mutex, condvar) = (Arc::clone(&mutex), Arc::clone(&condvar));
@@ -328,7 +330,7 @@ fn a_waiter_gets_the_new_ceiling_after_a_change() {
     let before = mine();
     for (unlock, robust) in UNLOCKS.into_iter().flat_map(|unlock| [(unlock, false), (unlock, true)]) {
         for ceiling in [20, 7] {
-            let kind = Mutex::builder().protocol(Protocol::Protect(10)).unlock(unlock).robustly(robust);
+            let kind = Mutex::builder().protocol(MutexProtocol::Protect(10)).unlock(unlock).robustly(robust);
             let mutex = Arc::new(kind.build(()));
             let guard = mutex.lock().expect("the mutex is free");
             let waiter = stage.thread(5, {
@@ -356,7 +358,7 @@ fn a_waiter_gets_the_new_ceiling_after_a_change() {
 fn a_waiter_above_a_lowered_ceiling_is_refused() {
     let Some(stage) = Stage::set() else { return };
     for (unlock, robust) in UNLOCKS.into_iter().flat_map(|unlock| [(unlock, false), (unlock, true)]) {
-        let kind = Mutex::builder().protocol(Protocol::Protect(10)).unlock(unlock).robustly(robust);
+        let kind = Mutex::builder().protocol(MutexProtocol::Protect(10)).unlock(unlock).robustly(robust);
         let mutex = Arc::new(kind.build(()));
         let guard = mutex.lock().expect("the mutex is free");
         let waiters = [8, 5].map(|own| {
@@ -382,7 +384,7 @@ fn a_refusal_after_a_wait_does_not_hide_a_death() {
     let Some(stage) = Stage::set() else { return };
     for unlock in UNLOCKS {
         for (has_signalled, is_followed) in [(false, false), (true, false), (true, true)] {
-            let kind = Mutex::builder().protocol(Protocol::Protect(10)).unlock(unlock).robustly(true);
+            let kind = Mutex::builder().protocol(MutexProtocol::Protect(10)).unlock(unlock).robustly(true);
             let (mutex, condvar) = (Arc::new(kind.build(())), Arc::new(Condvar::new()));
             let waiter = stage.thread(5, {
                 let (mutex, condvar) = (Arc::clone(&mutex), Arc::clone(&condvar));
@@ -444,8 +446,8 @@ fn a_lock_during_a_change_of_the_ceiling_gets_the_one_in_force() {
     /// The locks of each thread that must find another ceiling than before.
     const CHANGES: u32 = 300;
     let Some(stage) = Stage::set() else { return };
-    for (family, changes_inside) in [(0, true), (0, false), (kind::SERIAL, true), (kind::RECURSIVE, true)] {
-        let mutex = Arc::new(raw_mutex(kind::PROTECT | family, CEILINGS[0]));
+    for (family, changes_inside) in [(0, true), (0, false), (attributes::SERIAL, true), (attributes::RECURSIVE, true)] {
+        let mutex = Arc::new(raw_mutex(attributes::PROTECT | family, CEILINGS[0]));
         let (over, end) = (Gate::default(), Instant::now() + ms(2_000));
         let changer = Player::enter(None, {
             let (mutex, over) = (Arc::clone(&mutex), over.clone());

@@ -2,8 +2,8 @@
 
 use crate::support::*;
 use lockwright::mutex::{
-    Acquired, Builder, Condvar, Deadline, Limit, LockError, Mutex, Protocol, RawCondvar, RawError, Unlock, WaitEnd,
-    kind,
+    Acquired, Builder, Condvar, Deadline, Limit, LockError, Mutex, MutexProtocol, RawCondvar, RawError, Unlock,
+    WaitEnd, attributes,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -108,7 +108,7 @@ fn signals_wake_the_most_urgent_waiter() {
         assert_eq!(in_order(&stage, kind, false, 25, false), 200, "{kind:?}, signalled by another thread");
     }
     assert_eq!(in_order(&stage, Mutex::builder().shared(true), true, 25, true), 200, "between processes");
-    assert_eq!(in_order(&stage, Mutex::builder().protocol(Protocol::None).robustly(true), false, 25, true), 200);
+    assert_eq!(in_order(&stage, Mutex::builder().protocol(MutexProtocol::None).robustly(true), false, 25, true), 200);
 }
 
 /// The kernel sorts its queue only when a thread suspends.
@@ -120,7 +120,7 @@ fn signals_wake_the_waiter_that_is_the_most_urgent_by_now() {
         assert_eq!(right(kind, false), 80, "{kind:?}");
     }
     assert_eq!(right(Mutex::builder().shared(true), true), 80, "between processes");
-    assert_eq!(right(Mutex::builder().protocol(Protocol::None).robustly(true), false), 80, "robust");
+    assert_eq!(right(Mutex::builder().protocol(MutexProtocol::None).robustly(true), false), 80, "robust");
 }
 
 /// Eight waiters, and one broadcast by an owner that holds the mutex for a while. Returns how often the waiters
@@ -350,8 +350,15 @@ fn processes_wait_for_each_other() {
 #[test]
 fn a_wait_with_a_mutex_locked_twice_ends() {
     let Some(_stage) = Stage::set() else { return };
-    for family in [0, kind::INHERIT, kind::PROTECT, kind::ROBUST, kind::ROBUST | kind::INHERIT, kind::SHARED] {
-        let mutex = raw_mutex(family | kind::RECURSIVE, 60);
+    for family in [
+        0,
+        attributes::INHERIT,
+        attributes::PROTECT,
+        attributes::ROBUST,
+        attributes::ROBUST | attributes::INHERIT,
+        attributes::SHARED,
+    ] {
+        let mutex = raw_mutex(family | attributes::RECURSIVE, 60);
         let condvar = Arc::new(RawCondvar::new(false));
         for _ in 0..2 {
             mutex.lock(Limit::Never).expect("the mutex is free or already held");
@@ -376,7 +383,7 @@ fn a_wait_with_a_mutex_locked_twice_ends() {
 fn a_moved_waiter_makes_automatic_mode_serial() {
     let Some(stage) = Stage::set() else { return };
     let board = Arc::new(Board {
-        mutex: Mutex::builder().protocol(Protocol::None).unlock(Unlock::Auto).build(State::default()),
+        mutex: Mutex::builder().protocol(MutexProtocol::None).unlock(Unlock::Auto).build(State::default()),
         condvar: Condvar::new(),
     });
     let ours = Arc::clone(&board);
@@ -403,7 +410,7 @@ fn a_moved_waiter_makes_automatic_mode_serial() {
 #[test]
 fn a_woken_waiter_does_not_steal_a_handed_mutex() {
     let Some(stage) = Stage::set() else { return };
-    let kind = Mutex::builder().protocol(Protocol::None).unlock(Unlock::Serial);
+    let kind = Mutex::builder().protocol(MutexProtocol::None).unlock(Unlock::Serial);
     let board = Arc::new(Board { mutex: kind.build(State::default()), condvar: Condvar::new() });
     let ours = Arc::clone(&board);
     let woken = stage.thread(20, move || {

@@ -2,7 +2,7 @@
 //! was moved into one is found, and no cycle is reported that does not exist.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, Condvar, Cycle, Guard, LockError, Mutex, Protocol, RawMutex, WaitEnd};
+use lockwright::mutex::{Builder, Condvar, Cycle, Guard, LockError, Mutex, MutexProtocol, RawMutex, WaitEnd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -70,7 +70,7 @@ fn opponent(board: &Arc<Board>, limit: Option<Duration>, first: impl FnOnce(&Con
     })
 }
 
-fn unchecked(protocol: Protocol) -> Builder {
+fn unchecked(protocol: MutexProtocol) -> Builder {
     Mutex::builder().protocol(protocol).check_deadlocks(false)
 }
 
@@ -87,7 +87,7 @@ fn address(mutex: &RawMutex) -> usize {
 #[test]
 fn a_signal_into_a_cycle_reaches_the_waiter() {
     let Some(_stage) = Stage::set() else { return };
-    let kinds = [unchecked(Protocol::Inherit), unchecked(Protocol::Inherit).robustly(true), Mutex::builder()];
+    let kinds = [unchecked(MutexProtocol::Inherit), unchecked(MutexProtocol::Inherit).robustly(true), Mutex::builder()];
     for (kept, shown) in kinds.into_iter().flat_map(|kept| kinds.map(|shown| (kept, shown))) {
         for all in [false, true] {
             let board = Board::new(kept, shown);
@@ -111,9 +111,9 @@ fn a_signal_into_a_cycle_reaches_the_waiter() {
 #[test]
 fn a_waiter_without_another_mutex_is_given_the_mutex() {
     let Some(stage) = Stage::set() else { return };
-    for kept in [unchecked(Protocol::None), unchecked(Protocol::Inherit)] {
-        let board = Board::new(kept, unchecked(Protocol::Inherit));
-        let nests = kept == unchecked(Protocol::Inherit);
+    for kept in [unchecked(MutexProtocol::None), unchecked(MutexProtocol::Inherit)] {
+        let board = Board::new(kept, unchecked(MutexProtocol::Inherit));
+        let nests = kept == unchecked(MutexProtocol::Inherit);
         let waiter = waiter(&board);
         let ours = Arc::clone(&board);
         let tid = waiter.tid;
@@ -141,7 +141,7 @@ fn pin_other(tid: u32, cpu: usize) {
 }
 
 fn checked_kinds() -> impl Iterator<Item = Builder> {
-    let kinds = [Protocol::None, Protocol::Protect(60)].map(|protocol| Mutex::builder().protocol(protocol));
+    let kinds = [MutexProtocol::None, MutexProtocol::Protect(60)].map(|protocol| Mutex::builder().protocol(protocol));
     kinds.into_iter().flat_map(|kind| UNLOCKS.map(|unlock| kind.unlock(unlock)))
 }
 
@@ -150,7 +150,7 @@ fn checked_kinds() -> impl Iterator<Item = Builder> {
 fn a_cycle_through_a_moved_waiter_is_found() {
     let Some(_stage) = Stage::set() else { return };
     for shown in checked_kinds().chain([Mutex::builder()]) {
-        let board = Board::new(Mutex::builder().protocol(Protocol::None), shown);
+        let board = Board::new(Mutex::builder().protocol(MutexProtocol::None), shown);
         let waiter = waiter(&board);
         let opponent = opponent(&board, None, Condvar::signal);
         let (ours, waits) = (opponent.tid, waiter.tid);
@@ -166,7 +166,7 @@ fn a_cycle_through_a_moved_waiter_is_found() {
 fn a_waiter_that_was_not_moved_closes_no_cycle() {
     let Some(_stage) = Stage::set() else { return };
     for shown in checked_kinds().chain([Mutex::builder()]) {
-        let board = Board::new(Mutex::builder().protocol(Protocol::None), shown);
+        let board = Board::new(Mutex::builder().protocol(MutexProtocol::None), shown);
         let waiter = waiter(&board);
         assert_eq!(opponent(&board, Some(ms(30)), |_| ()).end(), End::TimedOut, "{shown:?}");
         board.condvar.signal();
@@ -181,7 +181,7 @@ fn of_two_waiters_the_moved_one_closes_a_cycle() {
     let Some(stage) = Stage::set() else { return };
     for shown in checked_kinds() {
         for asks_for_moved in [false, true] {
-            let kept = Mutex::builder().protocol(Protocol::None);
+            let kept = Mutex::builder().protocol(MutexProtocol::None);
             let boards = Arc::new(([kept.build(()), kept.build(())], shown.build(()), Condvar::new()));
             let waiters = [30, 20].map(|level| {
                 let ours = Arc::clone(&boards);
@@ -226,7 +226,7 @@ fn of_two_waiters_the_moved_one_closes_a_cycle() {
 fn a_move_by_another_thread_is_checked_for_cycles() {
     let Some(stage) = Stage::set() else { return };
     for shown in checked_kinds() {
-        let board = Board::new(Mutex::builder().protocol(Protocol::None), shown);
+        let board = Board::new(Mutex::builder().protocol(MutexProtocol::None), shown);
         let ours = Arc::clone(&board);
         let first = stage.thread(30, move || {
             let shown = ours.shown.lock().expect("the mutex is free");
@@ -249,7 +249,8 @@ fn a_move_by_another_thread_is_checked_for_cycles() {
 #[test]
 fn a_waiter_that_timed_out_finds_the_cycle() {
     let Some(_stage) = Stage::set() else { return };
-    let board = Board::new(Mutex::builder().protocol(Protocol::None), Mutex::builder().protocol(Protocol::None));
+    let board =
+        Board::new(Mutex::builder().protocol(MutexProtocol::None), Mutex::builder().protocol(MutexProtocol::None));
     let ours = Arc::clone(&board);
     let late = Player::enter(None, move || {
         let _kept = ours.kept.lock().expect("the mutex is free");

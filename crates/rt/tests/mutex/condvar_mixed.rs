@@ -1,12 +1,19 @@
 //! Condition variables with different sorts of waiters: with two mutexes, and with a wait that is refused.
 
 use crate::support::*;
-use lockwright::mutex::{Acquired, Deadline, Limit, RawCondvar, RawError, RawMutex, WaitEnd, kind};
+use lockwright::mutex::{Acquired, Deadline, Limit, RawCondvar, RawError, RawMutex, WaitEnd, attributes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-const FAMILIES: [u32; 6] = [0, kind::SERIAL, kind::INHERIT, kind::PROTECT, kind::ROBUST, kind::ROBUST | kind::INHERIT];
+const FAMILIES: [u32; 6] = [
+    0,
+    attributes::SERIAL,
+    attributes::INHERIT,
+    attributes::PROTECT,
+    attributes::ROBUST,
+    attributes::ROBUST | attributes::INHERIT,
+];
 
 fn pairs() -> impl Iterator<Item = (u32, u32)> {
     FAMILIES.into_iter().flat_map(|first| FAMILIES.map(|second| (first, second)))
@@ -74,11 +81,11 @@ fn a_mutex_may_be_freed_while_others_wait() {
         for (all, holds) in WAYS {
             for goes_first in [false, true] {
                 let what = format!("{stays:#x} stays, {goes:#x} goes; all {all}, holds {holds}, first {goes_first}");
-                let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(stays, kind::ERROR_CHECK));
+                let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(stays, attributes::ERROR_CHECK));
                 let mut sleeper = (!goes_first).then(|| Sleeper::lie_down(&condvar, &mutex, 1));
                 let ours = Arc::clone(&condvar);
                 let leaver = Player::enter(None, move || {
-                    let memory = Shared::new(raw_mutex(goes | kind::ERROR_CHECK, 60));
+                    let memory = Shared::new(raw_mutex(goes | attributes::ERROR_CHECK, 60));
                     memory.0.lock(Limit::Never).expect("the mutex is free");
                     let ended = ours.wait(memory.0, Some(Deadline::after(ms(3))));
                     memory.0.unlock().expect("the caller holds it");
@@ -103,7 +110,7 @@ fn a_broadcast_reaches_the_waiters_of_two_mutexes() {
         for holds in [false, true] {
             let what = format!("{first:#x}, then {second:#x}; holds {holds}");
             let condvar = Arc::new(RawCondvar::new(false));
-            let mutexes = [first, second].map(|family| mutex_of(family, kind::ERROR_CHECK));
+            let mutexes = [first, second].map(|family| mutex_of(family, attributes::ERROR_CHECK));
             let sleepers = [0, 1, 0, 1].map(|place: usize| Sleeper::lie_down(&condvar, &mutexes[place], 1));
             wake(&condvar, &mutexes[0], true, holds);
             for sleeper in sleepers {
@@ -120,7 +127,7 @@ fn a_broadcast_reaches_the_waiters_of_two_mutexes() {
 fn a_broadcast_reaches_waiters_that_keep_and_that_unlock_their_mutex() {
     let Some(_stage) = Stage::set() else { return };
     for family in FAMILIES {
-        let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(family, kind::RECURSIVE));
+        let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(family, attributes::RECURSIVE));
         // The waiter that keeps the mutex comes last, because no other thread could lock it afterwards.
         let sleepers = [1, 1, 2].map(|times| Sleeper::lie_down(&condvar, &mutex, times));
         wake(&condvar, &mutex, true, false);
@@ -140,8 +147,8 @@ fn a_refused_wait_hides_no_waiter() {
     for (waits, is_refused) in pairs() {
         for (all, holds) in WAYS {
             let what = format!("{waits:#x} waits, {is_refused:#x} is refused; all {all}, holds {holds}");
-            let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(waits, kind::ERROR_CHECK));
-            let other = mutex_of(is_refused, kind::ERROR_CHECK);
+            let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(waits, attributes::ERROR_CHECK));
+            let other = mutex_of(is_refused, attributes::ERROR_CHECK);
             assert_eq!(condvar.wait(&other, None), Err(RawError::NotOwner), "{what}");
             let sleeper = Sleeper::lie_down(&condvar, &mutex, 1);
             assert_eq!(condvar.wait(&other, None), Err(RawError::NotOwner), "{what}");
@@ -155,9 +162,13 @@ fn a_refused_wait_hides_no_waiter() {
 
 /// Inheriting mutexes, combined with waiters that are not moved: their mutex is of this family and locked this many
 /// times. Such waiters lock their mutex themselves, even if they were the first to wait.
-const WITH: [u32; 2] = [kind::INHERIT, kind::ROBUST | kind::INHERIT];
-const BESIDE: [(u32, usize); 4] =
-    [(kind::ROBUST, 1), (kind::RECURSIVE, 2), (kind::INHERIT | kind::RECURSIVE, 2), (kind::SHARED | kind::INHERIT, 1)];
+const WITH: [u32; 2] = [attributes::INHERIT, attributes::ROBUST | attributes::INHERIT];
+const BESIDE: [(u32, usize); 4] = [
+    (attributes::ROBUST, 1),
+    (attributes::RECURSIVE, 2),
+    (attributes::INHERIT | attributes::RECURSIVE, 2),
+    (attributes::SHARED | attributes::INHERIT, 1),
+];
 
 /// The kernel gives an inheriting mutex to some waiters, and others are woken and lock theirs, in every order. Each
 /// signal wakes at least one, and one signal for each waiter, or one broadcast, leaves none.
@@ -173,7 +184,7 @@ fn each_signal_reaches_a_waiter_of_either_sort() {
             let what = format!(
                 "{with:#x}, beside {beside:#x} taken {times} times, order {order:#b}; all {all}, holds {holds}"
             );
-            let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(with, kind::ERROR_CHECK));
+            let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(with, attributes::ERROR_CHECK));
             let sleepers = [0, 1, 2, 3].map(|place: usize| match order >> place & 1 {
                 0 => Sleeper::lie_down(&condvar, &mutex, 1),
                 _ => Sleeper::lie_down(&condvar, &mutex_of(beside, 0), times),
@@ -200,7 +211,8 @@ fn no_signal_gets_lost_between_two_mutexes() {
     const TOKENS: u64 = 1_000;
     const LOST_AFTER: Duration = Duration::from_secs(3);
     let Some(stage) = Stage::set() else { return };
-    let pairs = [(0, kind::ROBUST), (1, kind::SHARED | kind::INHERIT), (0, kind::INHERIT), (1, 0)];
+    let pairs =
+        [(0, attributes::ROBUST), (1, attributes::SHARED | attributes::INHERIT), (0, attributes::INHERIT), (1, 0)];
     for ((with, beside), patient) in pairs.into_iter().flat_map(|pair| [(pair, 6), (pair, 2)]) {
         let mutexes = Arc::new([mutex_of(WITH[with], 0), mutex_of(beside, 0)]);
         let condvar = Arc::new(RawCondvar::new(false));
@@ -260,7 +272,7 @@ fn no_signal_gets_lost_between_two_mutexes() {
 fn a_broadcast_reaches_many_waiters_of_either_sort() {
     const MANY: u64 = 1_200;
     let _watchdog = watch(Duration::from_secs(60));
-    let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(kind::INHERIT, kind::ERROR_CHECK));
+    let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(attributes::INHERIT, attributes::ERROR_CHECK));
     // Waiting, and back.
     let counts = Arc::new([const { AtomicU64::new(0) }; 2]);
     let players: Vec<_> = (0..=MANY)
@@ -268,7 +280,7 @@ fn a_broadcast_reaches_many_waiters_of_either_sort() {
             let (condvar, mutex, counts) = (Arc::clone(&condvar), Arc::clone(&mutex), Arc::clone(&counts));
             let body = move || {
                 // A waiter that holds another mutex is woken. The last one holds none.
-                let other = mutex_of(kind::INHERIT, 0);
+                let other = mutex_of(attributes::INHERIT, 0);
                 if number < MANY {
                     other.lock(Limit::Never).expect("the mutex is free");
                 }

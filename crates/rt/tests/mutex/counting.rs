@@ -1,7 +1,7 @@
 //! Every kind of mutex excludes, supports tries and deadlines, and refuses misuse.
 
 use crate::support::*;
-use lockwright::mutex::{Acquired, Deadline, Limit, LockError, Mutex, RawError, kind};
+use lockwright::mutex::{Acquired, Deadline, Limit, LockError, Mutex, RawError, attributes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{scope, spawn};
@@ -151,20 +151,20 @@ fn a_deadline_by_the_time_of_day_passes() {
 
 const FAMILIES: [u32; 8] = [
     0,
-    kind::INHERIT,
-    kind::PROTECT,
-    kind::ROBUST,
-    kind::ROBUST | kind::INHERIT,
-    kind::ROBUST | kind::PROTECT,
-    kind::INHERIT | kind::KERNEL_OWNED,
-    kind::SERIAL | kind::SHARED,
+    attributes::INHERIT,
+    attributes::PROTECT,
+    attributes::ROBUST,
+    attributes::ROBUST | attributes::INHERIT,
+    attributes::ROBUST | attributes::PROTECT,
+    attributes::INHERIT | attributes::KERNEL_OWNED,
+    attributes::SERIAL | attributes::SHARED,
 ];
 
 #[test]
 fn a_recursive_mutex_is_unlocked_as_often_as_it_was_locked() {
     let Some(_stage) = Stage::set() else { return };
     for family in FAMILIES {
-        let mutex = raw_mutex(family | kind::RECURSIVE, 60);
+        let mutex = raw_mutex(family | attributes::RECURSIVE, 60);
         let limits = [Limit::Never, Limit::Now, Limit::At(Deadline::after(ms(5)))];
         for limit in limits {
             assert_eq!(mutex.lock(limit), Ok(Acquired::Clean), "{family:#x}");
@@ -191,7 +191,7 @@ fn a_recursive_mutex_is_unlocked_as_often_as_it_was_locked() {
 fn misuse_returns_errors() {
     let Some(_stage) = Stage::set() else { return };
     for family in FAMILIES {
-        let mutex = raw_mutex(family | kind::ERROR_CHECK, 60);
+        let mutex = raw_mutex(family | attributes::ERROR_CHECK, 60);
         assert_eq!(mutex.unlock(), Err(RawError::NotOwner), "{family:#x}");
         assert!(matches!(mutex.make_consistent(), Err(RawError::BadKind)), "{family:#x}");
         assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::Clean));

@@ -2,7 +2,9 @@
 //! exist.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, CHAIN_MAX, Cycle, Limit, LockError, Mutex, Protocol, RawError, RawMutex, kind};
+use lockwright::mutex::{
+    Builder, CHAIN_MAX, Cycle, Limit, LockError, Mutex, MutexProtocol, RawError, RawMutex, attributes,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,14 +37,14 @@ fn ring(kinds: &[Builder], limited: Option<usize>) -> (Vec<Option<Cycle>>, BTree
     (players.into_iter().map(Player::end).collect(), ids, addresses)
 }
 
-fn looks(protocol: Protocol) -> Builder {
+fn looks(protocol: MutexProtocol) -> Builder {
     Mutex::builder().protocol(protocol).check_deadlocks(true)
 }
 
 /// Attributes for the mutexes of a ring: all alike, or mixed.
 fn mixes(length: usize) -> Vec<Vec<Builder>> {
     let all = |protocol| vec![looks(protocol); length];
-    let mut mixes = vec![all(Protocol::None), all(Protocol::Inherit)];
+    let mut mixes = vec![all(MutexProtocol::None), all(MutexProtocol::Inherit)];
     mixes.push((0..length).map(|place| looks(PROTOCOLS[place % 2]).robustly(place % 3 == 0)).collect());
     mixes.push((0..length).map(|place| looks(PROTOCOLS[place % 3]).unlock(UNLOCKS[place / 2 % 3])).collect());
     mixes
@@ -90,7 +92,7 @@ fn a_thread_that_would_wait_for_itself_gets_an_error() {
 #[test]
 fn a_ring_with_an_unchecked_mutex_is_not_found() {
     let Some(_stage) = Stage::set() else { return };
-    let mut kinds = vec![looks(Protocol::None); 4];
+    let mut kinds = vec![looks(MutexProtocol::None); 4];
     kinds[2] = kinds[2].check_deadlocks(false);
     let (found, ..) = ring(&kinds, Some(1));
     assert_eq!(found.into_iter().flatten().count(), 0);
@@ -100,7 +102,8 @@ fn a_ring_with_an_unchecked_mutex_is_not_found() {
 /// unlocks the first mutex, so that all threads come to their end.
 fn lengths_found(length: usize) -> Vec<usize> {
     // SAFETY: the mutexes are not robust.
-    let mutexes: Vec<_> = (0..length).map(|_| unsafe { RawMutex::new(kind::NORMAL | kind::CHECKED, 0) }).collect();
+    let mutexes: Vec<_> =
+        (0..length).map(|_| unsafe { RawMutex::new(attributes::NORMAL | attributes::CHECKED, 0) }).collect();
     let mutexes = Arc::new(mutexes);
     let (all_have, lengths) = (Gate::default(), Arc::new(Mutex::new(Vec::new())));
     let players: Vec<_> = (0..length)
@@ -194,7 +197,7 @@ fn no_deadlock_is_found_where_there_is_none() {
 fn mutexes_that_are_locked_in_one_order_are_never_in_a_deadlock() {
     let Some(_stage) = Stage::set() else { return };
     let mutexes: Arc<[Mutex<u64>; 4]> =
-        Arc::new([(); 4].map(|()| Mutex::builder().protocol(Protocol::Inherit).check_deadlocks(false).build(0)));
+        Arc::new([(); 4].map(|()| Mutex::builder().protocol(MutexProtocol::Inherit).check_deadlocks(false).build(0)));
     let cpus = cpus();
     let enter = |index: u32| {
         let mutexes = Arc::clone(&mutexes);

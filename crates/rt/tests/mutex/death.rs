@@ -2,7 +2,7 @@
 //! ever.
 
 use crate::support::*;
-use lockwright::mutex::{Acquired, Builder, Guard, Limit, LockError, Mutex, Protocol, RawError, kind};
+use lockwright::mutex::{Acquired, Builder, Guard, Limit, LockError, Mutex, MutexProtocol, RawError, attributes};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -152,7 +152,7 @@ fn the_list_stays_consistent_among_other_mutexes() {
                 let got = mutexes[place].lock();
                 (
                     matches!(got, Err(LockError::OwnerDied(_))),
-                    format!("{got:?} of {:#x}", mutexes[place].inside().kind()),
+                    format!("{got:?} of {:#x}", mutexes[place].inside().attributes()),
                 )
             } else {
                 let got = theirs[place - 6].lock();
@@ -204,8 +204,8 @@ impl Theirs {
 #[test]
 fn depth_is_not_inherited() {
     let Some(_stage) = Stage::set() else { return };
-    for family in [0, kind::INHERIT, kind::PROTECT] {
-        let mutex = Arc::new(raw_mutex(family | kind::ROBUST | kind::RECURSIVE, 60));
+    for family in [0, attributes::INHERIT, attributes::PROTECT] {
+        let mutex = Arc::new(raw_mutex(family | attributes::ROBUST | attributes::RECURSIVE, 60));
         let ours = Arc::clone(&mutex);
         Player::enter(None, move || (0..3).for_each(|_| _ = ours.lock(Limit::Never).expect("the mutex is free"))).end();
         assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::OwnerDied));
@@ -219,7 +219,7 @@ fn depth_is_not_inherited() {
 #[test]
 fn a_mutex_that_is_not_robust_stays_locked() {
     let Some(_stage) = Stage::set() else { return };
-    for protocol in [Protocol::None, Protocol::Protect(60)] {
+    for protocol in [MutexProtocol::None, MutexProtocol::Protect(60)] {
         let mutex = Arc::new(Mutex::builder().protocol(protocol).check_deadlocks(false).build(()));
         dies_with(&[Arc::clone(&mutex)]);
         assert!(matches!(mutex.try_lock(), Err(LockError::Busy)));

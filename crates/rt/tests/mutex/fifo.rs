@@ -2,7 +2,7 @@
 //! waiters, whatever happens to them.
 
 use crate::support::*;
-use lockwright::mutex::{FifoError, FifoMutex, Protocol};
+use lockwright::mutex::{FifoError, FifoMutex, MutexProtocol};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -60,7 +60,7 @@ fn requests_are_served_in_their_order_and_lend_their_priorities() {
 #[test]
 fn an_ordinary_mutex_does_not_keep_the_order() {
     let Some(stage) = Stage::set() else { return };
-    let mutex = Arc::new(lockwright::mutex::Mutex::builder().protocol(Protocol::Inherit).build(Vec::new()));
+    let mutex = Arc::new(lockwright::mutex::Mutex::builder().protocol(MutexProtocol::Inherit).build(Vec::new()));
     let guard = mutex.lock().expect("the mutex is free");
     let waiters = [20_u8, 40].map(|level| {
         let ours = Arc::clone(&mutex);

@@ -1,7 +1,7 @@
 //! Children of `fork`: the parent's mutexes stay the parent's, and the child's actions affect only the child.
 
 use crate::support::*;
-use lockwright::mutex::{Condvar, Destroyed, Limit, LockError, Mutex, Protocol, RawCondvar};
+use lockwright::mutex::{Condvar, Destroyed, Limit, LockError, Mutex, MutexProtocol, RawCondvar};
 use std::time::Duration;
 
 /// While the parent holds a private mutex, the child finds it locked, times out, and uses others freely. The parent
@@ -73,7 +73,7 @@ fn a_child_holds_no_ceiling() {
     let Some(stage) = Stage::set() else { return };
     let holds = || {
         let (low, high) =
-            [20, 40].map(|ceiling| Mutex::builder().protocol(Protocol::Protect(ceiling)).build(())).into();
+            [20, 40].map(|ceiling| Mutex::builder().protocol(MutexProtocol::Protect(ceiling)).build(())).into();
         let before = scheduling(tid());
         let guard = high.lock().expect("the mutex is free");
         let child = Child::start(|| {

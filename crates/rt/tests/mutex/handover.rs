@@ -1,7 +1,7 @@
 //! The owner of a mutex between the unlock and the next owner: hand-off and stealing.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, Deadline, LockError, Mutex, Protocol, Unlock};
+use lockwright::mutex::{Builder, Deadline, LockError, Mutex, MutexProtocol, Unlock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn steals(stage: &Stage, kind: Builder, waiter_level: u8) -> u32 {
 }
 
 fn none() -> Builder {
-    Mutex::builder().protocol(Protocol::None)
+    Mutex::builder().protocol(MutexProtocol::None)
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn no_thread_steals_in_serial_mode() {
             assert_eq!(steals(&stage, Mutex::builder().check_deadlocks(checked), level), 0, "with inheritance");
         }
     }
-    assert_eq!(steals(&stage, none().protocol(Protocol::Protect(60)).unlock(Unlock::Serial), 10), 0);
+    assert_eq!(steals(&stage, none().protocol(MutexProtocol::Protect(60)).unlock(Unlock::Serial), 10), 0);
 }
 
 /// The mutant of the test above: without hand-off the same thief gets the mutex every time.

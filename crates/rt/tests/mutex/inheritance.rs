@@ -2,7 +2,7 @@
 //! to that waiter.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, LockError, Mutex, Protocol};
+use lockwright::mutex::{Builder, LockError, Mutex, MutexProtocol};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ fn an_owner_has_the_level_of_its_most_urgent_waiter() {
 #[test]
 fn without_inheritance_no_priority_is_lent() {
     let Some(stage) = Stage::set() else { return };
-    let mutex = Arc::new(Mutex::builder().protocol(Protocol::None).build(()));
+    let mutex = Arc::new(Mutex::builder().protocol(MutexProtocol::None).build(()));
     let (owner, give_back) = keeper(&stage, 10, &mutex);
     let other = waiter(&stage, 30, &mutex, LONG);
     assert_eq!(level(owner.tid), 10);

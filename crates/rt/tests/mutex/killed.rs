@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use lockwright::mutex::{
-    Builder, Condvar, Destroyed, Guard, Limit, LockError, Mutex, Protocol, RawCondvar, RawMutex, Unlock,
+    Builder, Condvar, Destroyed, Guard, Limit, LockError, Mutex, MutexProtocol, RawCondvar, RawMutex, Unlock,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -19,12 +19,12 @@ fn victims_kinds() -> Vec<Builder> {
     let kind =
         |protocol, unlock| Mutex::builder().robustly(true).check_deadlocks(false).protocol(protocol).unlock(unlock);
     vec![
-        kind(Protocol::None, Unlock::Serial),
-        kind(Protocol::None, Unlock::Parallel),
-        kind(Protocol::Inherit, Unlock::Auto),
-        kind(Protocol::Protect(60), Unlock::Serial),
-        kind(Protocol::None, Unlock::Auto),
-        kind(Protocol::Inherit, Unlock::Auto).kernel_owned(true),
+        kind(MutexProtocol::None, Unlock::Serial),
+        kind(MutexProtocol::None, Unlock::Parallel),
+        kind(MutexProtocol::Inherit, Unlock::Auto),
+        kind(MutexProtocol::Protect(60), Unlock::Serial),
+        kind(MutexProtocol::None, Unlock::Auto),
+        kind(MutexProtocol::Inherit, Unlock::Auto).kernel_owned(true),
     ]
 }
 
@@ -325,7 +325,7 @@ fn a_mutex_handed_to_an_ending_waiter_goes_to_the_next() {
     let Some(stage) = Stage::set() else { return };
     set_end_at_once();
     for unlock in UNLOCKS {
-        for protocol in [Protocol::None, Protocol::Inherit] {
+        for protocol in [MutexProtocol::None, MutexProtocol::Inherit] {
             let kind = Mutex::builder().protocol(protocol).unlock(unlock).robustly(true).check_deadlocks(false);
             let table = Arc::new((kind.build(()), Condvar::new()));
             let (go, ours) = (Gate::default(), Arc::clone(&table));
@@ -372,7 +372,7 @@ fn the_death_of_a_woken_waiter_does_not_block_the_next() {
     let Some(stage) = Stage::set() else { return };
     set_end_at_once();
     for unlock in UNLOCKS {
-        let kind = Mutex::builder().protocol(Protocol::None).unlock(unlock).robustly(true).check_deadlocks(false);
+        let kind = Mutex::builder().protocol(MutexProtocol::None).unlock(unlock).robustly(true).check_deadlocks(false);
         let table = Arc::new((kind.build(()), Condvar::new()));
         let (go, ours) = (Gate::default(), Arc::clone(&table));
         let (send, receive) = std::sync::mpsc::channel::<Waiter>();
@@ -407,7 +407,7 @@ fn the_death_of_a_woken_waiter_does_not_block_the_next() {
 #[test]
 fn a_condition_variable_of_killed_waiters_can_be_destroyed() {
     let _watchdog = watch(Duration::from_secs(30));
-    let kind = Mutex::builder().protocol(Protocol::None).shared(true);
+    let kind = Mutex::builder().protocol(MutexProtocol::None).shared(true);
     let ground = Shared::new((kind.build_raw(), RawCondvar::new(true)));
     let (mutex, condvar) = ground.0;
     let waiter = Child::start(|| {
@@ -439,7 +439,7 @@ fn futex_call_at(process: i32, address: usize) -> bool {
 fn a_mutex_handed_to_a_killed_process_goes_to_a_trying_thread() {
     let Some(stage) = Stage::set() else { return };
     for (robust, waits) in [(false, false), (false, true), (true, false), (true, true)] {
-        let kind = Mutex::builder().protocol(Protocol::None).unlock(Unlock::Serial).shared(true).robustly(robust);
+        let kind = Mutex::builder().protocol(MutexProtocol::None).unlock(Unlock::Serial).shared(true).robustly(robust);
         let ground = Shared::new(kind.build(()));
         let mutex: &'static Mutex<()> = ground.0;
         let (go, cpu) = (Gate::default(), stage.cpu);
@@ -542,7 +542,7 @@ impl Waiter {
 #[test]
 fn without_robustness_a_dead_owner_blocks_all_others() {
     let Some(_stage) = Stage::set() else { return };
-    let ground = Shared::new(Ground::new(Mutex::builder().protocol(Protocol::None).shared(true)));
+    let ground = Shared::new(Ground::new(Mutex::builder().protocol(MutexProtocol::None).shared(true)));
     let victim = Child::start(|| {
         std::mem::forget(ground.0.mutex.lock());
         true

@@ -18,7 +18,7 @@
 //!   is counted with the old priority once it is the first because the mutex was handed over.
 
 use crate::support::*;
-use lockwright::mutex::{Acquired, Builder, Deadline, Limit, Protocol, RawError, RawMutex, Unlock};
+use lockwright::mutex::{Acquired, Builder, Deadline, Limit, MutexProtocol, RawError, RawMutex, Unlock};
 use lockwright_model::{Priority, ResourceId, TaskId};
 use lockwright_protocol::fulock::{self, Class, Fulock, Health, Protection};
 use lockwright_protocol::{Action, Refusal};
@@ -41,7 +41,7 @@ const SCRIPTS: u64 = 6;
 /// The mutexes of a script.
 #[derive(Clone, Copy, Debug)]
 struct Mutexes {
-    protocols: [Protocol; LOCKS],
+    protocols: [MutexProtocol; LOCKS],
     unlock: Unlock,
     robust: bool,
     /// The first thread is an ordinary one.
@@ -50,12 +50,12 @@ struct Mutexes {
 
 impl Mutexes {
     fn inherits(&self, lock: usize) -> bool {
-        self.protocols[lock] == Protocol::Inherit
+        self.protocols[lock] == MutexProtocol::Inherit
     }
 
     fn ceiling(&self, lock: usize) -> Option<u8> {
         match self.protocols[lock] {
-            Protocol::Protect(ceiling) => Some(ceiling),
+            MutexProtocol::Protect(ceiling) => Some(ceiling),
             _ => None,
         }
     }
@@ -72,14 +72,14 @@ impl Mutexes {
 
 /// All sets of mutexes: each pair of protocols, and each way to unlock.
 fn sets() -> Vec<Mutexes> {
-    let [one, other] = CEILINGS.map(Protocol::Protect);
+    let [one, other] = CEILINGS.map(MutexProtocol::Protect);
     let pairs = [
-        [Protocol::None, Protocol::None],
-        [Protocol::None, Protocol::Inherit],
-        [Protocol::Inherit, Protocol::Inherit],
-        [Protocol::None, other],
-        [Protocol::Inherit, other],
-        [one, Protocol::Inherit],
+        [MutexProtocol::None, MutexProtocol::None],
+        [MutexProtocol::None, MutexProtocol::Inherit],
+        [MutexProtocol::Inherit, MutexProtocol::Inherit],
+        [MutexProtocol::None, other],
+        [MutexProtocol::Inherit, other],
+        [one, MutexProtocol::Inherit],
         [one, other],
     ];
     let all = pairs.into_iter().flat_map(|protocols| {
@@ -192,8 +192,8 @@ impl Reference {
             _ => (Priority::base(LEVELS[thread][0].into()), Class::RealTime),
         });
         let protections = set.protocols.map(|protocol| match protocol {
-            Protocol::Inherit if fault != Fault::NoInheritance => Protection::Inherit,
-            Protocol::Protect(ceiling) if fault != Fault::NoCeiling => {
+            MutexProtocol::Inherit if fault != Fault::NoInheritance => Protection::Inherit,
+            MutexProtocol::Protect(ceiling) if fault != Fault::NoCeiling => {
                 Protection::Protect(Priority::base(ceiling.into()))
             }
             _ => Protection::None,

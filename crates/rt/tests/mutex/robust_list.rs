@@ -2,7 +2,7 @@
 //! orders, and ends with the rest.
 
 use crate::support::*;
-use lockwright::mutex::{Acquired, Limit, RawError, RawMutex, kind};
+use lockwright::mutex::{Acquired, Limit, RawError, RawMutex, attributes};
 use std::cell::UnsafeCell;
 use std::thread;
 
@@ -130,10 +130,14 @@ fn lies(mutexes: &[Either]) -> usize {
 #[test]
 fn both_libraries_share_the_list_of_a_thread() {
     let Some(_stage) = Stage::set() else { return };
-    for (one, other) in [(0, 0), (kind::INHERIT, kind::INHERIT), (0, kind::INHERIT)] {
+    for (one, other) in [(0, 0), (attributes::INHERIT, attributes::INHERIT), (0, attributes::INHERIT)] {
         let natives = [one, other].map(|kind| Either::Native(Native::new(kind != 0)));
         let [a, b] = natives;
-        assert_eq!(lies(&[ours(kind::ROBUST | one), a, ours(kind::ROBUST | other), b]), 0, "{one:x} {other:x}");
+        assert_eq!(
+            lies(&[ours(attributes::ROBUST | one), a, ours(attributes::ROBUST | other), b]),
+            0,
+            "{one:x} {other:x}"
+        );
     }
 }
 
@@ -141,5 +145,5 @@ fn both_libraries_share_the_list_of_a_thread() {
 #[test]
 fn an_unlinked_mutex_is_detected() {
     let Some(_stage) = Stage::set() else { return };
-    assert_eq!(lies(&[ours(kind::ROBUST), Either::Native(Native::new(false)), ours(kind::NORMAL)]), 1);
+    assert_eq!(lies(&[ours(attributes::ROBUST), Either::Native(Native::new(false)), ours(attributes::NORMAL)]), 1);
 }

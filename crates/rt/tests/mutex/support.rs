@@ -1,7 +1,7 @@
 //! Test threads of given levels, their state in the kernel, and a watchdog.
 
 use crate::machine::{Machine, require_realtime};
-use lockwright::mutex::{Builder, Mutex, Protocol, RawMutex, Unlock};
+use lockwright::mutex::{Builder, Mutex, MutexProtocol, RawMutex, Unlock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, spawn};
@@ -293,7 +293,7 @@ impl Gate {
     }
 }
 
-pub const PROTOCOLS: [Protocol; 3] = [Protocol::None, Protocol::Inherit, Protocol::Protect(60)];
+pub const PROTOCOLS: [MutexProtocol; 3] = [MutexProtocol::None, MutexProtocol::Inherit, MutexProtocol::Protect(60)];
 pub const UNLOCKS: [Unlock; 3] = [Unlock::Serial, Unlock::Parallel, Unlock::Auto];
 
 /// All kinds of mutexes.

@@ -2,7 +2,7 @@
 
 use super::super::sum;
 use super::super::view::{add_product, product};
-use super::Model;
+use super::model::Model;
 use super::waits::most_urgent;
 use crate::Failure;
 

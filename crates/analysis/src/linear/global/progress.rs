@@ -2,7 +2,7 @@
 
 use super::super::sum;
 use super::super::view::{add_product, product};
-use super::{Model, sections_of_higher, signed};
+use super::model::{Global, Model, sections_of_higher, signed};
 use crate::Failure;
 
 impl Model<'_> {
@@ -20,7 +20,7 @@ impl Model<'_> {
             self.none(self.interference.iter().flatten().copied().chain(others).collect());
         }
         // 11: no stalling. Ceilings may stall instead.
-        if !matches!(self.protocol, super::Global::Ppcp { .. }) {
+        if !matches!(self.protocol, Global::Ppcp { .. }) {
             self.no_stalling(0);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::sum;
 use super::super::view::product;
-use super::Model;
+use super::model::Model;
 use crate::Failure;
 
 impl Model<'_> {

@@ -8,7 +8,7 @@
 use super::super::sum;
 use super::super::view::{add, add_product, product};
 use super::super::wait;
-use super::{Mode, Processor};
+use super::processor::{Mode, Processor};
 use crate::Failure;
 
 /// The loops of a local task on one object.

@@ -17,22 +17,14 @@
 //! multiprocessors", ECRTS 2016.
 
 mod lock_free;
+mod processor;
 mod spin;
 
 use super::sum;
-use super::view::{View, add_product, product};
+use super::view::{View, add_product};
 use crate::{Failure, Limit, Sharing};
-
-/// How jobs share resources under partitioned EDF.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Edf {
-    /// MSRP: non-preemptive spinning in FIFO order.
-    Msrp,
-    /// Preemptable spinning in FIFO order. A preempted job issues its request again.
-    SpinFifoPreemptable,
-    /// Lock-free objects with non-preemptive commit loops.
-    LockFree,
-}
+pub use processor::Edf;
+use processor::{Mode, Processor};
 
 /// The most points at which the demand of one processor is tested.
 pub const POINTS_MAX: u64 = 1_000_000;
@@ -53,33 +45,7 @@ pub fn p_edf(sharing: &Sharing, edf: Edf) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The jobs that count, and the delay at the start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mode {
-    /// Jobs with arrival and deadline within the interval; at the start a job with a later deadline.
-    Due,
-    /// Jobs with arrival and deadline within the interval; at the start any local job.
-    DueAny,
-    /// Jobs that arrive within the interval; none at the start.
-    Arriving,
-}
-
-/// One processor under test.
-struct Processor<'a> {
-    view: &'a View,
-    edf: Edf,
-    /// The tasks of this processor.
-    local: Vec<usize>,
-    remote: Vec<usize>,
-    local_only: Vec<bool>,
-}
-
-impl<'a> Processor<'a> {
-    fn new(view: &'a View, cluster: usize, edf: Edf) -> Self {
-        let (local, remote) = (0..view.tasks()).partition(|&x| view.rows[x].cluster == cluster);
-        Self { view, edf, local, remote, local_only: view.local_only() }
-    }
-
+impl Processor<'_> {
     fn test(&self) -> Result<(), Failure> {
         let Some(shortest) = self.local.iter().map(|&i| self.view.rows[i].deadline).min() else { return Ok(()) };
         let mut points = 0;
@@ -124,89 +90,11 @@ impl<'a> Processor<'a> {
         Ok(())
     }
 
-    /// Returns dbf(t).
-    fn due(&self, t: u64) -> Result<u64, Failure> {
-        let mut due = 0;
-        for &i in &self.local {
-            add_product(&mut due, self.jobs_due(i, t)?, self.view.rows[i].cost)?;
-        }
-        Ok(due)
-    }
-
-    /// Returns the number of jobs of a local task with arrival and deadline within t.
-    fn jobs_due(&self, i: usize, t: u64) -> Result<u64, Failure> {
-        let row = &self.view.rows[i];
-        Ok(sum(t, row.period)?.saturating_sub(row.deadline) / row.period)
-    }
-
-    fn jobs(&self, i: usize, t: u64, mode: Mode) -> Result<u64, Failure> {
-        match mode {
-            Mode::Due | Mode::DueAny => self.jobs_due(i, t),
-            Mode::Arriving => Ok(self.view.jobs_fresh(i, t)),
-        }
-    }
-
-    /// Returns the number of jobs of any task that execute within an interval of length t: ceil((t + D) / T).
-    fn jobs_within(&self, x: usize, t: u64) -> Result<u64, Failure> {
-        let row = &self.view.rows[x];
-        Ok(sum(t, row.deadline)?.div_ceil(row.period))
-    }
-
-    /// Returns whether a local task may delay at the start.
-    fn delays_at_start(&self, i: usize, t: u64, mode: Mode) -> bool {
-        match mode {
-            Mode::Due => self.view.rows[i].deadline > t,
-            Mode::DueAny => true,
-            Mode::Arriving => false,
-        }
-    }
-
     fn blocking(&self, t: u64, mode: Mode) -> Result<u64, Failure> {
         match self.edf {
             Edf::Msrp => self.msrp(t, mode),
             Edf::SpinFifoPreemptable => self.fifo_preemptable(t, mode),
             Edf::LockFree => self.lock_free(t, mode),
         }
-    }
-
-    /// Returns the last point before `end` at which dbf or B may change: a deadline, an arrival, or one more remote
-    /// job.
-    fn point_before(&self, end: u64) -> Result<Option<u64>, Failure> {
-        let mut last = None;
-        // Considers the greatest `first + k * period` before `end`.
-        let mut see = |first: u64, period: u64| {
-            if first < end {
-                last = last.max(Some(first + (end - 1 - first) / period * period));
-            }
-        };
-        for &i in &self.local {
-            let row = &self.view.rows[i];
-            see(row.deadline, row.period);
-            see(1, row.period);
-        }
-        for &x in &self.remote {
-            let row = &self.view.rows[x];
-            // ceil((t + D) / T) increases where t + D = k T + 1.
-            let behind = row.deadline % row.period;
-            see(sum(row.period - behind, 1)? % row.period, row.period);
-        }
-        Ok(last)
-    }
-
-    /// Returns N(i,q) of local tasks times their jobs, summed by resource.
-    fn own(&self, t: u64, mode: Mode) -> Result<Vec<u64>, Failure> {
-        let mut own = vec![0; self.view.resources];
-        for &i in &self.local {
-            let jobs = self.jobs(i, t, mode)?;
-            for request in self.view.requests(i) {
-                add_product(&mut own[request.resource], request.count, jobs)?;
-            }
-        }
-        Ok(own)
-    }
-
-    /// Returns the number of requests of a remote task within an interval of length t.
-    fn issued(&self, x: usize, count: u64, t: u64) -> Result<u64, Failure> {
-        product(count, self.jobs_within(x, t)?)
     }
 }

@@ -11,7 +11,7 @@
 
 use super::super::sum;
 use super::super::view::{Entry, add, add_product, product};
-use super::{Mode, Processor};
+use super::processor::{Mode, Processor};
 use crate::Failure;
 
 impl Processor<'_> {

@@ -15,9 +15,10 @@ const SLOTS: usize = 1_024;
 /// The most slots that a waiter or a signal looks at.
 const WINDOW: usize = 64;
 
-static TABLE: [Slot; SLOTS] = [const { Slot { at: AtomicUsize::new(0), waiter: AtomicU64::new(0) } }; SLOTS];
+static TABLE: [WaiterSlot; SLOTS] =
+    [const { WaiterSlot { at: AtomicUsize::new(0), waiter: AtomicU64::new(0) } }; SLOTS];
 
-struct Slot {
+struct WaiterSlot {
     /// The address of the condition variable, or 0 if the slot is free.
     at: AtomicUsize,
     /// The waiter's id and rank, or 0 if they are not known yet, or no longer.
@@ -84,7 +85,7 @@ pub(super) fn leave(entry: Entry) {
 }
 
 /// Frees the slot of a waiter, unless somebody else did.
-fn clear(slot: &Slot, waiter: u64) {
+fn clear(slot: &WaiterSlot, waiter: u64) {
     if slot.waiter.compare_exchange(waiter, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
         // ORDERING: Release pairs with the Acquire in `enter`: whoever finds the slot free finds no waiter in it.
         slot.at.store(0, Ordering::Release);

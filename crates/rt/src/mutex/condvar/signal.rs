@@ -2,7 +2,7 @@
 
 use super::{INHERITS, RawCondvar, WAITER, levels};
 use crate::mutex::raw::RawMutex;
-use crate::mutex::{cycle, kind};
+use crate::mutex::{attributes, cycle};
 use lockwright_sys::futex::{self, Scope};
 use lockwright_sys::{KeepErrno, SysError, clock};
 use std::sync::atomic::Ordering;
@@ -170,7 +170,7 @@ impl RawCondvar {
                 let now = self.signals.load(Ordering::Relaxed);
                 // Inside the look, because the mutex stays that of all shown waiters only until the look ends.
                 let moved = futex::requeue(self.scope(), &self.signals, now, wake, count, mutex.word());
-                if !is_mine && mutex.kind() & kind::CHECKED != 0 {
+                if !is_mine && mutex.attributes() & attributes::CHECKED != 0 {
                     cycle::look_after_move(mutex);
                 }
                 moved.map(|_| true)

@@ -1,7 +1,7 @@
 //! Cases with two threads at certain instructions, which a test from outside cannot bring about.
 
 use super::*;
-use crate::mutex::{Builder, Limit, Mutex, Protocol, Unlock};
+use crate::mutex::{Builder, Limit, Mutex, MutexProtocol, Unlock};
 use std::sync::atomic::AtomicBool;
 use std::thread::{Scope as Threads, ScopedJoinHandle, scope};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ fn a_wait_that_is_cancelled_leaves_no_level() {
             assert!(!required, "SCHED_FIFO is not permitted");
             return println!("skipped: SCHED_FIFO is not permitted");
         }
-        let mutex = Mutex::builder().protocol(Protocol::None).build_raw();
+        let mutex = Mutex::builder().protocol(MutexProtocol::None).build_raw();
         let condvar = RawCondvar::new(false);
         let mut waiting = condvar.enlist_stranger();
         let _suspension = condvar.suspension(&mut waiting, &mutex, None);
@@ -41,7 +41,7 @@ fn a_wait_that_is_cancelled_leaves_no_level() {
 /// waiter's hand-off for its own.
 #[test]
 fn a_waiter_that_comes_during_a_move_may_be_moved() {
-    let mutex = Mutex::builder().protocol(Protocol::None).unlock(Unlock::Serial).build_raw();
+    let mutex = Mutex::builder().protocol(MutexProtocol::None).unlock(Unlock::Serial).build_raw();
     let condvar = RawCondvar::new(false);
     let me = gettid();
     assert!(condvar.look.lock(me).is_ok());

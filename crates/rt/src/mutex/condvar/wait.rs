@@ -3,7 +3,7 @@
 use super::{DESTROYED, INHERITS, RawCondvar, Suspended, Suspension, WAITER, WaitEnd, Waiting, Way, levels};
 use crate::mutex::error::{Acquired, Limit, RawError};
 use crate::mutex::raw::RawMutex;
-use crate::mutex::{cycle, kind};
+use crate::mutex::{attributes, cycle};
 use lockwright_sys::futex::{self, Arguments, Clock, Deadline, Ended, Scope};
 use lockwright_sys::sched::gettid;
 use lockwright_sys::{KeepErrno, SysError, clock, held};
@@ -43,17 +43,17 @@ impl RawCondvar {
     /// The caller calls [`RawCondvar::rejoin`] or [`RawCondvar::withdraw`] afterwards, and the mutex stays where it is
     /// until then.
     pub unsafe fn enlist(&self, mutex: &RawMutex, may_be_given: bool) -> Result<Waiting, RawError> {
-        let kind = mutex.kind();
-        if kind::is_unlocked_by_owner(kind) && !mutex.is_mine() {
+        let attributes = mutex.attributes();
+        if attributes::is_unlocked_by_owner(attributes) && !mutex.is_mine() {
             return Err(RawError::NotOwner);
         }
         // ORDERING: Relaxed: a hint.
         let may_be_given = may_be_given && !GIVING_IS_REFUSED.load(Ordering::Relaxed);
-        let is_bindable = kind & kind::INHERIT == 0 || may_be_given && !held::holds_two();
+        let is_bindable = attributes & attributes::INHERIT == 0 || may_be_given && !held::holds_two();
         // ORDERING: Relaxed: read before the mutex is shown. A signaller counts its move while it holds `look`, and one
         // that can move this waiter takes `look` after `bind` did.
         let moves = self.moves.load(Ordering::Relaxed);
-        let way = self.bind(kind, mutex, is_bindable);
+        let way = self.bind(attributes, mutex, is_bindable);
         self.waiters.fetch_add(WAITER, Ordering::SeqCst);
         // ORDERING: SeqCst, like the counts and changes of a signal: a signal that sees no waiter comes before this
         // load, which sees its change.
@@ -61,8 +61,8 @@ impl RawCondvar {
         mutex.go_away();
         match mutex.unlock() {
             Ok(()) => {
-                let is_kept = kind & kind::TYPE == kind::RECURSIVE && mutex.is_mine();
-                Ok(Waiting { seen, moves, kind, way, is_kept, is_counted: false, place: None, watched: None })
+                let is_kept = attributes & attributes::TYPE == attributes::RECURSIVE && mutex.is_mine();
+                Ok(Waiting { seen, moves, attributes, way, is_kept, is_counted: false, place: None, watched: None })
             }
             Err(error) => {
                 mutex.come_back();
@@ -84,7 +84,16 @@ impl RawCondvar {
         // ORDERING: as in `enlist`.
         self.waiters.fetch_add(WAITER, Ordering::SeqCst);
         let (seen, moves) = (self.signals.load(Ordering::SeqCst), self.moves.load(Ordering::Relaxed));
-        Waiting { seen, moves, kind: 0, way: Way::Takes, is_kept: false, is_counted: false, place: None, watched: None }
+        Waiting {
+            seen,
+            moves,
+            attributes: 0,
+            way: Way::Takes,
+            is_kept: false,
+            is_counted: false,
+            place: None,
+            watched: None,
+        }
     }
 
     /// Ends a wait that began with [`RawCondvar::enlist_stranger`]. `ended` is `None` if the thread was cancelled: a
@@ -104,10 +113,10 @@ impl RawCondvar {
     }
 
     /// Shows the caller's mutex to signals, if waiters can be moved to it and no present waiter uses another one.
-    fn bind(&self, kind: u32, mutex: &RawMutex, is_bindable: bool) -> Way {
-        let inherits = kind & kind::INHERIT != 0;
-        let is_kept = kind & kind::TYPE == kind::RECURSIVE && mutex.is_taken_again();
-        let is_bindable = is_bindable && self.moves(kind) && !is_kept;
+    fn bind(&self, attributes: u32, mutex: &RawMutex, is_bindable: bool) -> Way {
+        let inherits = attributes & attributes::INHERIT != 0;
+        let is_kept = attributes & attributes::TYPE == attributes::RECURSIVE && mutex.is_taken_again();
+        let is_bindable = is_bindable && self.moves(attributes) && !is_kept;
         let be_stranger = || {
             self.strangers.fetch_add(1, Ordering::Relaxed);
             false
@@ -182,7 +191,7 @@ impl RawCondvar {
             // ORDERING: Relaxed, here and where it is read: a hint.
             self.watched.fetch_add(1, Ordering::Relaxed);
         }
-        if waiting.kind & kind::CHECKED != 0 && waiting.way != Way::Takes {
+        if waiting.attributes & attributes::CHECKED != 0 && waiting.way != Way::Takes {
             waiting.place = cycle::publish_waiting(gettid(), mutex, &self.signals, waiting.seen);
         }
         match waiting.way {
@@ -229,10 +238,10 @@ impl RawCondvar {
         self.signals.load(Ordering::Relaxed) != waiting.seen
     }
 
-    /// Whether waiters are moved to a mutex of this kind. Not across processes, where a signaller does not know the
+    /// Whether waiters are moved to a mutex with these attributes. Not across processes, where a signaller does not know the
     /// mutex's address.
-    fn moves(&self, kind: u32) -> bool {
-        self.scope() == Scope::Private && RawMutex::scope(kind) == Scope::Private
+    fn moves(&self, attributes: u32) -> bool {
+        self.scope() == Scope::Private && RawMutex::scope(attributes) == Scope::Private
     }
 
     /// Last part of a wait: locks the mutex again.
@@ -256,7 +265,7 @@ impl RawCondvar {
         self.leave();
         let acquired = if waiting.is_kept {
             mutex.lock(Limit::Never)
-        } else if waiting.kind & kind::INHERIT != 0 {
+        } else if waiting.attributes & attributes::INHERIT != 0 {
             mutex.lock_moved()
         } else {
             mutex.lock_after_wait(ended == Ended::Woken && may_be_moved)

@@ -3,13 +3,13 @@
 
 use super::*;
 use crate::mutex::word::{DIED, WAITERS};
-use crate::mutex::{Builder, Limit, Protocol};
+use crate::mutex::{Builder, Limit, MutexProtocol};
 use lockwright_sys::futex::{self, Deadline};
 
 /// A locked robust mutex, whose word holds the owner and no waiters.
 fn taken() -> RawMutex {
     // SAFETY: it stays where it is until all threads have unlocked it.
-    let robust = unsafe { Builder::new().protocol(Protocol::None).robust(true) };
+    let robust = unsafe { Builder::new().protocol(MutexProtocol::None).robust(true) };
     let mutex = robust.check_deadlocks(false).build_raw();
     assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::Clean));
     mutex
@@ -21,7 +21,7 @@ fn taken() -> RawMutex {
 fn a_mutex_of_a_dead_owner_still_announces_waiters() {
     let mutex = taken();
     mutex.word.store(gettid().0 | WAITERS, Ordering::Relaxed);
-    assert_eq!(mutex.release_dead(mutex.kind()), Ok(()));
+    assert_eq!(mutex.release_dead(mutex.attributes()), Ok(()));
     assert_eq!(mutex.word.load(Ordering::Relaxed), DIED | WAITERS);
     assert_eq!(mutex.lock(Limit::Now), Ok(Acquired::OwnerDied));
     assert_eq!(mutex.make_consistent(), Ok(()));
@@ -37,7 +37,7 @@ fn unlocking_a_not_recoverable_mutex_wakes_all_waiters() {
     std::thread::scope(|scope| {
         let waiters =
             [0, 1].map(|_| scope.spawn(|| mutex.lock(Limit::At(Deadline::after(std::time::Duration::from_secs(5))))));
-        let is_waited_for = || futex::has_waiters(RawMutex::scope(mutex.kind()), &mutex.word);
+        let is_waited_for = || futex::has_waiters(RawMutex::scope(mutex.attributes()), &mutex.word);
         while !is_waited_for() {
             std::thread::yield_now();
         }

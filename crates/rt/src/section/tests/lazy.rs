@@ -1,7 +1,7 @@
 //! Which threads a lazy section holds off, and what happens to sections that are never left.
 
 use super::*;
-use crate::mutex::{LockError, Mutex, Protocol};
+use crate::mutex::{LockError, Mutex, MutexProtocol};
 use crate::process::{exit_at_once, holds_in_child};
 use crate::section::SectionError;
 use crate::section::lazy::Cpu;
@@ -475,7 +475,7 @@ fn beside_a_ceiling(others: &'static [(u8, &'static str)], before: fn(&Lazy)) ->
         let story = story.clone();
         move || {
             let _thread = Lazy::manage(cpu).expect("the CPU is allowed");
-            let mutex = Mutex::builder().protocol(Protocol::Protect(20)).build(());
+            let mutex = Mutex::builder().protocol(MutexProtocol::Protect(20)).build(());
             {
                 let _guard = mutex.lock().expect("the mutex is free");
                 assert_eq!(level_of_me(), 10, "the ceiling is marked, the level unchanged");
@@ -509,7 +509,7 @@ fn ceilings_of_managed_threads_nest_and_are_enforced() {
     let cpu = stage.cpu;
     let task = stage.thread(10, move || {
         let thread = Lazy::manage(cpu).expect("the CPU is allowed");
-        let of = |ceiling| Mutex::builder().protocol(Protocol::Protect(ceiling)).build(());
+        let of = |ceiling| Mutex::builder().protocol(MutexProtocol::Protect(ceiling)).build(());
         let (low, same, high) = (of(20), of(20), of(30));
         let held =
             |level| Cpu::get(cpu).expect("the CPU is allowed").above(level).filter(|word| !word.is_free()).count();

@@ -2,10 +2,10 @@
 //!
 //! # Examples
 //! ```
-//! use lockwright::mutex::{Acquired, Limit, RawError, RawMutex, kind};
+//! use lockwright::mutex::{Acquired, Limit, RawError, RawMutex, attributes};
 //!
 //! // SAFETY: it is not robust, so it may be dropped in any state.
-//! let mutex = unsafe { RawMutex::new(kind::RECURSIVE | kind::INHERIT, 0) };
+//! let mutex = unsafe { RawMutex::new(attributes::RECURSIVE | attributes::INHERIT, 0) };
 //! assert_eq!(mutex.lock(Limit::Never)?, Acquired::Clean);
 //! assert_eq!(mutex.lock(Limit::Never)?, Acquired::Clean);
 //! mutex.unlock()?;
@@ -45,10 +45,10 @@ pub const CHECKED: u32 = 1 << 19;
 /// unlock sets this bit.
 pub const BY_OTHERS: u32 = 1 << 20;
 
-/// Whether only the owner can unlock a mutex of this kind.
+/// Whether only the owner can unlock a mutex with these attributes.
 #[must_use]
-pub fn is_unlocked_by_owner(kind: u32) -> bool {
-    kind & (ROBUST | INHERIT | PROTECT) != 0 || matches!(kind & TYPE, RECURSIVE | ERROR_CHECK)
+pub fn is_unlocked_by_owner(attributes: u32) -> bool {
+    attributes & (ROBUST | INHERIT | PROTECT) != 0 || matches!(attributes & TYPE, RECURSIVE | ERROR_CHECK)
 }
 
 /// The attributes for which an exchange of the word is not enough.
