@@ -64,6 +64,16 @@ pub(crate) struct Asked {
     pub(crate) count: u32,
 }
 
+/// The tasks whose bounds are computed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Chosen<'a> {
+    All,
+    /// Those of the caller's cluster.
+    Cluster(u16),
+    /// Those that are marked, by index.
+    Marked(&'a [bool]),
+}
+
 /// Which requests for a resource form a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Grouping {
@@ -351,10 +361,28 @@ impl RequestTables {
         self.cluster_ids.binary_search(&id).map_or(0..0, |cluster| self.cluster_range(cluster))
     }
 
-    /// Returns whether the task is in the caller's cluster. Every task is in `None`.
     #[inline]
-    pub(crate) fn is_in(&self, task: u32, id: Option<u16>) -> bool {
-        id.is_none_or(|id| self.cluster_ids[self.rows[task as usize].cluster as usize] == id)
+    pub(crate) fn is_chosen(&self, task: u32, chosen: Chosen<'_>) -> bool {
+        match chosen {
+            Chosen::All => true,
+            Chosen::Cluster(id) => self.cluster_ids[self.rows[task as usize].cluster as usize] == id,
+            Chosen::Marked(marked) => marked[task as usize],
+        }
+    }
+
+    /// Marks the tasks whose response times differ from those of `before`.
+    pub(crate) fn mark_changed(&self, before: &[u64], marked: &mut [bool]) {
+        for ((marked, now), before) in marked.iter_mut().zip(&self.responses).zip(before) {
+            *marked |= now != before;
+        }
+    }
+
+    /// Returns whether the number of jobs of `other` that a job of `task` meets differs from that for the former
+    /// response time `before` of `other`.
+    #[inline]
+    pub(crate) fn meets_other_jobs(&self, task: u32, other: u32, before: u64) -> bool {
+        let (Arrivals { period, carry }, t) = (self.arrivals[other as usize], self.responses[task as usize]);
+        period.floor(t + carry) != period.floor(t + before + (period.get() - 1))
     }
 
     /// Returns the interval in which a job of `task` is pending.

@@ -80,7 +80,7 @@ const JOINT: [Protocol; 8] = [
 ];
 
 /// Those of `across.rs`.
-const WIDE: [Protocol; 9] = [
+const WIDE: [Protocol; 13] = [
     Protocol::FmlpLong,
     Protocol::FmlpPlus,
     Protocol::Omlp,
@@ -90,6 +90,10 @@ const WIDE: [Protocol; 9] = [
     Protocol::FmlpShort,
     Protocol::Msrp,
     Protocol::Mrsp,
+    Protocol::LockFree,
+    Protocol::WaitFree,
+    Protocol::PhaseFair,
+    Protocol::TaskFair,
 ];
 
 /// Compares so many systems under some of `protocols`. Says what differs first.
