@@ -184,7 +184,9 @@ impl DelayBounds for Dflp {
     }
 
     fn mark_changed(&self, before: &[u64], marked: &mut [bool]) {
-        self.tables.mark_changed(before, marked);
+        if !self.tables.mark_changed(before, marked) {
+            return;
+        }
         let mut residents = vec![Vec::new(); self.homes.ranges.len()];
         for (task, home) in self.homes.local.iter().enumerate() {
             home.iter().for_each(|&home| residents[home as usize].push(task as u32));

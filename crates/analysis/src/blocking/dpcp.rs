@@ -306,7 +306,9 @@ impl DelayBounds for Dpcp {
     }
 
     fn mark_changed(&self, before: &[u64], marked: &mut [bool]) {
-        self.tables.mark_changed(before, marked);
+        if !self.tables.mark_changed(before, marked) {
+            return;
+        }
         for home in &self.homes {
             let waiters = &self.waiters[home.waiters.start as usize..home.waiters.end as usize];
             for other in self.requests[home.range()].iter().map(|request| request.task) {

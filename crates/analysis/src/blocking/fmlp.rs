@@ -477,7 +477,9 @@ impl DelayBounds for FmlpPlus {
 
     fn mark_changed(&self, before: &[u64], marked: &mut [bool]) {
         let tables = &self.tables;
-        tables.mark_changed(before, marked);
+        if !tables.mark_changed(before, marked) {
+            return;
+        }
         // Requests on other processors delay a task with requests only.
         let asking: Vec<u32> =
             (0..tables.rows.len()).filter(|&task| !tables.asked(task).is_empty()).map(|task| task as u32).collect();

@@ -122,6 +122,9 @@ pub(crate) struct RequestTables {
 
 const NOWHERE: u32 = u32::MAX;
 
+/// Few tasks are at most one of so many.
+const FEW: usize = 16;
+
 impl RequestTables {
     /// Creates the tables of `tasks` with the requests that `requests` returns, and with the response times of the
     /// tasks.
@@ -370,11 +373,19 @@ impl RequestTables {
         }
     }
 
-    /// Marks the tasks whose response times differ from those of `before`.
-    pub(crate) fn mark_changed(&self, before: &[u64], marked: &mut [bool]) {
+    /// Marks the tasks whose response times differ from those of `before`. Returns whether these are few. If not, all
+    /// tasks are marked: to look for those that are concerned takes longer than to compute all bounds.
+    pub(crate) fn mark_changed(&self, before: &[u64], marked: &mut [bool]) -> bool {
+        let mut changed = 0;
         for ((marked, now), before) in marked.iter_mut().zip(&self.responses).zip(before) {
             *marked |= now != before;
+            changed += usize::from(now != before);
         }
+        let are_few = changed <= self.rows.len() / FEW;
+        if !are_few {
+            marked.fill(true);
+        }
+        are_few
     }
 
     /// Returns whether the number of jobs of `other` that a job of `task` meets differs from that for the former
@@ -382,7 +393,11 @@ impl RequestTables {
     #[inline]
     pub(crate) fn meets_other_jobs(&self, task: u32, other: u32, before: u64) -> bool {
         let (Arrivals { period, carry }, t) = (self.arrivals[other as usize], self.responses[task as usize]);
-        period.floor(t + carry) != period.floor(t + before + (period.get() - 1))
+        let then = before + (period.get() - 1);
+        let (least, most) = (then.min(carry), then.max(carry));
+        // The time until the next job counts.
+        let rest = t + least - period.floor(t + least) * period.get();
+        rest + (most - least) >= period.get()
     }
 
     /// Returns the interval in which a job of `task` is pending.
