@@ -30,6 +30,7 @@ enum Kind {
     Dpcp(Box<Dpcp>),
     Dflp(Box<Dflp>),
     FmlpPlus(Box<FmlpPlus>),
+    LockFree(Box<LockFree>),
     Other(Box<dyn DelayBounds>),
 }
 
@@ -40,6 +41,7 @@ impl Kind {
             Self::Dpcp(protocol) => &**protocol,
             Self::Dflp(protocol) => &**protocol,
             Self::FmlpPlus(protocol) => &**protocol,
+            Self::LockFree(protocol) => &**protocol,
             Self::Other(protocol) => &**protocol,
         }
     }
@@ -50,6 +52,7 @@ impl Kind {
             Self::Dpcp(protocol) => &mut **protocol,
             Self::Dflp(protocol) => &mut **protocol,
             Self::FmlpPlus(protocol) => &mut **protocol,
+            Self::LockFree(protocol) => &mut **protocol,
             Self::Other(protocol) => &mut **protocol,
         }
     }
@@ -84,7 +87,7 @@ impl Bounds {
                 refuse_equal_priorities(tables)?;
                 boxed(Mrsp::new(tables, sharing))
             }
-            Protocol::LockFree => Ok(boxed_plain(LockFree::new(tables, sharing))),
+            Protocol::LockFree => Ok(Kind::LockFree(Box::new(LockFree::new(tables, sharing)))),
             Protocol::WaitFree => Ok(boxed_plain(WaitFree)),
             Protocol::PhaseFair | Protocol::TaskFair => Ok(boxed_plain(Spinning::new(tables, protocol, sharing))),
             // FIFO spinlocks for all resources, including those of one processor, and the partitioned OMLP, whose
@@ -107,6 +110,7 @@ impl Bounds {
             Kind::Dpcp(protocol) => protocol.set_lengths(sharing, tasks),
             Kind::Dflp(protocol) => protocol.set_lengths(sharing, tasks),
             Kind::FmlpPlus(protocol) => protocol.set_lengths(sharing, tasks),
+            Kind::LockFree(protocol) => protocol.set_tasks(sharing, tasks),
             Kind::Other(_) => return false,
         }
         true
@@ -153,6 +157,20 @@ impl DelayBounds for Bounds {
         match self.without_carry_in {
             Some(_) => self.delays(delays),
             None => self.kind.get_mut().delays_in(cluster, delays),
+        }
+    }
+
+    fn mark_changed(&self, before: &[u64], marked: &mut [bool]) {
+        match self.without_carry_in {
+            Some(_) => marked.fill(true),
+            None => self.kind.get().mark_changed(before, marked),
+        }
+    }
+
+    fn delays_again(&mut self, marked: &mut [bool], delays: &mut [Delay]) -> Result<(), Failure> {
+        match self.without_carry_in {
+            Some(_) => self.delays(delays),
+            None => self.kind.get_mut().delays_again(marked, delays),
         }
     }
 

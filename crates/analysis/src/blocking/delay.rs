@@ -110,6 +110,23 @@ pub trait DelayBounds {
         self.delays(delays)
     }
 
+    /// Marks the tasks whose bounds may differ between the response times `before` and the present ones, by index. All
+    /// else is the same.
+    fn mark_changed(&self, before: &[u64], marked: &mut [bool]) {
+        let _ = before;
+        marked.fill(true);
+    }
+
+    /// Like [`delays`](Self::delays), for the marked tasks. The other bounds are those of the present response times
+    /// before the call. Tasks whose bounds depend on the computed ones are marked as well.
+    ///
+    /// # Errors
+    /// Returns the errors of [`delays`](Self::delays).
+    fn delays_again(&mut self, marked: &mut [bool], delays: &mut [Delay]) -> Result<(), Failure> {
+        marked.fill(true);
+        self.delays(delays)
+    }
+
     /// Returns how a task's response time includes its bound, or `None` if there is no bound.
     fn charge(&self, delay: &Delay) -> Option<Charge>;
 }

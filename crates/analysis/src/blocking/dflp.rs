@@ -31,7 +31,7 @@
 //! ```
 
 use super::delay::{Charge, Delay, DelayBounds, fitting, once};
-use crate::rows::requests::{Asked, Entry, Grouping, RequestTables, Window, longest_of_each};
+use crate::rows::requests::{Asked, Chosen, Entry, Grouping, RequestTables, Window, longest_of_each};
 use crate::rows::simd::{Crowd, Fair, Turns};
 use crate::rows::tally::{Arithmetic, Fits, Saturates, Tally};
 use crate::{Failure, Sharing};
@@ -116,8 +116,8 @@ impl Dflp {
         self.sort();
     }
 
-    /// Computes the delays of the tasks of one cluster, or of all.
-    fn all<A: Arithmetic>(&mut self, cluster: Option<u16>, delays: &mut [Delay]) {
+    /// Computes the delays of the chosen tasks.
+    fn all<A: Arithmetic>(&mut self, chosen: Chosen<'_>, delays: &mut [Delay]) {
         self.remote.fill(Tally::default());
         for (home, ends) in self.begins.windows(2).enumerate() {
             let home = home as u32;
@@ -126,7 +126,7 @@ impl Dflp {
             let agents = homes.agents(home);
             let places = &mut self.places;
             places.clear();
-            places.extend((0..agents.len()).filter(|&place| tables.is_in(agents[place].task, cluster)));
+            places.extend((0..agents.len()).filter(|&place| tables.is_chosen(agents[place].task, chosen)));
             if places.is_empty() {
                 continue;
             }
@@ -152,18 +152,19 @@ impl Dflp {
                 }
             }
         }
-        for (task, delay) in delays.iter_mut().enumerate().filter(|(task, _)| self.tables.is_in(*task as u32, cluster))
+        for (task, delay) in
+            delays.iter_mut().enumerate().filter(|(task, _)| self.tables.is_chosen(*task as u32, chosen))
         {
             let local = self.homes.local::<A>(self.tables.window(task), task);
             *delay = Delay::new(self.remote[task], local, Tally::default());
         }
     }
 
-    fn delays_of(&mut self, cluster: Option<u16>, delays: &mut [Delay]) -> Result<(), Failure> {
+    fn delays_of(&mut self, chosen: Chosen<'_>, delays: &mut [Delay]) -> Result<(), Failure> {
         if self.tables.fits() {
-            self.all::<Fits>(cluster, delays);
+            self.all::<Fits>(chosen, delays);
         } else {
-            self.all::<Saturates>(cluster, delays);
+            self.all::<Saturates>(chosen, delays);
         }
         fitting(delays)
     }
@@ -175,11 +176,37 @@ impl DelayBounds for Dflp {
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
-        self.delays_of(None, delays)
+        self.delays_of(Chosen::All, delays)
     }
 
     fn delays_in(&mut self, cluster: u16, delays: &mut [Delay]) -> Result<(), Failure> {
-        self.delays_of(Some(cluster), delays)
+        self.delays_of(Chosen::Cluster(cluster), delays)
+    }
+
+    fn mark_changed(&self, before: &[u64], marked: &mut [bool]) {
+        if !self.tables.mark_changed(before, marked) {
+            return;
+        }
+        let mut residents = vec![Vec::new(); self.homes.ranges.len()];
+        for (task, home) in self.homes.local.iter().enumerate() {
+            home.iter().for_each(|&home| residents[home as usize].push(task as u32));
+        }
+        for (home, residents) in residents.iter().enumerate() {
+            let agents = self.homes.agents(home as u32);
+            for other in agents.iter().map(|agent| agent.task) {
+                let before = before[other as usize];
+                if before != self.tables.responses[other as usize] {
+                    for task in residents.iter().copied().chain(agents.iter().map(|agent| agent.task)) {
+                        let marked = &mut marked[task as usize];
+                        *marked = *marked || self.tables.meets_other_jobs(task, other, before);
+                    }
+                }
+            }
+        }
+    }
+
+    fn delays_again(&mut self, marked: &mut [bool], delays: &mut [Delay]) -> Result<(), Failure> {
+        self.delays_of(Chosen::Marked(marked), delays)
     }
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {

@@ -33,7 +33,7 @@
 //! ```
 
 use super::delay::{Charge, Delay, DelayBounds, fitting, once};
-use crate::rows::requests::{Asked, Grouping, RequestTables, Window};
+use crate::rows::requests::{Asked, Chosen, Grouping, RequestTables, Window};
 use crate::rows::simd::{self, Ceilings, Crowd};
 use crate::rows::tally::{Arithmetic, Fits, Saturates, Tally};
 use crate::{Failure, Sharer, Sharing};
@@ -186,8 +186,8 @@ impl Dpcp {
         }
     }
 
-    /// Computes the delays of the tasks of one cluster, or of all.
-    fn all<A: Arithmetic>(&mut self, cluster: Option<u16>, delays: &mut [Delay]) {
+    /// Computes the delays of the chosen tasks.
+    fn all<A: Arithmetic>(&mut self, chosen: Chosen<'_>, delays: &mut [Delay]) {
         let Self { tables, homes, requests, waiters, remote, local, crowd, places } = self;
         remote.fill(Tally::default());
         local.fill(Tally::default());
@@ -195,7 +195,7 @@ impl Dpcp {
             let requests = &requests[home.range()];
             let waiters = &waiters[home.waiters.start as usize..home.waiters.end as usize];
             places.clear();
-            places.extend((0..waiters.len()).filter(|&place| tables.is_in(waiters[place].task, cluster)));
+            places.extend((0..waiters.len()).filter(|&place| tables.is_chosen(waiters[place].task, chosen)));
             if places.is_empty() {
                 continue;
             }
@@ -224,16 +224,16 @@ impl Dpcp {
                 }
             }
         }
-        for (task, delay) in delays.iter_mut().enumerate().filter(|(task, _)| tables.is_in(*task as u32, cluster)) {
+        for (task, delay) in delays.iter_mut().enumerate().filter(|(task, _)| tables.is_chosen(*task as u32, chosen)) {
             *delay = Delay::new(remote[task], local[task], Tally::default());
         }
     }
 
-    fn delays_of(&mut self, cluster: Option<u16>, delays: &mut [Delay]) -> Result<(), Failure> {
+    fn delays_of(&mut self, chosen: Chosen<'_>, delays: &mut [Delay]) -> Result<(), Failure> {
         if self.tables.fits() {
-            self.all::<Fits>(cluster, delays);
+            self.all::<Fits>(chosen, delays);
         } else {
-            self.all::<Saturates>(cluster, delays);
+            self.all::<Saturates>(chosen, delays);
         }
         fitting(delays)
     }
@@ -298,11 +298,33 @@ impl DelayBounds for Dpcp {
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
-        self.delays_of(None, delays)
+        self.delays_of(Chosen::All, delays)
     }
 
     fn delays_in(&mut self, cluster: u16, delays: &mut [Delay]) -> Result<(), Failure> {
-        self.delays_of(Some(cluster), delays)
+        self.delays_of(Chosen::Cluster(cluster), delays)
+    }
+
+    fn mark_changed(&self, before: &[u64], marked: &mut [bool]) {
+        if !self.tables.mark_changed(before, marked) {
+            return;
+        }
+        for home in &self.homes {
+            let waiters = &self.waiters[home.waiters.start as usize..home.waiters.end as usize];
+            for other in self.requests[home.range()].iter().map(|request| request.task) {
+                let before = before[other as usize];
+                if before != self.tables.responses[other as usize] {
+                    for waiter in waiters {
+                        let marked = &mut marked[waiter.task as usize];
+                        *marked = *marked || self.tables.meets_other_jobs(waiter.task, other, before);
+                    }
+                }
+            }
+        }
+    }
+
+    fn delays_again(&mut self, marked: &mut [bool], delays: &mut [Delay]) -> Result<(), Failure> {
+        self.delays_of(Chosen::Marked(marked), delays)
     }
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {

@@ -333,16 +333,15 @@ impl FmlpPlus {
         local
     }
 
-    /// Computes the bounds of the tasks at `places` of the order.
-    fn delays_at(&mut self, places: Range<usize>, delays: &mut [Delay]) -> Result<(), Failure> {
+    /// Computes the bounds of the tasks at these `places` of the order, which are sorted.
+    fn delays_at(&mut self, places: &[usize], delays: &mut [Delay]) -> Result<(), Failure> {
         let fits = self.tables.fits();
         if fits && self.tables.is_small() && self.sections == Sections::Preemptive {
-            for first in places.clone().step_by(LANES * BLOCKS) {
-                let places = first..places.end.min(first + LANES * BLOCKS);
+            for places in places.chunks(LANES * BLOCKS) {
                 dispatch!(self.level, _ => self.together(places, delays));
             }
         } else {
-            for place in places {
+            for &place in places {
                 let task = self.tables.order[place] as usize;
                 delays[task] = if fits { self.delay::<Fits>(task) } else { self.delay::<Saturates>(task) };
             }
@@ -350,12 +349,13 @@ impl FmlpPlus {
         fitting(delays)
     }
 
-    /// Computes the bounds of the tasks at `places` of the order together. Numbers must be small, and sections
+    /// Computes the bounds of the tasks at these `places` of the order together. Numbers must be small, and sections
     /// preemptive.
     #[inline(always)]
-    fn together(&mut self, places: Range<usize>, delays: &mut [Delay]) {
+    fn together(&mut self, places: &[usize], delays: &mut [Delay]) {
         let Self { tables, by_length, rows, .. } = self;
-        let (first, tasks) = (places.start, &tables.order[places.clone()]);
+        let tasks: Vec<u32> = places.iter().map(|&place| tables.order[place]).collect();
+        let tasks = tasks.as_slice();
         let blocks = tasks.len().div_ceil(LANES);
         rows.begin(tables, tasks);
         for cluster in 0..tables.cluster_count() {
@@ -379,7 +379,7 @@ impl FmlpPlus {
                 }
             }
             // For the tasks of the cluster itself, their own requests were counted, and none are remote.
-            for place in within(tables.cluster_range(cluster), &places) {
+            for place in within(tables.cluster_range(cluster), places) {
                 let (block, lane) = (place / LANES, place % LANES);
                 let own = if rows.times[block][lane] > 0 { rows.issued[place] } else { 0 };
                 d[block][lane] = d[block][lane].wrapping_sub(own);
@@ -395,7 +395,7 @@ impl FmlpPlus {
             }
         }
         for cluster in 0..tables.cluster_count() {
-            let here = within(tables.cluster_range(cluster), &places);
+            let here = within(tables.cluster_range(cluster), places);
             if here.is_empty() {
                 continue;
             }
@@ -404,15 +404,19 @@ impl FmlpPlus {
             let touched = here.start / LANES..here.end.div_ceil(LANES);
             let mut most = [[0; LANES]; BLOCKS];
             let priority = |task: u32| tables.rows[task as usize].priority;
-            let mut next = here.start;
+            let (mut next, mut own) = (here.start, here.start);
             for (place, &task) in tables.cluster_range(cluster).zip(tables.cluster(cluster)) {
                 while next < here.end && priority(tasks[next]) >= priority(task) {
                     let (block, lane) = (next / LANES, next % LANES);
                     most[block][lane] = rows.issued[next].min(rows.direct[block][lane]) + 1;
                     next += 1;
                 }
-                let own = place.wrapping_sub(first);
-                let of_own = if here.contains(&own) { most[own / LANES][own % LANES] } else { 0 };
+                // BOUND: its places here.
+                while own < here.end && places[own] < place {
+                    own += 1;
+                }
+                let is_own = own < here.end && places[own] == place;
+                let of_own = if is_own { most[own / LANES][own % LANES] } else { 0 };
                 if of_own > 0 {
                     most[own / LANES][own % LANES] = 0;
                 }
@@ -451,10 +455,9 @@ impl FmlpPlus {
     }
 }
 
-/// Returns the part of `cluster` that lies within `places`, relative to the start of `places`.
-fn within(cluster: Range<usize>, places: &Range<usize>) -> Range<usize> {
-    let (start, end) = (cluster.start.max(places.start), cluster.end.min(places.end));
-    start.saturating_sub(places.start)..end.saturating_sub(places.start)
+/// Returns which of the `places`, which are sorted, lie within `cluster`.
+fn within(cluster: Range<usize>, places: &[usize]) -> Range<usize> {
+    places.partition_point(|&place| place < cluster.start)..places.partition_point(|&place| place < cluster.end)
 }
 
 impl DelayBounds for FmlpPlus {
@@ -463,11 +466,40 @@ impl DelayBounds for FmlpPlus {
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
-        self.delays_at(0..delays.len(), delays)
+        let all: Vec<usize> = (0..delays.len()).collect();
+        self.delays_at(&all, delays)
     }
 
     fn delays_in(&mut self, cluster: u16, delays: &mut [Delay]) -> Result<(), Failure> {
-        self.delays_at(self.tables.range_of(cluster), delays)
+        let all: Vec<usize> = self.tables.range_of(cluster).collect();
+        self.delays_at(&all, delays)
+    }
+
+    fn mark_changed(&self, before: &[u64], marked: &mut [bool]) {
+        let tables = &self.tables;
+        if !tables.mark_changed(before, marked) {
+            return;
+        }
+        // Requests on other processors delay a task with requests only.
+        let asking: Vec<u32> =
+            (0..tables.rows.len()).filter(|&task| !tables.asked(task).is_empty()).map(|task| task as u32).collect();
+        for &other in &asking {
+            let before = before[other as usize];
+            if before == tables.responses[other as usize] {
+                continue;
+            }
+            let neighbours = tables.cluster(tables.rows[other as usize].cluster as usize);
+            for &task in asking.iter().chain(neighbours) {
+                let marked = &mut marked[task as usize];
+                *marked = *marked || tables.meets_other_jobs(task, other, before);
+            }
+        }
+    }
+
+    fn delays_again(&mut self, marked: &mut [bool], delays: &mut [Delay]) -> Result<(), Failure> {
+        let order = self.tables.order.iter().enumerate();
+        let places: Vec<usize> = order.filter(|&(_, &task)| marked[task as usize]).map(|(place, _)| place).collect();
+        self.delays_at(&places, delays)
     }
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {

@@ -58,6 +58,8 @@ pub(crate) struct FmlpLong {
     /// By resource: the sum of the longest sections of all users.
     users: Vec<u128>,
     known: Known,
+    /// By task: whether its local delay may have changed with the last execution times.
+    stale: Vec<bool>,
     budget: Budget,
 }
 
@@ -240,6 +242,7 @@ impl FmlpLong {
             local,
             users,
             known,
+            stale: Vec::new(),
             budget,
         };
         bounds.set_tasks(tables.system, &system.task_ids().collect::<Vec<_>>());
@@ -250,6 +253,8 @@ impl FmlpLong {
     pub(crate) fn set_tasks(&mut self, system: &System, tasks: &[TaskId]) {
         self.forget();
         self.budget = Budget::new();
+        self.stale.clear();
+        self.stale.resize(self.tasks.len(), false);
         for &id in tasks {
             let task = id.index();
             self.known.costs[self.tasks[task].place] = system.task(id).wcet.as_ns();
@@ -264,7 +269,7 @@ impl FmlpLong {
                 self.longest[section] = length;
             }
             // It can delay the more urgent tasks of its processor by another length.
-            let Self { tasks, cpus, order, sections: all, longest, local, .. } = self;
+            let Self { tasks, cpus, order, sections: all, longest, local, stale, .. } = self;
             let Task { priority, cpu, place, .. } = tasks[task];
             let above = &order[cpus[usize::from(cpu)].places.start..place];
             for &above in above.iter().take_while(|&&above| tasks[above].priority > priority) {
@@ -273,6 +278,7 @@ impl FmlpLong {
                     let its = its.filter(|(section, _)| section.inherits && section.top >= tasks[above].priority);
                     u128::from(its.map(|(_, &length)| length).max().unwrap_or(0))
                 };
+                stale[above] = true;
                 local[above] = local[above] - delaying(&before) + delaying(&longest[sections.clone()]);
             }
         }
@@ -427,6 +433,26 @@ impl DelayBounds for FmlpLong {
         for place in self.cpus[usize::from(cluster)].places.clone() {
             let index = self.order[place];
             delays[index] = self.delay(index)?;
+        }
+        Ok(())
+    }
+
+    fn mark_changed(&self, _: &[u64], marked: &mut [bool]) {
+        let Known { windows, changed, .. } = &self.known;
+        for ((marked, &stale), task) in marked.iter_mut().zip(&self.stale).zip(&self.tasks) {
+            *marked |= stale
+                || task.waits.clone().any(|wait| {
+                    let (_, seen) = windows[wait];
+                    let shares = &self.shares[self.waits[wait].shares.clone()];
+                    !shares.is_empty()
+                        && (seen == 0 || shares.iter().any(|share| changed[usize::from(share.cpu)] > seen))
+                });
+        }
+    }
+
+    fn delays_again(&mut self, marked: &mut [bool], delays: &mut [Delay]) -> Result<(), Failure> {
+        for (index, delay) in delays.iter_mut().enumerate().filter(|&(index, _)| marked[index]) {
+            *delay = self.delay(index)?;
         }
         Ok(())
     }

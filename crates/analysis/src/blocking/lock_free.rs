@@ -25,38 +25,52 @@
 //! TOCS 15(2), 1997. Under `wait_free`, the length of an operation contains everything, and there is no delay.
 
 use super::delay::{Charge, Delay, DelayBounds};
+use crate::rows::divisor::Divisor;
 use crate::rows::failure::Failure;
 use crate::rows::mutant::Mutant;
 use crate::rows::sharing::{Demand, Sharing};
 use crate::rows::tables::Tables;
 use lockwright_model::TaskId;
 
-/// The most steps of all fixed points of one call. Operations whose length is not computed then count as lasting as long
-/// as their jobs, which they never exceed.
-const STEPS_MAX: u64 = 1_000_000;
+/// The most steps of one fixed point. An operation whose length is not found then counts as lasting as long as its job,
+/// which it never exceeds.
+const STEPS_MAX: u32 = 1_000;
 
-/// A task that commits on objects of another.
+/// A task of another processor that commits on an object.
 struct Rival {
     task: usize,
-    /// By request of the other task: the commits of one job on its object.
-    commits: Vec<u64>,
+    /// The commits of one of its jobs.
+    commits: u64,
 }
 
 /// A task of the same processor that is at least as urgent.
 struct Urgent {
     task: usize,
     equal: bool,
+    /// The commits of one job of it on objects of the other, by request of the other.
+    commits: Vec<(usize, u64)>,
     /// The time of the attempts that one of its jobs makes fail.
     again: u64,
 }
 
+/// The operations of a task on one object.
+struct Operation {
+    resource: u16,
+    count: u64,
+    length: u64,
+    rivals: Vec<Rival>,
+    /// W for the last bounds, or 0 if it was not needed.
+    window: u64,
+}
+
 struct Row {
     cost: u64,
-    period: u64,
+    period: Divisor,
     jitter: u64,
-    requests: Vec<Demand>,
+    operations: Vec<Operation>,
     urgent: Vec<Urgent>,
-    remote: Vec<Rival>,
+    /// The less urgent tasks of its processor with operations.
+    interrupted: Vec<usize>,
 }
 
 /// The bounds under `lock_free`.
@@ -65,64 +79,94 @@ pub(crate) struct LockFree {
     /// The most urgent first.
     order: Vec<usize>,
     responses: Vec<u64>,
+    /// The time of the failed attempts of one job, for the last bounds.
+    executed: Vec<u64>,
     without_preemption: bool,
+    without_again: bool,
 }
 
 impl LockFree {
     pub(crate) fn new(tables: &Tables<'_>, sharing: &Sharing) -> Self {
         let tasks = &sharing.tasks;
-        let commits = |k: usize, mine: &Demand| {
-            let theirs = tasks[k].requests.iter().filter(|request| request.resource == mine.resource);
-            theirs.map(|request| u64::from(request.count)).sum::<u64>()
-        };
+        let without_again = tables.is_mutant(Mutant::Again);
+        let resources = tables.system.resources().len();
+        let mut users: Vec<Vec<(usize, u64)>> = vec![Vec::new(); resources];
+        for (task, sharer) in tasks.iter().enumerate() {
+            for request in &sharer.requests {
+                users[usize::from(request.resource)].push((task, u64::from(request.count)));
+            }
+        }
         let row = |i: usize| {
             let task = &tasks[i];
-            let (mut urgent, mut remote) = (Vec::new(), Vec::new());
-            for (k, other) in tasks.iter().enumerate().filter(|&(k, _)| k != i) {
-                let commits: Vec<u64> = task.requests.iter().map(|mine| commits(k, mine)).collect();
-                if other.cluster != task.cluster {
-                    if !tables.is_mutant(Mutant::RemoteCommits) && commits.iter().any(|&count| count > 0) {
-                        remote.push(Rival { task: k, commits });
-                    }
-                } else if other.priority >= task.priority {
-                    let equal = other.priority == task.priority;
-                    if equal && tables.is_mutant(Mutant::Equals) {
-                        continue;
-                    }
-                    let shared = commits.iter().zip(&task.requests).filter(|&(&count, _)| count > 0);
-                    let again = match equal {
-                        true => {
-                            shared.fold(0, |sum: u64, (&n, mine)| sum.saturating_add(n.saturating_mul(mine.length)))
-                        }
-                        false => shared.map(|(_, mine)| mine.length).max().unwrap_or(0),
-                    };
-                    let again = if tables.is_mutant(Mutant::Again) { 0 } else { again };
-                    urgent.push(Urgent { task: k, equal, again });
+            let operation = |mine: &Demand| {
+                let remote = |&&(k, _): &&(usize, u64)| {
+                    tasks[k].cluster != task.cluster && !tables.is_mutant(Mutant::RemoteCommits)
+                };
+                let rivals = users[usize::from(mine.resource)].iter().filter(remote);
+                Operation {
+                    resource: mine.resource,
+                    count: u64::from(mine.count),
+                    length: mine.length,
+                    rivals: rivals.map(|&(task, commits)| Rival { task, commits }).collect(),
+                    window: 0,
                 }
-            }
+            };
+            let is_equal = |h: usize| tasks[h].priority == task.priority;
+            let urgent = tables.urgent(TaskId::new(i)).map(TaskId::index);
+            let urgent = urgent.filter(|&h| !is_equal(h) || !tables.is_mutant(Mutant::Equals)).map(|h| {
+                let mut commits = Vec::new();
+                for request in &tasks[h].requests {
+                    let place = task.requests.iter().position(|mine| mine.resource == request.resource);
+                    commits.extend(place.map(|place| (place, u64::from(request.count))));
+                }
+                Urgent { task: h, equal: is_equal(h), commits, again: 0 }
+            });
             let jitter = tables.system.task(TaskId::new(i)).jitter.as_ns();
-            Row {
+            let mut row = Row {
                 cost: task.cost,
-                period: task.period,
+                // A valid system has periods.
+                period: Divisor::new(task.period.max(1))?,
                 jitter: if tables.is_mutant(Mutant::ReleaseJitter) { 0 } else { jitter },
-                requests: task.requests.clone(),
-                urgent,
-                remote,
-            }
+                operations: task.requests.iter().map(operation).collect(),
+                urgent: urgent.collect(),
+                interrupted: Vec::new(),
+            };
+            row.set_again(without_again);
+            Some(row)
         };
+        let mut rows: Vec<Row> = (0..tasks.len()).filter_map(row).collect();
+        for i in (0..rows.len()).filter(|&i| !tasks[i].requests.is_empty()) {
+            let urgent: Vec<usize> = rows[i].urgent.iter().filter(|h| !h.equal).map(|h| h.task).collect();
+            urgent.into_iter().for_each(|h| rows[h].interrupted.push(i));
+        }
         let mut order: Vec<usize> = (0..tasks.len()).collect();
         order.sort_by_key(|&i| core::cmp::Reverse(tasks[i].priority));
         Self {
-            rows: (0..tasks.len()).map(row).collect(),
+            rows,
             order,
             responses: vec![0; tasks.len()],
+            executed: vec![0; tasks.len()],
             without_preemption: tables.is_mutant(Mutant::Preempted),
+            without_again,
+        }
+    }
+
+    /// Takes over the execution times of these tasks from `sharing`, which differs in these alone.
+    pub(crate) fn set_tasks(&mut self, sharing: &Sharing, tasks: &[TaskId]) {
+        for task in tasks.iter().map(|task| task.index()) {
+            let (row, sharer) = (&mut self.rows[task], &sharing.tasks[task]);
+            row.cost = sharer.cost;
+            for (operation, demand) in row.operations.iter_mut().zip(&sharer.requests) {
+                debug_assert_eq!(operation.resource, demand.resource);
+                operation.length = demand.length;
+            }
+            row.set_again(self.without_again);
         }
     }
 
     /// Returns the number of jobs of a task of which some part lies in an interval, if each lasts for at most `lasting`.
     fn jobs(&self, task: usize, t: u64, lasting: u64) -> Option<u64> {
-        Some(t.checked_add(lasting)?.div_ceil(self.rows[task].period))
+        Some(self.rows[task].period.ceil(t.checked_add(lasting)?))
     }
 
     /// Returns the number of jobs of an urgent task that can execute during a job in an interval of its pendency.
@@ -130,28 +174,26 @@ impl LockFree {
         self.jobs(h.task, t, if h.equal { self.responses[h.task] } else { self.rows[h.task].jitter })
     }
 
-    fn commits(&self, row: &Row, request: usize, t: u64) -> Option<u64> {
-        row.remote.iter().filter(|other| other.commits[request] > 0).try_fold(0_u64, |sum, other| {
+    fn commits(&self, operation: &Operation, t: u64) -> Option<u64> {
+        operation.rivals.iter().try_fold(0_u64, |sum, other| {
             let jobs = self.jobs(other.task, t, self.responses[other.task])?;
-            sum.checked_add(jobs.checked_mul(other.commits[request])?)
+            sum.checked_add(jobs.checked_mul(other.commits)?)
         })
     }
 
     /// Returns the longest time from the start of an operation to its commit, or `most` if that is less.
-    fn longest(&self, row: &Row, request: usize, most: u64, executed: &[u64], steps: &mut u64) -> Option<u64> {
-        let length = row.requests[request].length;
-        let mut window = length.max(1);
-        // BOUND: each round increases the window, up to `most`; also the number of steps.
-        while window < most {
-            let Some(rest) = steps.checked_sub(1 + (row.urgent.len() + row.remote.len()) as u64) else {
-                return Some(most);
-            };
-            *steps = rest;
-            let mut next = self.commits(row, request, window)?.checked_add(1)?.checked_mul(length)?;
+    fn longest(&self, row: &Row, operation: &Operation, most: u64) -> Option<u64> {
+        let mut window = operation.length.max(1);
+        // BOUND: the number of steps.
+        for _ in 0..STEPS_MAX {
+            if window >= most {
+                break;
+            }
+            let mut next = self.commits(operation, window)?.checked_add(1)?.checked_mul(operation.length)?;
             for h in row.urgent.iter().filter(|_| !self.without_preemption) {
                 let execution = match h.equal {
                     true => self.responses[h.task],
-                    false => self.rows[h.task].cost.checked_add(executed[h.task])?,
+                    false => self.rows[h.task].cost.checked_add(self.executed[h.task])?,
                 };
                 let each = execution.checked_add(h.again)?;
                 next = next.checked_add(self.preempting(h, window)?.checked_mul(each)?)?;
@@ -164,8 +206,8 @@ impl LockFree {
         Some(most)
     }
 
-    /// Returns the time of the failed attempts of one job, and their number.
-    fn failed(&self, i: usize, executed: &[u64], steps: &mut u64) -> Option<(u64, u64)> {
+    /// Returns the time of the failed attempts of one job, and their number. The values of more urgent tasks are known.
+    fn failed(&mut self, i: usize) -> Option<(u64, u64)> {
         let (row, response) = (&self.rows[i], self.responses[i]);
         let (mut time, mut failures) = (0_u64, 0_u64);
         for h in row.urgent.iter().filter(|h| h.again > 0) {
@@ -173,18 +215,40 @@ impl LockFree {
             time = time.checked_add(jobs.checked_mul(h.again)?)?;
             failures = failures.checked_add(jobs)?;
         }
-        for (request, mine) in row.requests.iter().enumerate() {
-            let in_job = self.commits(row, request, response)?;
-            if in_job == 0 {
-                continue;
+        for place in 0..row.operations.len() {
+            let (row, mine) = (&self.rows[i], &self.rows[i].operations[place]);
+            let in_job = self.commits(mine, response)?;
+            let mut window = 0;
+            if in_job > 0 {
+                window = self.longest(row, mine, response)?;
+                let in_operations = self.commits(mine, window)?.saturating_mul(mine.count);
+                let failed = in_job.min(in_operations);
+                time = time.checked_add(failed.checked_mul(mine.length)?)?;
+                failures = failures.checked_add(failed)?;
             }
-            let window = self.longest(row, request, response, executed, steps)?;
-            let in_operations = self.commits(row, request, window)?.saturating_mul(u64::from(mine.count));
-            let failed = in_job.min(in_operations);
-            time = time.checked_add(failed.checked_mul(mine.length)?)?;
-            failures = failures.checked_add(failed)?;
+            self.rows[i].operations[place].window = window;
         }
         Some((time, failures))
+    }
+
+    fn meets_other_jobs(&self, task: usize, t: u64, before: u64) -> bool {
+        self.jobs(task, t, before) != self.jobs(task, t, self.responses[task])
+    }
+}
+
+impl Row {
+    fn set_again(&mut self, without: bool) {
+        let Self { urgent, operations, .. } = self;
+        for h in urgent {
+            let shared = h.commits.iter().map(|&(place, commits)| (operations[place].length, commits));
+            h.again = match h.equal {
+                _ if without => 0,
+                true => {
+                    shared.fold(0, |sum: u64, (length, commits)| sum.saturating_add(commits.saturating_mul(length)))
+                }
+                false => shared.map(|(length, _)| length).max().unwrap_or(0),
+            };
+        }
     }
 }
 
@@ -195,11 +259,41 @@ impl DelayBounds for LockFree {
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
-        let mut steps = STEPS_MAX;
-        let mut executed = vec![0; self.rows.len()];
-        for &i in &self.order {
-            let (time, requests) = self.failed(i, &executed, &mut steps).ok_or(Failure::Overflow)?;
-            executed[i] = time;
+        self.delays_again(&mut vec![true; delays.len()], delays)
+    }
+
+    fn mark_changed(&self, before: &[u64], marked: &mut [bool]) {
+        for (i, row) in self.rows.iter().enumerate() {
+            let response = self.responses[i];
+            let meets_others = |operation: &Operation| {
+                operation.rivals.iter().any(|other| {
+                    let before = before[other.task];
+                    before != self.responses[other.task]
+                        && (self.meets_other_jobs(other.task, response, before)
+                            || self.meets_other_jobs(other.task, operation.window, before))
+                })
+            };
+            // Jobs of equal priority count with their response times.
+            let is_equal_changed = |h: &Urgent| h.equal && before[h.task] != self.responses[h.task];
+            marked[i] = marked[i]
+                || before[i] != response
+                || row.operations.iter().any(meets_others)
+                || row.urgent.iter().any(is_equal_changed);
+        }
+    }
+
+    fn delays_again(&mut self, marked: &mut [bool], delays: &mut [Delay]) -> Result<(), Failure> {
+        for place in 0..self.order.len() {
+            let i = self.order[place];
+            if !marked[i] {
+                continue;
+            }
+            let (time, requests) = self.failed(i).ok_or(Failure::Overflow)?;
+            if time != self.executed[i] {
+                self.executed[i] = time;
+                // They come later.
+                self.rows[i].interrupted.iter().for_each(|&other| marked[other] = true);
+            }
             delays[i] = Delay { remote: Some(time), requests, ..Delay::default() };
         }
         Ok(())

@@ -64,6 +64,16 @@ pub(crate) struct Asked {
     pub(crate) count: u32,
 }
 
+/// The tasks whose bounds are computed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Chosen<'a> {
+    All,
+    /// Those of the caller's cluster.
+    Cluster(u16),
+    /// Those that are marked, by index.
+    Marked(&'a [bool]),
+}
+
 /// Which requests for a resource form a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Grouping {
@@ -111,6 +121,9 @@ pub(crate) struct RequestTables {
 }
 
 const NOWHERE: u32 = u32::MAX;
+
+/// Few tasks are at most one of so many.
+const FEW: usize = 16;
 
 impl RequestTables {
     /// Creates the tables of `tasks` with the requests that `requests` returns, and with the response times of the
@@ -351,10 +364,40 @@ impl RequestTables {
         self.cluster_ids.binary_search(&id).map_or(0..0, |cluster| self.cluster_range(cluster))
     }
 
-    /// Returns whether the task is in the caller's cluster. Every task is in `None`.
     #[inline]
-    pub(crate) fn is_in(&self, task: u32, id: Option<u16>) -> bool {
-        id.is_none_or(|id| self.cluster_ids[self.rows[task as usize].cluster as usize] == id)
+    pub(crate) fn is_chosen(&self, task: u32, chosen: Chosen<'_>) -> bool {
+        match chosen {
+            Chosen::All => true,
+            Chosen::Cluster(id) => self.cluster_ids[self.rows[task as usize].cluster as usize] == id,
+            Chosen::Marked(marked) => marked[task as usize],
+        }
+    }
+
+    /// Marks the tasks whose response times differ from those of `before`. Returns whether these are few. If not, all
+    /// tasks are marked: to look for those that are concerned takes longer than to compute all bounds.
+    pub(crate) fn mark_changed(&self, before: &[u64], marked: &mut [bool]) -> bool {
+        let mut changed = 0;
+        for ((marked, now), before) in marked.iter_mut().zip(&self.responses).zip(before) {
+            *marked |= now != before;
+            changed += usize::from(now != before);
+        }
+        let are_few = changed <= self.rows.len() / FEW;
+        if !are_few {
+            marked.fill(true);
+        }
+        are_few
+    }
+
+    /// Returns whether the number of jobs of `other` that a job of `task` meets differs from that for the former
+    /// response time `before` of `other`.
+    #[inline]
+    pub(crate) fn meets_other_jobs(&self, task: u32, other: u32, before: u64) -> bool {
+        let (Arrivals { period, carry }, t) = (self.arrivals[other as usize], self.responses[task as usize]);
+        let then = before + (period.get() - 1);
+        let (least, most) = (then.min(carry), then.max(carry));
+        // The time until the next job counts.
+        let rest = t + least - period.floor(t + least) * period.get();
+        rest + (most - least) >= period.get()
     }
 
     /// Returns the interval in which a job of `task` is pending.

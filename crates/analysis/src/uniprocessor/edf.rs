@@ -202,32 +202,38 @@ pub(crate) struct Held {
 /// # Errors
 /// Returns [`Failure::Overflow`] if a number does not fit.
 pub(crate) fn held(sharing: &Sharing, cluster: u16) -> Result<Vec<Held>, Failure> {
-    let local = || sharing.tasks.iter().filter(|task| task.cluster == cluster);
-    // The longest section of each resource on each other processor.
-    let mut longest: Vec<(u16, u16, u64)> = Vec::new();
-    for task in sharing.tasks.iter().filter(|task| task.cluster != cluster) {
+    // The sections of each resource on each other processor, the longest first.
+    let mut remote: Vec<(u16, u16, Reverse<u64>)> = Vec::new();
+    // By resource: the shortest deadline of its users on this processor, and the longest spinning before a section.
+    let mut ceilings = Vec::new();
+    for task in &sharing.tasks {
         for request in &task.requests {
-            match longest.iter_mut().find(|(q, p, _)| (*q, *p) == (request.resource, task.cluster)) {
-                Some((_, _, length)) => *length = request.length.max(*length),
-                None => longest.push((request.resource, task.cluster, request.length)),
+            let place = usize::from(request.resource);
+            if place >= ceilings.len() {
+                ceilings.resize(place + 1, u64::MAX);
+            }
+            if task.cluster == cluster {
+                ceilings[place] = task.deadline.min(ceilings[place]);
+            } else {
+                remote.push((request.resource, task.cluster, Reverse(request.length)));
             }
         }
     }
-    // `None` for a local resource.
-    let spin = |resource: u16| {
-        let mut remote = longest.iter().filter(|(q, ..)| *q == resource).map(|&(.., length)| length).peekable();
-        remote.peek()?;
-        Some(remote.try_fold(0_u64, u64::checked_add))
-    };
+    remote.sort_unstable();
+    remote.dedup_by_key(|&mut (resource, cluster, _)| (resource, cluster));
+    // `None` for a local resource. The inner `None` is a sum that does not fit.
+    let mut spins: Vec<Option<Option<u64>>> = vec![None; ceilings.len()];
+    for (resource, _, Reverse(length)) in remote {
+        let spin = &mut spins[usize::from(resource)];
+        *spin = Some(spin.unwrap_or(Some(0)).and_then(|spin| spin.checked_add(length)));
+    }
     let mut held = Vec::new();
     for (index, task) in sharing.tasks.iter().enumerate().filter(|(_, task)| task.cluster == cluster) {
         for request in &task.requests {
-            let (ceiling, spin) = match spin(request.resource) {
+            let place = usize::from(request.resource);
+            let (ceiling, spin) = match spins[place] {
                 Some(spin) => (0, spin.ok_or(Failure::Overflow)?),
-                None => {
-                    let users = local().filter(|user| user.requests.iter().any(|r| r.resource == request.resource));
-                    (users.map(|user| user.deadline).min().unwrap_or(0), 0)
-                }
+                None => (ceilings[place], 0),
             };
             let span = request.length.checked_add(spin).ok_or(Failure::Overflow)?;
             let sharing::Demand { resource, count, length } = *request;
@@ -299,10 +305,15 @@ impl Demand {
     /// Returns by how much the length of the interval exceeds the work that is due in it and the blocking. Returns
     /// `None` if that is negative, or if a number does not fit.
     pub(crate) fn room(&self, blocking: &[Step], interval: u64) -> Option<u64> {
-        let due = self.tasks.iter().enumerate().try_fold(blocking_at(blocking, interval), |sum, (index, task)| {
+        interval.checked_sub(self.due(blocking, interval)?)
+    }
+
+    /// Returns the work that is due in an interval of that length and the blocking, or `None` if it does not fit into a
+    /// number.
+    pub(crate) fn due(&self, blocking: &[Step], interval: u64) -> Option<u64> {
+        self.tasks.iter().enumerate().try_fold(blocking_at(blocking, interval), |sum, (index, task)| {
             sum.checked_add(self.jobs(index, interval).checked_mul(task.cost)?)
-        });
-        interval.checked_sub(due?)
+        })
     }
 
     /// Returns the number of jobs of the task that are due in an interval of that length.

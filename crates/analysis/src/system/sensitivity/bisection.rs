@@ -119,12 +119,6 @@ pub(super) fn find(
     let subject =
         Subject { system, overheads, protocol, refutations: RefCell::new(Vec::new()), unchanged: Cell::new(None) };
     let asked = || progress.asked();
-    let find = |part| {
-        let growth = growth(&subject, part, &asked)?;
-        progress.add();
-        Some(growth)
-    };
-    let all = find(Part::All)?;
     let holds = subject.holds_unchanged(&asked)?;
     let processors = if holds { Processors::new(system, overheads) } else { None };
     let room = |task| {
@@ -136,18 +130,17 @@ pub(super) fn find(
         Some(most)
     };
     let rooms = system.task_ids().map(room).collect::<Option<Vec<_>>>()?;
-    let tasks = system.task_ids().map(|task| {
-        let growth = match (&processors, rooms[task.index()]) {
-            (Some(processors), Some(room)) if processors.covers(task) && processors.is_alone(task) => {
-                let growth = processors.growth(task, room, &asked)?;
-                progress.add();
-                growth
-            }
-            _ => find(Part::Task(task))?,
+    let known: Option<Vec<u64>> = rooms.iter().copied().collect();
+    let find = |part| {
+        let growth = match (&processors, &known) {
+            (Some(processors), Some(rooms)) => processors.growth(part, rooms, &asked)?,
+            _ => growth(&subject, part, &asked)?,
         };
-        Some((task, growth))
-    });
-    let tasks = tasks.collect::<Option<_>>()?;
+        progress.add();
+        Some(growth)
+    };
+    let all = find(Part::All)?;
+    let tasks = system.task_ids().map(|task| Some((task, find(Part::Task(task))?))).collect::<Option<_>>()?;
     let resources = system.resource_ids().map(|resource| Some((resource, find(Part::Sections(resource))?)));
     let resources = resources.collect::<Option<_>>()?;
     let tolerated = system.task_ids().zip(rooms).map(|(task, most)| (task, most.map(Duration::from_ns))).collect();

@@ -11,30 +11,32 @@
 //! one. The next test leaves them out.
 
 use super::growth::{FACTOR_MAX, Growth};
-use super::scale::{Part, factor_within, halve, scaled_body};
+use super::scale::{Part, factor_within, halve, scaled_body, users};
 use crate::overheads::edf::charged;
 use crate::rows::failure::Failure;
 use crate::rows::fixed_point::TERMS_MAX;
-use crate::rows::sharing::{Sharing, demands};
+use crate::rows::sharing::{Demand, Sharer, Sharing, demands};
 use crate::rows::sporadic::Sporadic;
 use crate::system::scheduled::processors_with_tasks;
 use crate::uniprocessor::Effort;
-use crate::uniprocessor::edf::{self, Demand, Step};
+use crate::uniprocessor::edf::{self, Demand as Load, Step};
 use lockwright_model::{MAX_STEPS, Overheads, Scheduler, System, TaskId};
 use std::cell::RefCell;
 
 /// The most terms to decide whether a system with scaled execution times is schedulable under partitioned EDF. If
 /// almost all of a processor is used, the greatest factor may need more; a smaller factor is then found.
-pub(super) const FORM_TERMS_MAX: u64 = TERMS_MAX / 16;
+pub(super) const FORM_TERMS_MAX: u64 = TERMS_MAX / 1024;
 
 /// One unchanged processor.
 struct Processor {
     /// Its tasks, and those that share a resource with them.
     sharing: Sharing,
+    /// By task id: its place in the sharing.
+    places: Vec<Option<u32>>,
     cpu: u16,
     tasks: Vec<Sporadic>,
     blocking: Vec<Step>,
-    demand: Demand,
+    demand: Load,
     /// Intervals, and the time left in each.
     seen: RefCell<Vec<(u64, u64)>>,
 }
@@ -45,8 +47,33 @@ pub(super) struct Processors<'a> {
     /// The system, which changes while a form is built.
     scratch: RefCell<System>,
     processors: Vec<Processor>,
-    /// By task: its processor, its place there, and its place in the sharing of the processor.
-    places: Vec<(usize, usize, usize)>,
+    /// By task: its processor, and its place there.
+    places: Vec<(usize, usize)>,
+}
+
+/// The verdict on a form.
+enum Verdict {
+    Holds,
+    Broken,
+    /// More is due in an interval than fits.
+    Exceeds {
+        /// The time left in it in the unchanged system.
+        left: u64,
+        /// The work that does not fit; above 0.
+        over: u64,
+    },
+}
+
+impl Verdict {
+    /// Returns the verdict if more is due in an interval, given with the time left in the unchanged system, than fits.
+    fn at((interval, left): (u64, u64), demand: &Load, blocking: &[Step]) -> Option<Self> {
+        match demand.due(blocking, interval) {
+            None => Some(Self::Broken),
+            Some(due) => {
+                Some(due.checked_sub(interval)?).filter(|&over| over > 0).map(|over| Self::Exceeds { left, over })
+            }
+        }
+    }
 }
 
 impl Processor {
@@ -60,12 +87,25 @@ impl Processor {
         for task in sharing.tasks.iter_mut().filter(|task| task.cluster != cpu) {
             task.requests.retain(|request| used[usize::from(request.resource)]);
         }
-        sharing.tasks.retain(|task| task.cluster == cpu || !task.requests.is_empty());
+        let is_kept = |task: &Sharer| task.cluster == cpu || !task.requests.is_empty();
+        let mut kept = 0;
+        let place = |task: &Sharer| {
+            let place = is_kept(task).then_some(kept);
+            kept += u32::from(place.is_some());
+            place
+        };
+        let places = sharing.tasks.iter().map(place).collect();
+        sharing.tasks.retain(is_kept);
         let (tasks, blocking) = edf::msrp(&sharing, cpu).ok()?;
-        let demand = Demand::new(&tasks).ok()?;
+        let demand = Load::new(&tasks).ok()?;
         let left = |interval| Some((interval, demand.room(&blocking, interval)?));
         let seen = edf::early(&tasks).map(left).collect::<Option<_>>()?;
-        Some(Self { sharing, cpu, tasks, blocking, demand, seen: RefCell::new(seen) })
+        Some(Self { sharing, places, cpu, tasks, blocking, demand, seen: RefCell::new(seen) })
+    }
+
+    /// Returns the place of the task in the sharing, if it is there.
+    fn place(&self, task: TaskId) -> Option<usize> {
+        self.places[task.index()].map(|place| place as usize)
     }
 
     /// Returns the greatest amount for the task at `place` that no known interval refutes.
@@ -82,7 +122,7 @@ impl Processor {
 
     /// Returns how much longer the task at `place` can execute. The outer `None` means that the search was interrupted.
     fn room(&self, place: usize, go_on: &dyn Fn() -> bool) -> Option<u64> {
-        let fits = |extra| self.longer(place, extra).is_some_and(|tasks| Demand::new(&tasks).is_ok());
+        let fits = |extra| self.longer(place, extra).is_some_and(|tasks| Load::new(&tasks).is_ok());
         // BOUND: each round except the last adds one interval to the finite number of those with demand.
         let (mut breaking, mut below) = (u64::MAX, u64::MAX);
         loop {
@@ -134,13 +174,10 @@ impl<'a> Processors<'a> {
         let all = charged(system, overheads).ok()?;
         let cpus: Vec<u16> = processors_with_tasks(system).collect();
         let processors = cpus.iter().map(|&cpu| Processor::new(system, &all, cpu)).collect::<Option<Vec<_>>>()?;
-        let mut places = vec![(0, 0, 0); system.tasks().len()];
-        for (index, (processor, &cpu)) in processors.iter().zip(&cpus).enumerate() {
+        let mut places = vec![(0, 0); system.tasks().len()];
+        for (index, &cpu) in cpus.iter().enumerate() {
             let local = system.task_ids().filter(|&id| system.task(id).cpu.0 == cpu);
-            let shared = processor.sharing.tasks.iter().enumerate().filter(|(_, task)| task.cluster == cpu);
-            for (place, (id, (shared, _))) in local.zip(shared).enumerate() {
-                places[id.index()] = (index, place, shared);
-            }
+            local.enumerate().for_each(|(place, id)| places[id.index()] = (index, place));
         }
         Some(Self { system, scratch: RefCell::new(system.clone()), processors, places })
     }
@@ -148,64 +185,129 @@ impl<'a> Processors<'a> {
     /// Returns how much longer a job of the task can execute outside of its sections. The outer `None` means that the
     /// search was interrupted.
     pub(super) fn room(&self, task: TaskId, go_on: &dyn Fn() -> bool) -> Option<u64> {
-        let (processor, place, _) = self.places[task.index()];
+        let (processor, place) = self.places[task.index()];
         self.processors[processor].room(place, go_on)
     }
 
-    /// Returns the greatest factor of the execution times of a task with this room that has no sections for which other
-    /// processors wait. Returns `None` if the search was interrupted.
-    pub(super) fn growth(&self, task: TaskId, room: u64, go_on: &dyn Fn() -> bool) -> Option<Growth> {
-        let most = factor_within(self.system, task, Part::Task(task), room);
-        let found = match self.system.sections(task).is_empty() {
-            true => most,
-            false => self.with_sections(task, most, go_on)?,
+    /// Returns the greatest factor of the execution times of a part. `rooms` contains the room of each task, by id.
+    /// Returns `None` if the search was interrupted.
+    pub(super) fn growth(&self, part: Part, rooms: &[u64], go_on: &dyn Fn() -> bool) -> Option<Growth> {
+        let users = users(self.system, part);
+        // Nothing but its own execution uses the room of a task.
+        let most = users.iter().map(|&user| factor_within(self.system, user, part, rooms[user.index()])).min();
+        let most = most.unwrap_or(FACTOR_MAX);
+        let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
+        let found = match part {
+            Part::Task(_) if !has_sections => most,
+            _ => self.with_sections(part, &users, most, go_on)?,
         };
         Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
     }
 
-    /// Returns the greatest factor, up to `most`, if the blocking grows as well.
-    fn with_sections(&self, task: TaskId, most: u64, go_on: &dyn Fn() -> bool) -> Option<u64> {
-        let (processor, _, shared) = self.places[task.index()];
-        let processor = &self.processors[processor];
-        // Longer intervals were tested with a greater factor.
-        let mut below = u64::MAX;
-        let mut holds = |permille| {
-            let Some((body, wcet)) = scaled_body(self.system.task(task), task, Part::Task(task), permille) else {
-                return Some(false);
+    /// Returns the greatest factor, up to `most`, if spinning and blocking grow as well.
+    fn with_sections(&self, part: Part, users: &[TaskId], most: u64, go_on: &dyn Fn() -> bool) -> Option<u64> {
+        let is_felt = |processor: &&Processor| users.iter().any(|&user| processor.place(user).is_some());
+        // With each processor: the length from which on intervals were tested with a greater factor.
+        let mut felt: Vec<(&Processor, u64)> =
+            self.processors.iter().filter(is_felt).map(|processor| (processor, u64::MAX)).collect();
+        let (mut holding, mut breaking, mut tried, mut turn) = (1000, most.saturating_add(1), most, 0_u32);
+        // BOUND: one of four rounds halves the distance.
+        while breaking - holding > 1 {
+            let verdict = match self.with_bodies(part, users, tried) {
+                Some(bodies) => Self::judge(&mut felt, &bodies, go_on)?,
+                None => Verdict::Broken,
             };
-            let mut system = self.scratch.borrow_mut();
-            if system.set_body(task, body).is_err() {
-                return Some(false);
-            }
-            let mut sharing = processor.sharing.clone();
-            sharing.tasks[shared].cost = wcet.as_ns();
-            sharing.tasks[shared].requests = demands(&system, task);
-            // The original body is valid.
-            system.set_body(task, self.system.task(task).body.clone()).ok()?;
-            let Ok((tasks, blocking)) = edf::msrp(&sharing, processor.cpu) else { return Some(false) };
-            if edf::is_refuted_at(&tasks, &blocking, processor.seen.borrow().iter().rev().map(|&(at, _)| at)) {
-                return Some(false);
-            }
-            match edf::schedulable_within(&tasks, &blocking, below, Effort { terms: FORM_TERMS_MAX, go_on }) {
-                Err(Failure::Interrupted) => None,
-                Err(Failure::Demand { interval, .. }) => {
-                    below = interval.saturating_add(1);
-                    processor.see(interval);
-                    Some(false)
+            let next = match verdict {
+                Verdict::Holds => {
+                    holding = tried;
+                    // The estimate is often the greatest.
+                    Some(tried + 1)
                 }
-                verdict => Some(verdict.is_ok()),
+                Verdict::Broken => {
+                    breaking = tried;
+                    None
+                }
+                Verdict::Exceeds { left, over } => {
+                    // The demand of an interval grows almost linearly from the unchanged system on.
+                    let (whole, left) = (u128::from(tried - 1000), u128::from(left));
+                    breaking = tried;
+                    Some(1000 + (whole * left / (left + u128::from(over))) as u64)
+                }
+            };
+            turn += 1;
+            let middle = holding + (breaking - holding) / 2;
+            let next = next.filter(|&next| next > holding && next < breaking && !turn.is_multiple_of(4));
+            tried = next.unwrap_or(middle);
+        }
+        Some(holding)
+    }
+
+    /// Returns the execution time and the requests of these tasks with the execution times of a part multiplied by
+    /// `permille` / 1000, or `None` if a body is not valid.
+    fn with_bodies(&self, part: Part, users: &[TaskId], permille: u64) -> Option<Vec<(TaskId, u64, Vec<Demand>)>> {
+        let mut system = self.scratch.borrow_mut();
+        let bodies = users.iter().map(|&user| {
+            let (body, wcet) = scaled_body(self.system.task(user), user, part, permille)?;
+            system.set_body(user, body).ok()?;
+            let found = (user, wcet.as_ns(), demands(&system, user));
+            // The original body is valid.
+            system.set_body(user, self.system.task(user).body.clone()).ok()?;
+            Some(found)
+        });
+        bodies.collect()
+    }
+
+    /// Judges all processors that feel these tasks. Returns `None` if the test was interrupted.
+    fn judge(
+        felt: &mut [(&Processor, u64)],
+        bodies: &[(TaskId, u64, Vec<Demand>)],
+        go_on: &dyn Fn() -> bool,
+    ) -> Option<Verdict> {
+        let mut rows = Vec::with_capacity(felt.len());
+        for (place, (processor, _)) in felt.iter().enumerate().filter(|(_, (_, below))| *below > 0) {
+            let mut sharing = processor.sharing.clone();
+            for (task, cost, demands) in bodies {
+                if let Some(place) = processor.place(*task) {
+                    sharing.tasks[place].cost = *cost;
+                    let is_counted = |demand: &&Demand| {
+                        sharing.tasks[place].requests.iter().any(|request| request.resource == demand.resource)
+                    };
+                    let counted = demands.iter().filter(is_counted).copied().collect();
+                    sharing.tasks[place].requests = counted;
+                }
             }
-        };
-        if holds(most)? { Some(most) } else { halve((1000, most), holds) }
+            let Ok((tasks, blocking)) = edf::msrp(&sharing, processor.cpu) else { return Some(Verdict::Broken) };
+            let Ok(demand) = Load::new(&tasks) else { return Some(Verdict::Broken) };
+            // The intervals that refuted other factors first.
+            if let Some(exceeds) =
+                processor.seen.borrow().iter().rev().find_map(|&seen| Verdict::at(seen, &demand, &blocking))
+            {
+                return Some(exceeds);
+            }
+            rows.push((place, tasks, blocking, demand));
+        }
+        let mut passed = Vec::new();
+        for (place, tasks, blocking, demand) in rows {
+            let (processor, below) = &mut felt[place];
+            let verdict = edf::schedulable_within(&tasks, &blocking, *below, Effort { terms: FORM_TERMS_MAX, go_on });
+            match verdict {
+                Ok(()) => passed.push(place),
+                Err(Failure::Interrupted) => return None,
+                Err(Failure::Demand { interval, .. }) => {
+                    *below = interval.saturating_add(1);
+                    let seen = processor.see(interval).then(|| processor.seen.borrow().last().copied()).flatten();
+                    let exceeds = seen.and_then(|seen| Verdict::at(seen, &demand, &blocking));
+                    passed.iter().for_each(|&place| felt[place].1 = 0);
+                    return Some(exceeds.unwrap_or(Verdict::Broken));
+                }
+                Err(_) => return Some(Verdict::Broken),
+            }
+        }
+        Some(Verdict::Holds)
     }
 
     /// Returns whether this search covers the room of the task: its body must be short enough to be lengthened.
     pub(super) fn covers(&self, task: TaskId) -> bool {
         self.system.task(task).body.len() < MAX_STEPS
-    }
-
-    /// Returns whether other processors wait for no section of the task.
-    pub(super) fn is_alone(&self, task: TaskId) -> bool {
-        self.system.requests(task).iter().all(|request| !self.system.is_global(request.resource))
     }
 }

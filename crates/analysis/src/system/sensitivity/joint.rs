@@ -384,8 +384,8 @@ impl Shape<'_> {
     }
 }
 
-/// Response times on one processor, which rise with the blocking there. The form has no waits.
-pub(super) struct Nearby<'a, 't> {
+/// Response times that rise with the execution and the blocking of a form. The form has no waits.
+pub(super) struct Climb<'a, 't> {
     shape: &'a Shape<'t>,
     form: Form,
     state: State,
@@ -393,23 +393,39 @@ pub(super) struct Nearby<'a, 't> {
     places: Range<usize>,
 }
 
-impl<'a, 't> Nearby<'a, 't> {
-    /// Begins on the processor of the task at `place`, at the fixed point of `form` with these response times, by task.
-    pub(super) fn new(shape: &'a Shape<'t>, form: Form, responses: &[u64], place: usize) -> Self {
+impl<'a, 't> Climb<'a, 't> {
+    /// Begins at the fixed point of `form` with these response times, by task. Only those at `places` rise.
+    pub(super) fn new(shape: &'a Shape<'t>, form: Form, responses: &[u64], places: Range<usize>) -> Self {
         let state = shape.state(&form, responses);
         let dirty = Dirty { places: vec![0; shape.ids.len()], waits: Vec::new() };
-        Self { shape, form, state, dirty, places: shape.neighbours(place) }
+        Self { shape, form, state, dirty, places }
+    }
+
+    /// Like [`new`](Self::new), at response times below the fixed point. All of them rise.
+    pub(super) fn below(shape: &'a Shape<'t>, form: Form, responses: &[u64]) -> Self {
+        let mut climb = Self::new(shape, form, responses, 0..shape.ids.len());
+        climb.dirty.places.fill(WINDOW);
+        climb
     }
 
     pub(super) fn places(&self) -> Range<usize> {
         self.places.clone()
     }
 
-    /// Sets the blocking of the task at `place`.
-    pub(super) fn set_blocking(&mut self, place: usize, blocking: u64) {
-        if self.form.blocking[place] != blocking {
-            self.form.blocking[place] = blocking;
-            self.dirty.places[place] = WINDOW;
+    /// Sets the execution that others count, and the blocking, of the task at `place`. Neither may fall.
+    pub(super) fn set(&mut self, place: usize, cost: u64, blocking: u64) {
+        let Self { shape, form, state, dirty, .. } = self;
+        if form.costs[place] != cost {
+            form.costs[place] = cost;
+            form.is_short &= cost <= shape.periods[place].get();
+            let response = state.responses[shape.ids[place].index()].unwrap_or(0);
+            state.set(shape, place, response.max(cost.saturating_add(shape.jitters[place])), cost);
+            shape.mark_windows(dirty, place);
+            dirty.places[place] = WINDOW;
+        }
+        if form.blocking[place] != blocking {
+            form.blocking[place] = blocking;
+            dirty.places[place] = WINDOW;
         }
     }
 

@@ -5,7 +5,7 @@ use lockwright_model::{Duration, ResourceId, Step, System, Task, TaskId};
 use std::ops::Range;
 
 /// The execution times that are scaled.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
     All,
     Task(TaskId),

@@ -1,7 +1,7 @@
 //! The fast searches find what bisection over whole analyses finds.
 
 use super::bisection::{self, Subject, growth, tolerance};
-use super::scale::{Part, scaled};
+use super::scale::{Part, halve, scaled};
 use super::*;
 use fastrand::Rng;
 use lockwright_model::format::parse_system;
@@ -80,7 +80,7 @@ const JOINT: [Protocol; 8] = [
 ];
 
 /// Those of `across.rs`.
-const WIDE: [Protocol; 9] = [
+const WIDE: [Protocol; 13] = [
     Protocol::FmlpLong,
     Protocol::FmlpPlus,
     Protocol::Omlp,
@@ -90,6 +90,10 @@ const WIDE: [Protocol; 9] = [
     Protocol::FmlpShort,
     Protocol::Msrp,
     Protocol::Mrsp,
+    Protocol::LockFree,
+    Protocol::WaitFree,
+    Protocol::PhaseFair,
+    Protocol::TaskFair,
 ];
 
 /// Compares so many systems under some of `protocols`. Says what differs first.
@@ -137,6 +141,18 @@ fn compare(systems: u32, seed: u64, protocols: &[Protocol]) -> Result<Seen, Stri
 fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32), String> {
     let mut random = Rng::with_seed(seed);
     let (mut seen, mut with_sections) = (0, 0);
+    let plain = |system: &System, part: Part| {
+        let holds = |permille| {
+            let form = scaled(system, part, permille);
+            Some(form.is_some_and(|form| {
+                crate::scheduled(&form, &Overheads::default()).is_ok_and(|found| found.schedulable)
+            }))
+        };
+        if holds(FACTOR_MAX) == Some(true) {
+            return Growth::Unlimited;
+        }
+        Growth::Permille(halve((1000, FACTOR_MAX), holds).expect("not interrupted"))
+    };
     let (none, go_on) = (Overheads::default(), || true);
     for number in 0..systems {
         let system = drawn(&mut random).under(Scheduler::PEdf);
@@ -151,21 +167,23 @@ fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32), String> {
             continue;
         }
         let processors = demands::Processors::new(&system, &none).ok_or("it is not covered")?;
+        let mut rooms = Vec::new();
         for task in system.task_ids() {
             let (known, found) = (tolerance(&subject, task, &go_on).flatten(), processors.room(task, &go_on));
             if known != found {
                 return Err(format!("{number}: room of {task:?}: {known:?} is found as {found:?} in {system:?}"));
             }
             seen += u32::from(found > Some(0));
-            if !processors.is_alone(task) {
-                continue;
+            rooms.extend(found);
+        }
+        let parts = [Part::All].into_iter().chain(system.task_ids().map(Part::Task));
+        for part in parts.chain(system.resource_ids().map(Part::Sections)) {
+            let (known, found) = (plain(&system, part), processors.growth(part, &rooms, &go_on));
+            if Some(known) != found || (number % 4 == 0 && found != growth(&subject, part, &go_on)) {
+                return Err(format!("{number}: growth of {part:?}: {known:?} is found as {found:?} in {system:?}"));
             }
-            let known = growth(&subject, Part::Task(task), &go_on);
-            let found = processors.growth(task, found.unwrap_or(0), &go_on);
-            if known != found {
-                return Err(format!("{number}: growth of {task:?}: {known:?} is found as {found:?} in {system:?}"));
-            }
-            with_sections += u32::from(!system.sections(task).is_empty());
+            let is_shared = |&resource: &ResourceId| system.is_global(resource);
+            with_sections += u32::from(matches!(part, Part::Sections(resource) if is_shared(&resource)));
         }
     }
     Ok((seen, with_sections))
@@ -173,7 +191,7 @@ fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32), String> {
 
 #[test]
 fn room_in_intervals_is_as_each_form_by_itself_has_it() {
-    let (seen, with_sections) = compare_demands(1_500, 13).unwrap_or_else(|difference| panic!("{difference}"));
+    let (seen, with_sections) = compare_demands(3_000, 13).unwrap_or_else(|difference| panic!("{difference}"));
     assert!(seen > 500 && with_sections > 100, "{seen}, {with_sections}");
 }
 

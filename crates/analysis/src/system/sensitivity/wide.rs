@@ -16,7 +16,7 @@ mod near;
 
 use super::crew::Crew;
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
-use super::joint::{Form, Point};
+use super::joint::{Climb, Form, Point};
 use super::rooms::Rooms;
 use super::scale::{Part, factor_within, scaled_body, shrunk, users};
 use super::shape::Shape;
@@ -52,6 +52,15 @@ struct Settled {
     point: Point,
     /// What is known of the bounds, at a fixed point.
     known: Option<Known>,
+    /// The delays at a fixed point, by task. Empty at any other point.
+    delays: Vec<Delay>,
+}
+
+/// Whether the requests of a load are those of the fixed point that its search begins at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Requests {
+    Same,
+    Other,
 }
 
 /// The delays with which a load is settled.
@@ -248,20 +257,11 @@ impl<'a> Search<'a> {
     }
 
     /// Raises response times to the fixed point of a form of `load`. The error is a point at which a deadline is
-    /// missed. Also returns whether a response time changed. See [`Shape::raise`] for `last`.
-    fn raise(
-        &self,
-        load: Load,
-        form: Form,
-        last: Option<&Form>,
-        responses: &mut [u64],
-    ) -> Result<(Settled, bool), Option<Box<Settled>>> {
+    /// missed. See [`Shape::raise`] for `last`.
+    fn raise(&self, load: Load, form: Form, last: Option<&Form>, responses: &mut [u64]) -> Outcome {
         let (point, raised) = self.shape.raise(&form, last, responses);
-        let settled = Settled { load, form, point, known: None };
-        match raised {
-            Some(changed) => Ok((settled, changed)),
-            None => Err(Some(Box::new(settled))),
-        }
+        let settled = Settled { load, form, point, known: None, delays: Vec::new() };
+        if raised.is_some() { Ok(settled) } else { Err(Some(Box::new(settled))) }
     }
 
     /// Returns the response times, by task, of these execution times and what is beside them, by place.
@@ -278,37 +278,70 @@ impl<'a> Search<'a> {
         let form = self.form_beside(&load, from).ok_or(None)?;
         // No jitter differs from that at `from`, so the equations that differ are those whose form does.
         let mut responses = self.responses(&form.costs, |place| from.point.beside[place]).ok_or(None)?;
-        self.raise(load, form, Some(&from.form), &mut responses).map(|(settled, _)| settled)
+        self.raise(load, form, Some(&from.form), &mut responses)
     }
 
     /// Returns the least fixed point of `load` if all deadlines are met there. Otherwise, the error is a point below it
     /// at which a deadline is missed, if there is one. `from` is the fixed point of a load that is not above.
-    fn settle(&self, load: Load, bounds: &mut Bounds, from: Option<&Settled>) -> Outcome {
+    ///
+    /// In each round, only those delays are computed that can differ from the last ones.
+    fn settle(&self, load: Load, bounds: &mut Bounds, from: Option<(&Settled, Requests)>) -> Outcome {
         let mut delays = vec![Delay::default(); load.costs.len()];
-        let (mut responses, mut last) = match from {
-            Some(from) => {
+        // The response times for which the delays are known.
+        let mut known = None;
+        let (mut responses, mut climb) = match from {
+            Some((from, requests)) => {
+                if requests == Requests::Same && !from.delays.is_empty() {
+                    delays.copy_from_slice(&from.delays);
+                    known = Some(self.responses(&from.form.costs, |place| from.point.beside[place]).ok_or(None)?);
+                }
                 let near = match self.is_near() {
-                    true => self.settle_near(load.clone(), bounds, from)?,
+                    true => self.settle_near(load.clone(), bounds, from, &mut delays)?,
                     false => self.settle_beside(load.clone(), from)?,
                 };
-                (self.responses(&near.form.costs, |place| near.point.beside[place]).ok_or(None)?, Some(near.form))
+                let responses = self.responses(&near.form.costs, |place| near.point.beside[place]).ok_or(None)?;
+                let climb = Climb::new(&self.shape, near.form, &responses, 0..load.costs.len());
+                (responses, climb)
             }
-            None => (self.responses(&load.costs, |place| self.shape.jitter(place)).ok_or(None)?, None),
+            None => {
+                let responses = self.responses(&load.costs, |place| self.shape.jitter(place)).ok_or(None)?;
+                let form = self.form(&load, bounds, &responses, &mut delays).ok_or(None)?;
+                known = Some(responses.clone());
+                let climb = Climb::below(&self.shape, form, &responses);
+                (responses, climb)
+            }
         };
+        let mut marked = vec![false; delays.len()];
         for _ in 0..ROUNDS_MAX {
-            let form = self.form(&load, bounds, &responses, &mut delays).ok_or(None)?;
-            let (settled, changed) = self.raise(load.clone(), form, last.as_ref(), &mut responses)?;
-            if !changed {
-                return Ok(Settled { known: bounds.known(), ..settled });
+            bounds.set_responses(&responses).map_err(|_| None)?;
+            marked.fill(known.is_none());
+            if let Some(known) = &known {
+                bounds.mark_changed(known, &mut marked);
             }
-            last = Some(settled.form);
+            bounds.delays_again(&mut marked, &mut delays).map_err(|_| None)?;
+            for place in (0..marked.len()).filter(|&place| marked[self.shape.id(place).index()]) {
+                let (cost, blocking) = self.charged(&load, bounds, &delays, place).ok_or(None)?;
+                climb.set(place, cost, blocking);
+            }
+            match &mut known {
+                Some(known) => known.copy_from_slice(&responses),
+                None => known = Some(responses.clone()),
+            }
+            let risen = climb.rise(&mut responses);
+            if risen != Some(true) {
+                let (form, point) = climb.into_parts();
+                if risen.is_none() {
+                    return Err(Some(Box::new(Settled { load, form, point, known: None, delays: Vec::new() })));
+                }
+                return Ok(Settled { load, form, point, known: bounds.known(), delays });
+            }
         }
         Err(None)
     }
 
     /// Returns the system with the bounds for response times equal to the deadlines, if all deadlines are met then.
     fn sure(&self) -> Option<Settled> {
-        if self.shape.is_coupled() || self.ruling == Protocol::FmlpLong {
+        if self.shape.is_coupled() || self.depends_on_execution() {
             return None;
         }
         let mut delays = vec![Delay::default(); self.load.costs.len()];
@@ -317,7 +350,18 @@ impl<'a> Search<'a> {
         let mut responses: Vec<u64> =
             self.system.tasks().iter().map(|task| task.wcet.as_ns() + task.jitter.as_ns()).collect();
         let (point, raised) = self.shape.raise(&form, None, &mut responses);
-        raised.map(|_| Settled { load: self.load.clone(), form, point, known: None })
+        raised.map(|_| Settled { load: self.load.clone(), form, point, known: None, delays: Vec::new() })
+    }
+
+    /// Returns whether the protocol's bounds depend on execution outside of sections.
+    fn depends_on_execution(&self) -> bool {
+        matches!(self.ruling, Protocol::FmlpLong | Protocol::LockFree)
+    }
+
+    /// Returns how the requests of a load with other execution times count. Bounds that continue from what is known of
+    /// the fixed point mark what differs themselves.
+    fn others(&self) -> Requests {
+        if self.ruling == Protocol::FmlpLong { Requests::Same } else { Requests::Other }
     }
 
     /// Returns how much longer the task can execute outside of its sections, or `None` if the search was interrupted.
@@ -341,17 +385,18 @@ impl<'a> Search<'a> {
             if delays == Delays::Known {
                 return self.settle_beside(load, from);
             }
-            if self.ruling != Protocol::FmlpLong {
-                return self.settle(load, &mut self.bounds.borrow_mut(), Some(from));
+            if !self.depends_on_execution() {
+                return self.settle(load, &mut self.bounds.borrow_mut(), Some((from, Requests::Same)));
             }
-            // These bounds depend on execution times.
             let longer = |task| {
                 let mut body = self.system.task(task).body.clone();
                 body.push(Step::Run(Duration::from_ns(extra)));
                 Some(body)
             };
             let settle = |tables: &Tables<'_>, sharing: &Sharing| {
-                self.with_bounds((tables, sharing, &[task]), |bounds| self.settle(load, bounds, Some(from)))
+                self.with_bounds((tables, sharing, &[task]), |bounds| {
+                    self.settle(load, bounds, Some((from, self.others())))
+                })
             };
             self.with_bodies(&[task], longer, settle).ok_or(None)?
         })
@@ -405,7 +450,9 @@ impl<'a> Search<'a> {
             let load = self.load_with(tables, &users).ok_or(None)?;
             match (from, delays) {
                 (Some(from), Delays::Known) => self.settle_beside(load, from),
-                _ => self.with_bounds((tables, sharing, &users), |bounds| self.settle(load, bounds, from)),
+                _ => self.with_bounds((tables, sharing, &users), |bounds| {
+                    self.settle(load, bounds, from.map(|from| (from, self.others())))
+                }),
             }
         };
         self.with_bodies(&users, body, settle).ok_or(None)?
@@ -430,7 +477,7 @@ impl<'a> Search<'a> {
         let tables = self.tables.of_form(system);
         let mut bounds = Bounds::new(&tables, self.ruling, &across::sharing(&tables, self.ruling)).map_err(|_| None)?;
         let load = load(&tables, self.ruling, &self.shape).ok_or(None)?;
-        self.settle(load, &mut bounds, from)
+        self.settle(load, &mut bounds, from.map(|from| (from, Requests::Other)))
     }
 
     /// Returns the greatest amount that settles, between the two given. The first amount settles, at or above

@@ -2,7 +2,7 @@
 
 use super::{Bounds, Delay, Load, Outcome, ROUNDS_MAX, Search, Settled};
 use crate::blocking::DelayBounds as _;
-use crate::system::sensitivity::joint::Nearby;
+use crate::system::sensitivity::joint::Climb;
 use lockwright_model::Protocol;
 
 impl Search<'_> {
@@ -13,8 +13,8 @@ impl Search<'_> {
     }
 
     /// Like [`settle`](Self::settle), with the delays of `from` except on the processor where a deadline was missed
-    /// last. The result is then not above that of `settle`.
-    pub(super) fn settle_near(&self, load: Load, bounds: &mut Bounds, from: &Settled) -> Outcome {
+    /// last. The result is then not above that of `settle`. Sets the delays of that processor.
+    pub(super) fn settle_near(&self, load: Load, bounds: &mut Bounds, from: &Settled, delays: &mut [Delay]) -> Outcome {
         let place = self.shape.critical.get();
         let cpu = self.system.task(self.shape.id(place)).cpu.0;
         if let Some(known) = &from.known {
@@ -22,24 +22,22 @@ impl Search<'_> {
         }
         let Settled { load, form, point, .. } = self.settle_beside(load, from)?;
         let mut responses = self.responses(&form.costs, |place| point.beside[place]).ok_or(None)?;
-        let mut delays = vec![Delay::default(); load.costs.len()];
-        let mut nearby = Nearby::new(&self.shape, form, &responses, place);
+        let mut nearby = Climb::new(&self.shape, form, &responses, self.shape.neighbours(place));
         for _ in 0..ROUNDS_MAX {
-            bounds.set_responses(&responses).and_then(|()| bounds.delays_in(cpu, &mut delays)).map_err(|_| None)?;
+            bounds.set_responses(&responses).and_then(|()| bounds.delays_in(cpu, delays)).map_err(|_| None)?;
             for place in nearby.places() {
-                // Waiting adds nothing to the execution that others count.
-                let (_, blocking) = self.charged(&load, bounds, &delays, place).ok_or(None)?;
-                nearby.set_blocking(place, blocking);
+                let (cost, blocking) = self.charged(&load, bounds, delays, place).ok_or(None)?;
+                nearby.set(place, cost, blocking);
             }
             let risen = nearby.rise(&mut responses);
             if risen != Some(true) {
                 let (form, point) = nearby.into_parts();
-                let settled = Settled { load, form, point, known: None };
+                let settled = Settled { load, form, point, known: None, delays: Vec::new() };
                 return if risen.is_some() { Ok(settled) } else { Err(Some(Box::new(settled))) };
             }
         }
         // Below the fixed point still: the search on all processors goes on from here.
         let (form, point) = nearby.into_parts();
-        Ok(Settled { load, form, point, known: None })
+        Ok(Settled { load, form, point, known: None, delays: Vec::new() })
     }
 }
