@@ -1251,6 +1251,15 @@ int lw_task_join(const struct lw_taskset_t *set, uint32_t task);
 // - Any other number is an error of the kernel.
 int lw_task_begin(void);
 
+// Begins a job as `lw_task_begin` does, with the absolute deadline `*due` by `clock`: the release of the job plus the
+// relative deadline of the task. A thread that begins a job late gives the job the deadline that it would have had in
+// time. The deadline has no effect under other schedulers than `p-edf`.
+//
+// Returns the values of `lw_task_begin`, and:
+// - EINVAL: `clock` is neither CLOCK_MONOTONIC nor CLOCK_REALTIME, `due` is null, or `due->tv_nsec` is not within 0 to
+//   999,999,999. No job has begun.
+int lw_task_begin_due(int clock, const struct timespec *due);
+
 // Locks a resource under the protocol of the set. Waits until it can.
 //
 // From `lw_task_begin` to `lw_task_end`, no `lw_task_…` function allocates memory.
@@ -1300,6 +1309,8 @@ int lw_task_end(void);
 // Returns:
 // - 0: success.
 // - EPERM: the thread is not a task.
+// - Any other number is an error of the kernel, which did not restore the policy or the CPUs. The thread is no task any
+//   more all the same.
 int lw_task_leave(void);
 
 // Describes the calling thread's last failed call of `lw_taskset_…` or `lw_task_…`: what is wrong, and what to do.

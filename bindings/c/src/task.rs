@@ -1,9 +1,9 @@
 //! The functions `lw_task_*`. The calling thread's membership in a task set is kept here.
 
-use crate::argument::Const;
+use crate::argument::{self, Const};
 use crate::fault::{self, Fault, told};
 use crate::taskset::{self, lw_taskset_t};
-use libc::c_int;
+use libc::{c_int, timespec};
 use lockwright::tasks::{Member, TaskError};
 use lockwright_model::{Mode, ResourceId, TaskId};
 use std::cell::{Cell, RefCell};
@@ -20,7 +20,8 @@ impl Joined {
 
     fn end(&mut self) -> Result<(), Fault> {
         self.member().ok_or(NOBODY)?;
-        self.0.take().map(ManuallyDrop::into_inner).map(drop).ok_or(NOBODY)
+        let member = self.0.take().map(ManuallyDrop::into_inner).ok_or(NOBODY)?;
+        Ok((*member).leave()?)
     }
 }
 
@@ -40,6 +41,11 @@ thread_local! {
 }
 
 const NOBODY: Fault = Fault::Plain(libc::EPERM, "the calling thread is not a task; call lw_task_join first");
+
+const NO_TIME: Fault = Fault::Plain(
+    libc::EINVAL,
+    "the deadline is no time by CLOCK_MONOTONIC or CLOCK_REALTIME; tv_nsec is within 0 to 999,999,999",
+);
 
 /// Calls `body` with the membership. Fails in a signal handler that interrupts such a call, and at the end of the
 /// thread.
@@ -113,6 +119,23 @@ pub unsafe extern "C" fn lw_task_begin() -> c_int {
     })
 }
 
+/// Begins a job as `lw_task_begin` does, with the absolute deadline `*due` by `clock`: the release of the job plus the
+/// relative deadline of the task. A thread that begins a job late gives the job the deadline that it would have had in
+/// time. The deadline has no effect under other schedulers than `p-edf`.
+///
+/// Returns the values of `lw_task_begin`, and:
+/// - EINVAL: `clock` is neither CLOCK_MONOTONIC nor CLOCK_REALTIME, `due` is null, or `due->tv_nsec` is not within 0 to
+///   999,999,999. No job has begun.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_task_begin_due(clock: c_int, due: Const<'_, timespec>) -> c_int {
+    told(|| {
+        let due = argument::deadline(clock, due).ok_or(NO_TIME)?;
+        with_member(|member| member.begin_job_due(due))?;
+        fault::forget();
+        Ok(())
+    })
+}
+
 /// Locks a resource under the protocol of the set. Waits until it can.
 ///
 /// From `lw_task_begin` to `lw_task_end`, no `lw_task_…` function allocates memory.
@@ -174,6 +197,8 @@ pub unsafe extern "C" fn lw_task_end() -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: the thread is not a task.
+/// - Any other number is an error of the kernel, which did not restore the policy or the CPUs. The thread is no task any
+///   more all the same.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_leave() -> c_int {
     told(|| with_joined(Joined::end))

@@ -265,6 +265,72 @@ static void a_child_is_no_task(void) {
     EXPECT(0, lw_taskset_destroy(&set));
 }
 
+static struct timespec origin;
+static atomic_int first_begun, second_begins, second_started;
+
+static struct timespec after_s(long seconds) {
+    struct timespec time = {.tv_sec = origin.tv_sec + seconds, .tv_nsec = origin.tv_nsec};
+    return time;
+}
+
+/* Begins a job when the other one has begun, with a deadline in seconds. */
+static void *begins_later(void *seconds) {
+    const struct timespec nap = {.tv_sec = 0, .tv_nsec = 1000000};
+    EXPECT(0, lw_task_join(&set, tasks[1]));
+    while (!atomic_load(&first_begun)) {
+        nanosleep(&nap, NULL);
+    }
+    struct timespec due = after_s(*(long *)seconds);
+    atomic_store(&second_begins, 1);
+    EXPECT(0, lw_task_begin_due(CLOCK_MONOTONIC, &due));
+    atomic_store(&second_started, 1);
+    EXPECT(0, lw_task_end());
+    EXPECT(0, lw_task_leave());
+    return NULL;
+}
+
+/* Two tasks of one CPU under p-edf. The job of the second one starts within that of the first one, or after it. */
+static void deadlines_decide(void) {
+    char path[] = "/tmp/lockwright-tasks-XXXXXX";
+    int file = mkstemp(path);
+    CHECK(file >= 0);
+    static const char text[] =
+        "[platform]\nscheduler = \"p-edf\"\n"
+        "[[task]]\nname = \"first\"\ncpu = 0\npriority = 1\nperiod = \"1 s\"\nwcet = \"1 ms\"\n"
+        "[[task]]\nname = \"second\"\ncpu = 0\npriority = 2\nperiod = \"1 s\"\nwcet = \"1 ms\"\n";
+    CHECK(write(file, text, sizeof text - 1) == (ssize_t)(sizeof text - 1) && close(file) == 0);
+    EXPECT(0, lw_taskset_read(&set, path, NULL));
+    CHECK(unlink(path) == 0);
+    EXPECT(0, lw_taskset_find_task(&set, "first", &tasks[0]));
+    EXPECT(0, lw_taskset_find_task(&set, "second", &tasks[1]));
+    EXPECT(EPERM, lw_task_begin_due(CLOCK_MONOTONIC, &origin));
+    static long deadlines[] = {40, 90};
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&first_begun, 0);
+        atomic_store(&second_begins, 0);
+        atomic_store(&second_started, 0);
+        CHECK(clock_gettime(CLOCK_MONOTONIC, &origin) == 0);
+        pthread_t other = start(begins_later, &deadlines[i]);
+        EXPECT(0, lw_task_join(&set, tasks[0]));
+        struct timespec due = after_s(60), invalid = {.tv_sec = 1, .tv_nsec = 1000000000};
+        EXPECT(EINVAL, lw_task_begin_due(CLOCK_MONOTONIC, NULL));
+        EXPECT(EINVAL, lw_task_begin_due(CLOCK_MONOTONIC, &invalid));
+        EXPECT(EINVAL, lw_task_begin_due(CLOCK_PROCESS_CPUTIME_ID, &due));
+        EXPECT(0, lw_task_begin_due(CLOCK_MONOTONIC, &due));
+        EXPECT(EBUSY, lw_task_begin_due(CLOCK_MONOTONIC, &due));
+        atomic_store(&first_begun, 1);
+        /* The other thread is more urgent until its job has started or waits. */
+        while (!atomic_load(&second_begins)) {
+        }
+        CHECK(atomic_load(&second_started) == (i == 0));
+        EXPECT(0, lw_task_end());
+        EXPECT(0, lw_task_leave());
+        join(other);
+        CHECK(atomic_load(&second_started) == 1);
+    }
+    EXPECT(0, lw_taskset_destroy(&set));
+}
+
 int main(void) {
     begin_test();
     struct sched_param param = {.sched_priority = 98};
@@ -292,6 +358,7 @@ int main(void) {
     readers_share("phase_fair");
     readers_share("task_fair");
     what_was_not_said();
+    deadlines_decide();
     a_child_is_no_task();
     return 0;
 }

@@ -196,11 +196,7 @@ impl Member {
     /// than that, or one that begins late for another reason, may also wait for a whole job with a later deadline, which
     /// had started above a section that holds this job back.
     pub fn begin_due(&self, due: Deadline) -> Result<Job<'_>, TaskError> {
-        let at_ns = match due.clock {
-            Clock::Monotonic => due.at_ns,
-            Clock::Realtime => clock::now_ns().saturating_add(due.left_ns()),
-        };
-        self.begin_at(Instant::from_ns(at_ns))?;
+        self.begin_job_due(due)?;
         Ok(Job { member: self })
     }
 
@@ -306,6 +302,18 @@ impl Member {
         let relative = self.shared.system.task(self.task).deadline;
         let due = if by_deadline { clock::now_ns().saturating_add(relative.as_ns()) } else { 0 };
         self.begin_at(Instant::from_ns(due))
+    }
+
+    /// Begins a job with this deadline.
+    ///
+    /// # Errors
+    /// Those of [`Member::begin_due`].
+    pub fn begin_job_due(&self, due: Deadline) -> Result<(), TaskError> {
+        let at_ns = match due.clock {
+            Clock::Monotonic => due.at_ns,
+            Clock::Realtime => clock::now_ns().saturating_add(due.left_ns()),
+        };
+        self.begin_at(Instant::from_ns(at_ns))
     }
 
     /// Ends the job.
