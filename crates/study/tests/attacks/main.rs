@@ -12,4 +12,5 @@ mod overheads_hold;
 mod programs_hold;
 mod protocols_hold;
 mod readers_writers;
+mod spin_hold;
 mod terms_sum;
