@@ -7,6 +7,7 @@ mod clusters_hold;
 mod counterexamples;
 mod edf_resources_hold;
 mod global_bounds_hold;
+mod global_semaphores_hold;
 mod late_jobs;
 mod overheads_hold;
 mod programs_hold;

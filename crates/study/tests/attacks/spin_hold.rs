@@ -147,7 +147,7 @@ impl Machine for SpinLocks {
 }
 
 /// The rows of a system.
-fn sharing(system: &System) -> Sharing {
+pub fn sharing(system: &System) -> Sharing {
     let sharer = |id| {
         let task = system.task(id);
         let demand = |request: &lockwright_model::Request| Demand {
