@@ -5,6 +5,7 @@ use crate::support::{Ended, File, GLOBAL, HOLDS, INVERSION, LATE, end, json, loc
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// One task whose bound is its execution time: with real threads, each job takes longer by at least a wake-up.
 const ALONE: &str = r#"
@@ -260,4 +261,87 @@ fn verify_stores_its_measurement() {
     let ended = end(verify(&blocked).arg(&file.path).args(["--for", "300 ms", "--json"]));
     assert!(ended.err.contains("the overheads cannot be stored"), "{}", ended.err);
     assert_eq!(json(&ended)["overheads"]["file"], Value::Null, "{}", ended.out);
+}
+
+/// How long an example is verified again while others take the CPUs.
+const VERIFIED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Why `verify` was right to say that a system does not hold: what took the CPUs from each job that was above its bound
+/// or late. The error is a fault that nothing explains.
+fn disturbed_by(result: &Value) -> Result<String, String> {
+    let mut by = Vec::new();
+    for task in result["tasks"].as_array().expect("tasks") {
+        let ns = |value: &Value| value.as_u64();
+        if task["proved"] != true {
+            by.push(format!("overheads so large that {} is not proved", task["name"]));
+            continue;
+        }
+        let worst = &task["worst_job"];
+        if worst.is_null() {
+            continue;
+        }
+        let response = ns(&task["observed_response_ns"]).expect("was seen");
+        let allowed = ns(&task["response_ns"]).min(ns(&task["deadline_ns"])).expect("is proved");
+        let taken = worst["taken"].as_array().map_or(&[][..], Vec::as_slice);
+        let by_others: u64 =
+            taken.iter().filter(|taken| taken["by"] != "idle").filter_map(|taken| ns(&taken["taken_ns"])).sum();
+        if response.saturating_sub(allowed) > by_others {
+            return Err(format!("{task}"));
+        }
+        by.push(worst["taken"].to_string());
+    }
+    if by.is_empty() { Err(result["verdict"].to_string()) } else { Ok(by.join("; ")) }
+}
+
+/// The examples, with the overheads of this machine. The third has more CPUs than most machines.
+#[test]
+fn the_examples_are_verified() {
+    let Some(_machine) = require_realtime() else { return };
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    for (name, needed) in [("pathfinder", 1), ("robot", 2), ("waters2019", 6)] {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(format!("{name}.toml"));
+        let began = Instant::now();
+        for attempt in 1.. {
+            let again: &[&str] = if attempt > 1 { &["--remeasure"] } else { &[] };
+            let ended = end(verify(cache.path()).arg(&example).args(["--for", "2 s", "--json"]).args(again));
+            if cpus < needed {
+                assert_eq!(ended.status, 3, "{}{}", ended.out, ended.err);
+                assert!(ended.err.contains(&format!("{needed} CPUs")), "{}", ended.err);
+                break;
+            }
+            let result = &json(&ended)["results"][0];
+            assert_eq!((ended.status == 0, &result["ended"]), (result["schedulable"] == true, &"completed".into()));
+            if ended.status == 0 {
+                let verdict = result["verdict"].as_str().expect("a verdict");
+                assert!(verdict.starts_with("holds: every deadline is proved"), "{verdict}");
+                break;
+            }
+            assert_eq!(ended.status, 1, "{}{}", ended.out, ended.err);
+            let by = disturbed_by(result).unwrap_or_else(|fault| panic!("{name}: {fault}\n{}", ended.out));
+            eprintln!("{name}, attempt {attempt}: not judged, disturbed by {by}");
+            if began.elapsed() > VERIFIED_WITHIN {
+                let text = format!("{name}: not judged within {VERIFIED_WITHIN:?}: disturbed by {by}");
+                assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_none(), "{text}");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fault_that_nothing_explains_is_not_a_disturbance() {
+    let result = |taken: &str, response: u64| {
+        let text = format!(
+            r#"{{"verdict": "does not hold", "tasks": [{{"name": "a", "proved": true, "response_ns": 100,
+            "deadline_ns": 200, "observed_response_ns": {response},
+            "worst_job": {{"taken": [{{"by": "{taken}", "taken_ns": 50}}]}}}}]}}"#
+        );
+        serde_json::from_str::<Value>(&text).expect("JSON")
+    };
+    assert!(disturbed_by(&result("host", 150)).is_ok_and(|by| by.contains("host")));
+    assert!(disturbed_by(&result("host", 151)).is_err(), "more than was taken");
+    assert!(disturbed_by(&result("idle", 150)).is_err(), "the CPU was idle");
+    let nothing = serde_json::json!({ "verdict": "does not hold", "tasks": [{ "proved": true }] });
+    assert!(disturbed_by(&nothing).is_err());
 }

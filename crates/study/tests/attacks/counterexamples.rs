@@ -151,3 +151,21 @@ fn held_back_requests_are_made_when_their_jobs_execute() {
     assert_eq!(broken, Some(24 * MS));
     assert_eq!(excess.map(|excess| excess.task), Some(TaskId(0)), "the bound holds under our rule only");
 }
+
+/// With one ceiling for all processors, which a ceiling fixed by hand is, a section that a remote task waits for is
+/// preempted by one that less urgent remote tasks need.
+#[test]
+fn one_ceiling_delays_what_remote_tasks_need_more() {
+    const MS: u64 = 1_000_000;
+    let text = include_str!("counterexamples/mpcp-one-ceiling.toml");
+    let one_ceiling = text.replace("name = \"r\"\n", "name = \"r\"\nceiling = 5\n");
+    for (text, response) in [(text, 6), (one_ceiling.as_str(), 16)] {
+        let system = parse_system(text).expect("a valid system");
+        let mut simulation = Simulation::new(&system, &Config::default(), ());
+        simulation.run_until(Instant::from_ns(99 * MS));
+        let seen = simulation.observations();
+        let urgent = system.task_ids().find(|&id| system.task(id).name == "urgent").expect("a task");
+        assert_eq!(seen[urgent.index()].response.map(|seen| seen.as_ns()), Some(response * MS), "{seen:?}");
+        assert_eq!(hold(&analyse(&system, Protocol::Mpcp), &seen, &simulation.ages()), None);
+    }
+}

@@ -95,17 +95,19 @@ fn of(count: u32, length: u64) -> Vec<Demand> {
     if count == 0 { Vec::new() } else { vec![Demand { resource: 0, count, length }] }
 }
 
-/// SchedCAT's `task_fair_rw_bounds` answers 10 and 11. For a mutex, it lets the second task also wait for its own
-/// request of 5, which gives more than the 11 of its analysis of readers. Without that, the task waits for one request
-/// of the first task, of at most 9.
+/// SchedCAT's `task_fair_rw_bounds` answers 10 and 11, and 200 and 314. For a mutex, it lets the second task also wait
+/// for its own request of 5, or 100, which gives more than the 11, or 314, of its analysis of readers. Without that,
+/// the task waits for one request of the first task, of at most 9, or 232.
 #[test]
 fn a_reader_does_not_wait_for_itself() {
-    let set = spin::ReadersWriters {
-        tasks: vec![sharer(0, 2, of(3, 2)), sharer(1, 1, Vec::new())],
-        reads: vec![of(2, 9), of(1, 5)],
-    };
     let platform = Platform { clusters: 2, processors: 2, interrupts: None };
-    assert_eq!(totals(&spin::task_fair(&set, platform).expect("a bound")), [Some(10), Some(9)]);
+    for (writes, reads, own, bounds) in [(2, 9, 5, [10, 9]), (82, 232, 100, [200, 232])] {
+        let set = spin::ReadersWriters {
+            tasks: vec![sharer(0, 2, of(3, writes)), sharer(1, 1, Vec::new())],
+            reads: vec![of(2, reads), of(1, own)],
+        };
+        assert_eq!(totals(&spin::task_fair(&set, platform).expect("a bound")), bounds.map(Some));
+    }
 }
 
 /// SchedCAT's `clustered_omlp_bounds` answers 60 for the first task. A request of the second task, which waits for 30
