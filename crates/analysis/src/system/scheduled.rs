@@ -291,6 +291,8 @@ pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Un
         Scheduler::GFp => global_fp(system, &sporadic(&sharing))?,
         _ => partitioned_edf(system, &sharing),
     };
+    // Charges are upper bounds, and offsets may keep the worst arrivals from happening.
+    result.exact &= overheads.charges_nothing() && system.tasks().iter().all(|task| task.offset == Duration::ZERO);
     for (id, response) in system.task_ids().zip(&mut result.responses) {
         // Overheads shorten deadlines by the delay with which a release is noticed.
         let deadline = system.task(id).deadline;
