@@ -2,7 +2,7 @@
 //! two views of it.
 
 use lockwright_analysis::{Analysis, Blocker, Blocking, Proof, TaskBound, Unbounded};
-use lockwright_model::{Duration, Observation, Protocol, System, TaskId};
+use lockwright_model::{Duration, Observation, Protocol, Scheduler, System, TaskId};
 use std::cmp::Reverse;
 
 /// The order of the rows: by CPU, then by decreasing priority, then as in the file.
@@ -29,7 +29,7 @@ pub struct Bound {
     pub proved: bool,
     /// The method that proves the response; `None` without a bound, and under EDF and global schedulers.
     pub proof: Option<Proof>,
-    /// Whether the deadline is neither proved to hold nor shown to be missed, because the tests are not exact.
+    /// Whether the deadline is neither proved to hold nor shown to be missed, because the analysis is not exact.
     pub open: bool,
     /// Why there is no bound.
     pub reason: Option<String>,
@@ -78,7 +78,7 @@ pub struct Row {
 pub enum Verdict {
     /// Its deadlines hold: proved, or observed.
     Ok,
-    /// A deadline was missed, or the bound is beyond it.
+    /// A deadline was missed, or an exact analysis shows that one can be missed.
     Late,
     /// `check` found no bound.
     NoBound,
@@ -186,7 +186,10 @@ impl Report {
     fn of(system: &System, analysed: &System, analysis: &Analysis) -> Self {
         let row = |task: TaskId| Row {
             task,
-            bound: bound_of(analysed, &analysis.tasks[task.index()]),
+            bound: bound_of(analysed, &analysis.tasks[task.index()], {
+                // Charges are upper bounds.
+                std::ptr::eq(system, analysed) && is_exact(system, analysis.protocol, task)
+            }),
             seen: None,
             standard: Standard::default(),
         };
@@ -278,14 +281,28 @@ pub fn interrupt_text(missing: &[Protocol]) -> String {
     format!("interrupted: the results are incomplete{missing}")
 }
 
-fn bound_of(system: &System, bound: &TaskBound) -> Bound {
+/// Whether the bound of a task under fixed priorities is exact: some arrivals lead to it. That is so on a processor
+/// without sections, whose arrivals are not fixed by offsets. Tasks of equal priority take turns, which the bound does
+/// not count on.
+fn is_exact(system: &System, protocol: Protocol, task: TaskId) -> bool {
+    let it = system.task(task);
+    let has_home = |id| system.protocol_of(id, protocol).has_homes() && !system.users(id).is_empty();
+    let is_plain = |id: TaskId| system.requests(id).is_empty() && system.task(id).offset == Duration::ZERO;
+    let is_equal = |id: TaskId| id != task && system.task(id).priority == it.priority;
+    system.scheduler() == Scheduler::PFp
+        && !system.has_clusters()
+        && !system.resource_ids().any(has_home)
+        && system.task_ids().filter(|&id| system.task(id).cpu == it.cpu).all(|id| is_plain(id) && !is_equal(id))
+}
+
+fn bound_of(system: &System, bound: &TaskBound, is_exact: bool) -> Bound {
     Bound {
         blocker: None,
         blocking: bound.blocking,
         response: bound.response,
         proved: bound.schedulable,
         proof: bound.response.map(|_| bound.proof),
-        open: false,
+        open: !bound.schedulable && !is_exact,
         reason: bound.unbounded.as_ref().map(|unbounded| unbounded.describe(system)),
         beyond_period: matches!(bound.unbounded, Some(Unbounded::BeyondPeriod)),
         uncovered: bound.unbounded.as_ref().is_some_and(Unbounded::is_uncovered),

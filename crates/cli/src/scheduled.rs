@@ -40,7 +40,10 @@ pub fn note_ruled(options: Option<&str>, system: &System, console: &Console) {
         console.note(format!("{options} here: {}", ruled(system.scheduler())));
     }
     let own = system.resource_ids().filter_map(|resource| system.resource(resource).protocol);
-    let is_ruled_out = |named: &Protocol| !matches!(named, Protocol::Srp | Protocol::Msrp);
+    // The tests refuse objects and readers.
+    let is_ruled_out = |named: &Protocol| {
+        !matches!(named, Protocol::Srp | Protocol::Msrp) && !named.is_object() && !named.has_readers()
+    };
     if let Some(named) = own.chain(system.protocol()).find(is_ruled_out) {
         console.note(format!("the file's protocol `{named}` has no effect here: {}", ruled(system.scheduler())));
     }
@@ -132,8 +135,11 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
         let (response, proved) = (found.responses[TaskId::index(task)], found.proved[TaskId::index(task)]);
         let blocker = found.blocked[TaskId::index(task)];
         let reason = found.describe_unbounded(task);
-        // A sufficient test that fails does not show that a deadline is missed.
-        let open = !proved && !found.exact;
+        // A sufficient test that fails does not show that a deadline is missed, and an exact one not whose. Response
+        // times under partitioned EDF are exact.
+        let is_beyond = response.is_some_and(|response| response > system.task(task).deadline);
+        let is_late = found.exact && system.scheduler() == Scheduler::PEdf && is_beyond;
+        let open = !proved && !is_late;
         let bound = Bound { response, proved, open, blocker, reason, ..Bound::default() };
         Row { task, bound, seen: None, standard: Standard::default() }
     };
@@ -171,7 +177,11 @@ pub fn promised(what: &str, input: &Input, subject: &Subject, console: &Console)
             Err(Exit::BadInput)
         }
         Err(why) => {
-            console.note(format!("there are no bounds: {}", tame(&why.describe(system))));
+            let instead = match why {
+                Untested::Protocol(_) => format!("; {what} here: {}", ruled(system.scheduler())),
+                _ => String::new(),
+            };
+            console.note(format!("there are no bounds: {}{instead}", tame(&why.describe(system))));
             let row = |task| Row { task, bound: Bound::default(), seen: None, standard: Standard::default() };
             let rows = table_order(system).into_iter().map(row).collect();
             Ok(Some(Report { protocol: protocol(system).to_string(), same: Vec::new(), rows, charged: None }))

@@ -6,6 +6,9 @@
 //!   them, or follow from the tardiness with deadlines equal to periods.
 //! - `g-fp`: Guan's test, without resources, jitter and equal priorities. Response times are those of the test.
 
+mod results;
+mod untested;
+
 use crate::global;
 use crate::overheads::edf::charged;
 use crate::rows::failure::Failure;
@@ -15,230 +18,8 @@ use crate::system::explain::{Cause, Term};
 use crate::system::partition::{Fit, together_first};
 use crate::uniprocessor::{self, Effort, edf};
 use lockwright_model::{CpuId, Duration, Overheads, ResourceId, Scheduler, System, TaskId};
-use std::fmt;
-
-/// The verdict on a system under its scheduler, with the tests behind it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Scheduled {
-    /// The tests, in order of increasing effort.
-    pub tests: Vec<Test>,
-    /// Bounds on response times, from arrival to finish, by task id; `None` if there is none.
-    pub responses: Vec<Option<Duration>>,
-    /// Why the search for a response time failed, by task id; `None` if it succeeded or if there was no search.
-    pub unbounded: Vec<Option<Failure>>,
-    /// Whether it is proved that the task meets its deadlines, by task id.
-    pub proved: Vec<bool>,
-    /// Whether it is proved that every task meets its deadlines.
-    pub schedulable: bool,
-    /// The section that can delay a job of the task longest at its arrival, by task id. Only partitioned EDF has such
-    /// sections.
-    pub blocked: Vec<Option<Blocker>>,
-    /// Whether the verdict is exact: if the tests reject, some arrivals lead to a missed deadline.
-    pub exact: bool,
-}
-
-impl Scheduled {
-    /// Returns why the search for a response time of the task failed, as a message with the names of the system, or
-    /// `None` if it did not fail.
-    #[must_use]
-    pub fn describe_unbounded(&self, task: TaskId) -> Option<String> {
-        Some(match (*self.unbounded.get(task.index())?)? {
-            Failure::Overload => "more work arrives on its CPU than it can execute".into(),
-            Failure::Diverged { limit, .. } => {
-                format!("the response times of its CPU need more than {} {}", limit.most, limit.name)
-            }
-            other => other.to_string(),
-        })
-    }
-}
-
-/// The result of one test.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Test {
-    /// The usual name of the test.
-    pub name: &'static str,
-    /// The processor that the test is about, if it is about one.
-    pub cpu: Option<CpuId>,
-    /// Why the test does not accept; `None` if it accepts. Its task indices refer to `tasks`.
-    pub failure: Option<Failure>,
-    /// The tasks in the order in which the test numbers them.
-    pub tasks: Vec<TaskId>,
-    /// The interval in which more work is due than fits, under partitioned EDF.
-    pub point: Option<Point>,
-}
-
-/// A section that delays jobs with earlier deadlines.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Blocker {
-    /// The task that executes the section.
-    pub task: TaskId,
-    /// The resource of the section.
-    pub resource: ResourceId,
-    /// The length of the section.
-    pub length: Duration,
-    /// How long the task spins before the section begins, if the resource is shared across processors.
-    pub spin: Duration,
-}
-
-impl Blocker {
-    /// Returns the time for which the section blocks: its length and its spinning.
-    #[must_use]
-    pub fn total(&self) -> Duration {
-        Duration::from_ns(self.length.as_ns().saturating_add(self.spin.as_ns()))
-    }
-
-    /// Describes the section in words.
-    fn describe(&self, system: &System) -> String {
-        let (task, resource) = (&system.task(self.task).name, &system.resource(self.resource).name);
-        let spins = if self.spin > Duration::ZERO { ", with its spinning" } else { "" };
-        format!("the section of `{task}` on `{resource}`{spins}")
-    }
-
-    fn of(held: &edf::Held) -> Self {
-        Self {
-            task: TaskId::new(held.task),
-            resource: ResourceId(held.resource),
-            length: Duration::from_ns(held.length),
-            spin: Duration::from_ns(held.spin),
-        }
-    }
-}
-
-/// An interval that a test of the processor demand examined.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Point {
-    /// The length t of the interval.
-    pub interval: Duration,
-    /// The work with arrival and deadline in the interval, spinning included, h(t).
-    pub due: Duration,
-    /// The section that blocks this work, if there is one. Its length is B(t).
-    pub blocker: Option<Blocker>,
-}
-
-/// Why a system cannot be tested under its scheduler.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Untested {
-    /// The system is under fixed priorities on partitioned or clustered processors: use [`analyse`](crate::analyse).
-    FixedPriorities,
-    /// Jobs execute on any processor, so no single processor has a demand.
-    Global,
-    /// The tasks share resources.
-    Resources,
-    /// A task holds two resources at a time, and one of them is shared across processors.
-    Nested(TaskId),
-    /// A resource is under a protocol that no test covers: an object that nobody waits for, or a lock that readers
-    /// share.
-    Protocol(ResourceId),
-    /// A task has release jitter.
-    Jitter(TaskId),
-    /// Two tasks have the same priority.
-    EqualPriorities(TaskId, TaskId),
-    /// A cost in the overheads cannot be charged.
-    Overheads(Failure),
-}
-
-impl Untested {
-    /// Describes the reason in one sentence, with the names of the system.
-    #[must_use]
-    pub fn describe(&self, system: &System) -> String {
-        let name = |task: &TaskId| &system.task(*task).name;
-        let scheduler = system.scheduler();
-        match self {
-            Self::FixedPriorities => format!("`{scheduler}` has bounds of its own"),
-            Self::Global => format!("there are no terms to explain under `{scheduler}`"),
-            Self::Resources => format!("its tasks share resources, which no test here covers under `{scheduler}`"),
-            Self::Nested(task) => {
-                format!("`{}` holds two resources at a time, one of them shared across CPUs", name(task))
-            }
-            Self::Protocol(resource) => {
-                let (of, under) = (system.resource(*resource), Scheduler::PFp);
-                let protocol = of.protocol.unwrap_or(system.protocol_or_default());
-                format!(
-                    "`{}` is under `{protocol}`, which no test here covers under `{scheduler}`; `{under}` has bounds",
-                    of.name
-                )
-            }
-            Self::Jitter(task) => {
-                format!("`{}` has a release jitter, which no test here covers under `{scheduler}`", name(task))
-            }
-            Self::EqualPriorities(one, other) => {
-                format!(
-                    "`{}` and `{}` have one priority, which no test here covers under `{scheduler}`",
-                    name(one),
-                    name(other)
-                )
-            }
-            Self::Overheads(why) => format!("the overheads cannot be charged: {why}"),
-        }
-    }
-}
-
-impl fmt::Display for Untested {
-    /// Writes the reason with the ids of the tasks and resources. [`Untested::describe`] has their names.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::FixedPriorities => write!(f, "fixed priorities on partitioned or clustered CPUs have bounds instead"),
-            Self::Global => write!(f, "no single CPU has a demand, because jobs execute on any CPU"),
-            Self::Resources => write!(f, "no test of the scheduler covers shared resources"),
-            Self::Nested(task) => {
-                write!(f, "task {} holds two resources at a time, one of them shared across CPUs", task.0)
-            }
-            Self::Protocol(resource) => {
-                write!(f, "no test of the scheduler covers the protocol of resource {}", resource.0)
-            }
-            Self::Jitter(task) => write!(f, "no test of the scheduler covers the release jitter of task {}", task.0),
-            Self::EqualPriorities(one, other) => {
-                write!(f, "no test of the scheduler covers the equal priorities of tasks {} and {}", one.0, other.0)
-            }
-            Self::Overheads(why) => write!(f, "the overheads cannot be charged: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for Untested {}
-
-impl fmt::Display for Test {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.cpu {
-            Some(cpu) => write!(f, "{}, CPU {}", self.name, cpu.0),
-            None => f.pad(self.name),
-        }
-    }
-}
-
-impl Test {
-    /// Returns why the test does not accept, with the names of the system, or `None` if it accepts.
-    #[must_use]
-    pub fn describe(&self, system: &System) -> Option<String> {
-        let failure = self.failure?;
-        let task =
-            |index: usize| self.tasks.get(index).map_or_else(String::new, |&id| format!("`{}`", system.task(id).name));
-        let time = Duration::from_ns;
-        Some(match failure {
-            Failure::Task { task: index } => format!("the condition does not hold for {}", task(index)),
-            Failure::Late { task: index, response } => {
-                format!("the response time of {} is at least {}, beyond its deadline", task(index), time(response))
-            }
-            Failure::Demand { interval, demand } => {
-                let due = format!("in {} work of {} is due", time(interval), time(demand));
-                match self.point.and_then(|point| point.blocker) {
-                    Some(blocker) => format!("{due}, {} of it {}", blocker.total(), blocker.describe(system)),
-                    None => due,
-                }
-            }
-            Failure::Diverged { task: index, limit } => {
-                format!("no fixed point was found for {} within {} {}", task(index), limit.most, limit.name)
-            }
-            Failure::Unsupported { task: index, what } => format!("{}: {what}", task(index)),
-            other => other.to_string(),
-        })
-    }
-}
+pub use results::{Blocker, Point, Scheduled, Test};
+pub use untested::Untested;
 
 /// Tests a system under partitioned EDF, global EDF or global fixed priorities, with overheads charged to it.
 ///
@@ -291,6 +72,8 @@ pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Un
         Scheduler::GFp => global_fp(system, &sporadic(&sharing))?,
         _ => partitioned_edf(system, &sharing),
     };
+    // Charges are upper bounds, and offsets may keep the worst arrivals from happening.
+    result.exact &= overheads.charges_nothing() && system.tasks().iter().all(|task| task.offset == Duration::ZERO);
     for (id, response) in system.task_ids().zip(&mut result.responses) {
         // Overheads shorten deadlines by the delay with which a release is noticed.
         let deadline = system.task(id).deadline;

@@ -230,6 +230,53 @@ fn sufficient_tests_call_no_task_late() {
     assert!(exact.out.contains("A deadline can be missed."), "{}", exact.out);
 }
 
+/// A bound beyond the deadline shows a miss only where the analysis is exact.
+#[test]
+fn late_is_said_where_a_miss_is_possible() {
+    let words = |text: &str, arguments: &[&str]| {
+        let ended = on(text, "check", &[arguments, &["--json"]].concat());
+        assert_eq!(ended.status, 1, "{}{}", ended.out, ended.err);
+        let tasks = json(&ended)["results"][0]["tasks"].as_array().expect("tasks").clone();
+        tasks.iter().map(|task| task["verdict"].as_str().expect("a word").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(words(LATE, &[]), ["ok", "late"]);
+    // The overheads are bounds, and an offset may keep the two jobs apart.
+    let overheads = File::named("overheads.toml", "schedule = \"1 us\"\n");
+    assert_eq!(words(LATE, &["--overheads", overheads.path.to_str().expect("a path")]), ["ok", "not proved"]);
+    let offset = LATE.to_owned() + "offset = \"50 ms\"\n";
+    assert_eq!(words(&offset, &[]), ["ok", "not proved"]);
+    // A section may never be there when it would delay.
+    let lock = "requests = [{ resource = \"bus\", length = \"50 ms\" }]\n";
+    let sharing = LATE.replace("wcet = \"60 ms\"\n", &format!("wcet = \"60 ms\"\n{lock}"));
+    assert_eq!(words(&(sharing + "[[resource]]\nname = \"bus\"\n"), &[]), ["not proved", "not proved"]);
+    // Under EDF, the first two miss deadlines, and the third one has time.
+    let task = |name: &str, times: &str| format!("[[task]]\nname = \"{name}\"\n{times}\n");
+    let edf = "[platform]\ncpus = 1\nscheduler = \"p-edf\"\n".to_owned()
+        + &task("a", "period = \"100 ms\"\nwcet = \"40 ms\"\ndeadline = \"75 ms\"")
+        + &task("b", "period = \"110 ms\"\nwcet = \"40 ms\"\ndeadline = \"70 ms\"")
+        + &task("c", "period = \"1 s\"\nwcet = \"1 ms\"");
+    let mut found = words(&edf, &[]);
+    found.sort_unstable();
+    assert_eq!(found, ["late", "late", "not proved"]);
+}
+
+/// An object is refused; no note says that its protocol has no effect.
+#[test]
+fn objects_under_edf_have_one_message() {
+    let text = HOLDS.replace("[platform]", "[platform]\nscheduler = \"p-edf\"");
+    let text = text.replace("name = \"bus\"\n", "name = \"bus\"\nprotocol = \"lock_free\"\n");
+    let checked = on(&text, "check", &[]);
+    assert_eq!(checked.status, 2, "{}", checked.out);
+    assert!(checked.err.contains("which no test here covers"), "{}", checked.err);
+    assert!(!checked.err.contains("no effect"), "{}", checked.err);
+    let simulated = on(&text, "simulate", &[]);
+    let notes = &simulated.err;
+    assert!(
+        notes.contains("a simulation here: under `p-edf` resources use SRP") && !notes.contains("no effect"),
+        "{notes}"
+    );
+}
+
 /// `cpu` is needed under `p-fp`, and ignored aloud where tasks are placed anew or execute anywhere.
 #[test]
 fn one_file_serves_every_scheduler() {

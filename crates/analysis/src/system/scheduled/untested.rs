@@ -1,0 +1,88 @@
+//! Why no test covers a system under its scheduler.
+
+use crate::rows::failure::Failure;
+use lockwright_model::{ResourceId, Scheduler, System, TaskId};
+use std::fmt;
+
+/// Why a system cannot be tested under its scheduler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Untested {
+    /// The system is under fixed priorities on partitioned or clustered processors: use [`analyse`](crate::analyse).
+    FixedPriorities,
+    /// Jobs execute on any processor, so no single processor has a demand.
+    Global,
+    /// The tasks share resources.
+    Resources,
+    /// A task holds two resources at a time, and one of them is shared across processors.
+    Nested(TaskId),
+    /// A resource is under a protocol that no test covers: an object that nobody waits for, or a lock that readers
+    /// share.
+    Protocol(ResourceId),
+    /// A task has release jitter.
+    Jitter(TaskId),
+    /// Two tasks have the same priority.
+    EqualPriorities(TaskId, TaskId),
+    /// A cost in the overheads cannot be charged.
+    Overheads(Failure),
+}
+
+impl Untested {
+    /// Describes the reason in one sentence, with the names of the system.
+    #[must_use]
+    pub fn describe(&self, system: &System) -> String {
+        let name = |task: &TaskId| &system.task(*task).name;
+        let scheduler = system.scheduler();
+        match self {
+            Self::FixedPriorities => format!("`{scheduler}` has bounds of its own"),
+            Self::Global => format!("there are no terms to explain under `{scheduler}`"),
+            Self::Resources => format!("its tasks share resources, which no test here covers under `{scheduler}`"),
+            Self::Nested(task) => {
+                format!("`{}` holds two resources at a time, one of them shared across CPUs", name(task))
+            }
+            Self::Protocol(resource) => {
+                let (of, under) = (system.resource(*resource), Scheduler::PFp);
+                let protocol = of.protocol.unwrap_or(system.protocol_or_default());
+                format!(
+                    "`{}` is under `{protocol}`, which no test here covers under `{scheduler}`; `{under}` has bounds",
+                    of.name
+                )
+            }
+            Self::Jitter(task) => {
+                format!("`{}` has a release jitter, which no test here covers under `{scheduler}`", name(task))
+            }
+            Self::EqualPriorities(one, other) => {
+                format!(
+                    "`{}` and `{}` have one priority, which no test here covers under `{scheduler}`",
+                    name(one),
+                    name(other)
+                )
+            }
+            Self::Overheads(why) => format!("the overheads cannot be charged: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Untested {
+    /// Writes the reason with the ids of the tasks and resources. [`Untested::describe`] has their names.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FixedPriorities => write!(f, "fixed priorities on partitioned or clustered CPUs have bounds instead"),
+            Self::Global => write!(f, "no single CPU has a demand, because jobs execute on any CPU"),
+            Self::Resources => write!(f, "no test of the scheduler covers shared resources"),
+            Self::Nested(task) => {
+                write!(f, "task {} holds two resources at a time, one of them shared across CPUs", task.0)
+            }
+            Self::Protocol(resource) => {
+                write!(f, "no test of the scheduler covers the protocol of resource {}", resource.0)
+            }
+            Self::Jitter(task) => write!(f, "no test of the scheduler covers the release jitter of task {}", task.0),
+            Self::EqualPriorities(one, other) => {
+                write!(f, "no test of the scheduler covers the equal priorities of tasks {} and {}", one.0, other.0)
+            }
+            Self::Overheads(why) => write!(f, "the overheads cannot be charged: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Untested {}
