@@ -60,7 +60,8 @@ fn length() -> usize {
 fn peak(file: &str, read: impl FnOnce(&str)) -> usize {
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
-    read(&file.to_owned());
+    let copy = file.to_owned();
+    read(&copy);
     PEAK.load(Ordering::Relaxed) - before
 }
 

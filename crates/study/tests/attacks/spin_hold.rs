@@ -1,8 +1,8 @@
-//! The linear programs of spinlocks that `check` does not use: unordered ones, and those whose spinning is preemptable.
-//! No simulated response of a random system exceeds their bounds, however the lock chooses among those that wait.
+//! The linear programs of spinlocks that `check` does not use: unordered ones, those whose spinning is preemptable, and
+//! nested ones. No simulated response of a random system exceeds their bounds, however the lock chooses among those that wait.
 
 use fastrand::Rng;
-use lockwright_analysis::linear::{Locking, responses_of_program};
+use lockwright_analysis::linear::{Locking, Section, responses_of_program, spin_fifo_nested};
 use lockwright_analysis::{Demand, Sharer, Sharing};
 use lockwright_model::format::write_system;
 use lockwright_model::{CpuId, Instant, Priority, Protocol, ResourceId, System, TaskId};
@@ -133,7 +133,10 @@ impl Machine for SpinLocks {
         if let Some(next) = self.next(resource) {
             self.grant(next, resource, act);
         }
-        self.set_priority(task, self.tasks[task.index()].0, act);
+        // It may hold another resource around this one.
+        if !self.owners.contains(&Some(task)) {
+            self.set_priority(task, self.tasks[task.index()].0, act);
+        }
         Ok(())
     }
 
@@ -168,13 +171,13 @@ pub fn sharing(system: &System) -> Sharing {
     Sharing { tasks: system.task_ids().map(sharer).collect() }
 }
 
-/// Draws a system whose resources are all shared across processors.
-fn draw(random: &mut Rng) -> Option<System> {
+/// Draws a system whose resources are all shared across processors, with this percentage of nested sections.
+fn draw(random: &mut Rng, nested: u8) -> Option<System> {
     let shape = Shape {
         cpus: (2, 4),
         tasks: (3, 9),
         resources: (1, 2),
-        nested: 0,
+        nested,
         jitter: 0,
         shuffled: 0,
         own_ceiling: 0,
@@ -220,7 +223,7 @@ fn hold(locking: Locking<'_>) {
     while bounded < crate::attacked::sets(20_000) {
         seed += 1;
         let mut random = Rng::with_seed(seed);
-        let Some(system) = draw(&mut random) else { continue };
+        let Some(system) = draw(&mut random, 0) else { continue };
         let Ok(found) = responses_of_program(&sharing(&system), locking) else { continue };
         bounded += 1;
         if let Some(excess) = exceeds(&system, &found.responses, is_preemptable, is_fifo, &mut random) {
@@ -260,7 +263,7 @@ fn bounds_of_preemptable_unordered_locks_hold() {
 fn caught(locking: Locking<'_>, is_preemptable: bool, is_fifo: bool) -> Option<u64> {
     (0..200_000).find(|&seed| {
         let mut random = Rng::with_seed(seed);
-        let Some(system) = draw(&mut random) else { return false };
+        let Some(system) = draw(&mut random, 0) else { return false };
         let found = responses_of_program(&sharing(&system), locking);
         found.is_ok_and(|found| exceeds(&system, &found.responses, is_preemptable, is_fifo, &mut random).is_some())
     })
@@ -280,4 +283,89 @@ fn bounds_without_a_term_do_not_hold() {
         println!("{locking:?}: exceeded at set {seed:?}");
         assert!(seed.is_some(), "{locking:?}, preemptable {is_preemptable}, FIFO {is_fifo}");
     }
+}
+
+/// The sections of each task, in the form of the program. `None` if an inner resource has no greater number.
+fn nested_sections(system: &System) -> Option<Vec<Vec<Section>>> {
+    let of = |task| {
+        let all = system.sections(task);
+        let one = |(place, section): (usize, &lockwright_model::Section)| {
+            let is_ordered = section.parent.is_none_or(|outer| all[outer].resource < section.resource);
+            let inner = all.iter().filter(|other| other.parent == Some(place)).map(|other| other.length.as_ns());
+            let length = section.length.as_ns() - inner.sum::<u64>();
+            is_ordered.then_some(Section { resource: section.resource.0, length, outer: section.parent })
+        };
+        all.iter().enumerate().map(one).collect()
+    };
+    system.task_ids().map(of).collect()
+}
+
+/// The response times that are consistent with the program for nested FIFO locks. `None` if a task may be late.
+fn nested_bounds(system: &System, sections: &[Vec<Section>]) -> Option<Vec<u64>> {
+    let mut sharing = sharing(system);
+    for task in &mut sharing.tasks {
+        task.response = task.cost;
+    }
+    // BOUND: response times only rise, up to the deadlines.
+    loop {
+        let delays = spin_fifo_nested(&sharing, sections).ok()?;
+        let before = sharing.tasks.clone();
+        for (id, delay) in delays.into_iter().enumerate() {
+            let own = &before[id];
+            let is_above = |&other: &usize| {
+                other != id && before[other].cluster == own.cluster && before[other].priority >= own.priority
+            };
+            let above: Vec<usize> = (0..before.len()).filter(is_above).collect();
+            let jobs = |other: &usize, time: u64| time.div_ceil(before[*other].period) * before[*other].cost;
+            let mut response = own.response;
+            loop {
+                let next = own.cost + delay + above.iter().map(|other| jobs(other, response)).sum::<u64>();
+                if next > own.deadline.min(own.period) {
+                    return None;
+                }
+                if next <= response {
+                    break;
+                }
+                response = next;
+            }
+            sharing.tasks[id].response = response;
+        }
+        if sharing.tasks == before {
+            return Some(before.iter().map(|task| task.response).collect());
+        }
+    }
+}
+
+#[test]
+fn bounds_of_nested_fifo_locks_hold() {
+    let (mut bounded, mut caught, mut flat_caught, mut seed) = (0, 0, 0, 0_u64);
+    // BOUND: at least every hundredth system is covered, and has nested sections.
+    while bounded < crate::attacked::sets(5_000) {
+        seed += 1;
+        let mut random = Rng::with_seed(seed);
+        let Some(system) = draw(&mut random, 60) else { continue };
+        let Some(sections) = nested_sections(&system) else { continue };
+        if sections.iter().flatten().all(|section| section.outer.is_none()) {
+            continue;
+        }
+        let Some(found) = nested_bounds(&system, &sections) else { continue };
+        bounded += 1;
+        if let Some(excess) = exceeds(&system, &found, false, true, &mut random) {
+            panic!("seed {seed}: {excess}\n{found:?}\n{}", write_system(&system));
+        }
+        // The mutants: bounds lower by a tenth are exceeded, and bounds without inner sections.
+        if caught < 10 {
+            let lower: Vec<u64> = found.iter().map(|bound| bound * 9 / 10).collect();
+            caught += u64::from(exceeds(&system, &lower, false, true, &mut random).is_some());
+        }
+        if flat_caught < 10 {
+            let mut flat = sections;
+            flat.iter_mut().for_each(|sections| sections.retain(|section| section.outer.is_none()));
+            let lower = nested_bounds(&system, &flat);
+            flat_caught +=
+                u64::from(lower.is_some_and(|lower| exceeds(&system, &lower, false, true, &mut random).is_some()));
+        }
+    }
+    println!("nested: {bounded} of {seed} systems have bounds");
+    assert_eq!((caught, flat_caught), (10, 10));
 }
