@@ -1,7 +1,7 @@
 //! A whole system, as `build` has validated it.
 
 use crate::{
-    CpuId, MAX_CPUS, Mode, Protocol, Request, Resource, ResourceId, Scheduler, Section, Task, TaskId, utilization,
+    CPUS_MAX, CpuId, Mode, Protocol, Request, Resource, ResourceId, Scheduler, Section, Task, TaskId, utilization,
 };
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -73,7 +73,7 @@ impl System {
     /// Returns the processors that may execute jobs of `task`. Under a global scheduler this is not meaningful.
     pub fn cpus_of(&self, task: TaskId) -> impl Iterator<Item = CpuId> + Clone + use<> {
         let cluster = self.cluster(self.task(task).cpu);
-        (0..MAX_CPUS).filter(move |cpu| cluster >> cpu & 1 == 1).map(CpuId::new)
+        (0..CPUS_MAX).filter(move |cpu| cluster >> cpu & 1 == 1).map(CpuId::new)
     }
 
     /// Returns a used resource that cannot be locked if the system is under `protocol`. With clusters of several

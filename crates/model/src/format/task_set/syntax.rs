@@ -12,7 +12,7 @@
 //! | tree of a part | 250, of at most [`VALUES_MAX`] keys and values |
 
 use super::{Diagnostic, Faults, shown};
-use crate::format::diagnostic::MAX_DIAGNOSTICS;
+use crate::format::diagnostic::DIAGNOSTICS_MAX;
 use core::fmt::Write as _;
 use core::ops::Range;
 use std::borrow::Cow;
@@ -270,7 +270,7 @@ struct Sink<'s> {
 
 impl ErrorSink for Sink<'_> {
     fn report_error(&mut self, error: ParseError) {
-        if self.faults.len() >= 2 * MAX_DIAGNOSTICS {
+        if self.faults.len() >= 2 * DIAGNOSTICS_MAX {
             return;
         }
         let span = error.unexpected().map_or(0..0, |span| span.start()..span.end());
