@@ -4,8 +4,8 @@ use crate::argument::{CObject, Const, Mut};
 use crate::fault::{Fault, told};
 use libc::{c_char, c_int, size_t};
 use lockwright::tasks::{TaskSet, TaskSetBuilder};
-use lockwright_model::format::{MAX_SOURCE_BYTES, nearest, parse_system_bytes};
-use lockwright_model::{MAX_CPUS, MAX_EXECUTED_TASKS, MAX_RESOURCES, Protocol, ResourceId, TaskId};
+use lockwright_model::format::{SOURCE_BYTES_MAX, nearest, parse_system_bytes};
+use lockwright_model::{CPUS_MAX, EXECUTED_TASKS_MAX, Protocol, RESOURCES_MAX, ResourceId, TaskId};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
@@ -209,7 +209,7 @@ fn read(path: &Path, protocol: Option<Protocol>) -> Result<TaskSet, Fault> {
     let shown = path.display();
     let mut bytes = Vec::new();
     // One byte more than the largest file allowed, so that the parser can report a file that is too long.
-    let all = File::open(path).and_then(|file| file.take(MAX_SOURCE_BYTES as u64 + 1).read_to_end(&mut bytes));
+    let all = File::open(path).and_then(|file| file.take(SOURCE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
     all.map_err(|error| {
         let errno = error.raw_os_error().filter(|errno| *errno > 0).unwrap_or(libc::EIO);
         Fault::Told(errno, format!("cannot read {shown}: {error}; give the path of a task-set file"))
@@ -277,8 +277,8 @@ pub unsafe extern "C" fn lw_taskset_resource(
         require_place(&resource)?;
         let home = if home == -1 { None } else { Some(number(home, "the home", u16::MAX)?) };
         let id = draft(kept, |draft| {
-            if draft.resources >= MAX_RESOURCES {
-                return Err(too_many("resource", MAX_RESOURCES));
+            if draft.resources >= RESOURCES_MAX {
+                return Err(too_many("resource", RESOURCES_MAX));
             }
             draft.resources += 1;
             Ok(match home {
@@ -317,7 +317,7 @@ pub unsafe extern "C" fn lw_taskset_task(
         let cpu = number(cpu, "the CPU", u16::MAX)?;
         let priority = number(priority, "the priority", u16::MAX)?;
         // SAFETY: the header requires `count` resources at `resources`, which no thread writes during the call.
-        let resources = unsafe { resources.list(count, MAX_RESOURCES) };
+        let resources = unsafe { resources.list(count, RESOURCES_MAX) };
         add_task(set, name, resources, task, |to, name, uses| to.task(name, cpu, priority, uses))
     })
 }
@@ -342,14 +342,14 @@ pub unsafe extern "C" fn lw_taskset_task_in_cluster(
 ) -> c_int {
     told(|| {
         // SAFETY: the header requires `cpu_count` CPUs at `cpus`, which no thread writes during the call.
-        let cpus = unsafe { cpus.list(cpu_count, MAX_CPUS) };
+        let cpus = unsafe { cpus.list(cpu_count, CPUS_MAX) };
         let cpus = listed(cpus, "the list of the task's CPUs is NULL, misaligned or too long")?;
         let cpus = cpus.iter().map(|&cpu| number(cpu, "the CPU", u16::MAX)).collect::<Result<Vec<_>, _>>()?;
         let priority = number(priority, "the priority", u16::MAX)?;
         let add =
             |to: &mut TaskSetBuilder, name: &str, uses: &[ResourceId]| to.task_in_cluster(name, &cpus, priority, uses);
         // SAFETY: the header requires `count` resources at `resources`, which no thread writes during the call.
-        let resources = unsafe { resources.list(count, MAX_RESOURCES) };
+        let resources = unsafe { resources.list(count, RESOURCES_MAX) };
         add_task(set, name, resources, task, add)
     })
 }
@@ -381,8 +381,8 @@ fn add_task(
             known.map(ResourceId::new).ok_or_else(none)
         };
         let uses = numbers.iter().map(id).collect::<Result<Vec<_>, _>>()?;
-        if draft.tasks >= MAX_EXECUTED_TASKS {
-            return Err(too_many("task", MAX_EXECUTED_TASKS));
+        if draft.tasks >= EXECUTED_TASKS_MAX {
+            return Err(too_many("task", EXECUTED_TASKS_MAX));
         }
         draft.tasks += 1;
         Ok(add(&mut draft.builder, name, &uses))

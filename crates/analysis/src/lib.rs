@@ -14,6 +14,36 @@
 //! requests of one job of task i for resource q, and L(i,q) the length of its longest section on q. B is blocking by
 //! sections on the processor of the job, S the time that its requests wait while it is suspended, and I the time that
 //! they wait and that counts as execution.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::analyse;
+//! use lockwright_model::{Duration, Protocol, TaskId, format::parse_system};
+//!
+//! let system = parse_system(
+//!     r#"
+//!     [platform]
+//!     cpus = 1
+//!     priorities = "explicit"
+//!     [[resource]]
+//!     name = "bus"
+//!     [[task]]
+//!     name = "control"
+//!     priority = 2
+//!     period = "20 ms"
+//!     body = [{ lock = "bus" }, { run = "2 ms" }, { unlock = "bus" }]
+//!     [[task]]
+//!     name = "log"
+//!     priority = 1
+//!     period = "100 ms"
+//!     body = [{ lock = "bus" }, { run = "3 ms" }, { unlock = "bus" }]
+//!     "#,
+//! )?;
+//! let analysis = analyse(&system, Protocol::Pip);
+//! // Its own 2 ms, and at most 3 ms for which `log` holds the bus.
+//! assert_eq!(analysis.tasks[0].response, Some(Duration::from_ms(5)));
+//! # Ok::<(), lockwright_model::format::Diagnostics>(())
+//! ```
 #![warn(missing_debug_implementations)]
 #![forbid(unsafe_code)]
 

@@ -7,8 +7,8 @@ use crate::exit::Exit;
 use crate::fault::{self, Fault, Place};
 use crate::streams;
 use crate::tame::tame;
-use lockwright_model::format::{self, Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES, Placed, Placing};
-use lockwright_model::{MAX_EXECUTED_TASKS, Overheads, Protocol, Scheduler, System, TaskId};
+use lockwright_model::format::{self, DIAGNOSTICS_MAX, Diagnostic, Placed, Placing, SOURCE_BYTES_MAX};
+use lockwright_model::{EXECUTED_TASKS_MAX, Overheads, Protocol, Scheduler, System, TaskId};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -67,8 +67,8 @@ impl Source {
                 });
             }
         }
-        if severity == Severity::Error && diagnostics.len() >= MAX_DIAGNOSTICS {
-            console.note(format!("only the first {MAX_DIAGNOSTICS} faults are shown"));
+        if severity == Severity::Error && diagnostics.len() >= DIAGNOSTICS_MAX {
+            console.note(format!("only the first {DIAGNOSTICS_MAX} faults are shown"));
         }
     }
 
@@ -111,7 +111,7 @@ impl Source {
 /// Reads one byte more than a file may have, so that the parser can refuse files that are too long.
 fn read_all(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(MAX_SOURCE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    from.take(SOURCE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -158,9 +158,9 @@ pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Re
         return Err(Exit::BadInput);
     }
     let tasks = input.system.tasks().len();
-    if tasks > MAX_EXECUTED_TASKS {
+    if tasks > EXECUTED_TASKS_MAX {
         console.error(
-            format!("{} has {tasks} tasks; at most {MAX_EXECUTED_TASKS} can be simulated or executed", input.name),
+            format!("{} has {tasks} tasks; at most {EXECUTED_TASKS_MAX} can be simulated or executed", input.name),
             "use `lockwright check`, or remove tasks",
         );
         return Err(Exit::BadInput);

@@ -51,7 +51,7 @@ impl<'a> Burner<'a> {
                 && let Some(cpu) = sched::current_cpu()
                 && let Some(place) = self.cluster.iter().position(|&known| known == cpu)
             {
-                // The position is less than MAX_CPUS.
+                // The position is less than CPUS_MAX.
                 places.store(place as u32, Ordering::Relaxed);
             }
             let now = places.load(Ordering::Relaxed);

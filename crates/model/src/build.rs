@@ -12,13 +12,13 @@ use alloc::vec::Vec;
 impl System {
     /// Validates a system. A `System` always has:
     ///
-    /// - 1 to [`MAX_CPUS`](crate::MAX_CPUS) processors, 1 to [`MAX_TASKS`](crate::MAX_TASKS) tasks, and at most
-    ///   [`MAX_RESOURCES`](crate::MAX_RESOURCES) resources;
+    /// - 1 to [`CPUS_MAX`](crate::CPUS_MAX) processors, 1 to [`TASKS_MAX`](crate::TASKS_MAX) tasks, and at most
+    ///   [`RESOURCES_MAX`](crate::RESOURCES_MAX) resources;
     /// - names that are unique and not empty;
     /// - for every task a CPU of the platform, `0 < deadline <= period`, `0 < wcet`, `jitter < deadline`, and times of
     ///   at most [`DURATION_MAX`](crate::DURATION_MAX);
     /// - for every task a body whose runs are positive and add up to the wcet;
-    /// - in every body, locks that are well nested, at most [`MAX_NESTING`](crate::MAX_NESTING) deep, never on a
+    /// - in every body, locks that are well nested, at most [`NESTING_MAX`](crate::NESTING_MAX) deep, never on a
     ///   resource already held, and never around an empty section;
     /// - ceilings at or above the priority of every user;
     /// - an order of nested locks without a cycle, so that no deadlock is possible.

@@ -11,6 +11,29 @@
 //! - `alloc`: the types that own memory, such as [`System`] and [`Task`]. Without it, the crate has identifiers,
 //!   priorities, times, records and limits, and needs no allocator.
 //! - `format` (default): reading and writing task-set files. It implies `alloc` and needs the standard library.
+//!
+//! # Examples
+//! ```
+//! use lockwright_model::{CpuId, Duration, Priority, Resource, ResourceId, Step, System, Task};
+//!
+//! let ms = Duration::from_ms;
+//! let bus = Resource { name: "bus".into(), ..Resource::default() };
+//! let task = |name: &str, priority, period| Task {
+//!     name: name.into(),
+//!     cpu: CpuId::new(0),
+//!     priority: Priority::base(priority),
+//!     period: ms(period),
+//!     deadline: ms(period),
+//!     jitter: Duration::ZERO,
+//!     offset: Duration::ZERO,
+//!     wcet: ms(3),
+//!     body: vec![Step::Run(ms(1)), Step::Lock(ResourceId::new(0)), Step::Run(ms(2)), Step::Unlock(ResourceId::new(0))],
+//! };
+//! let tasks = vec![task("control", 2, 20), task("log", 1, 100)];
+//! let system = System::new("example".into(), 1, None, vec![bus], tasks)?;
+//! assert_eq!(system.users(ResourceId::new(0)).len(), 2);
+//! # Ok::<(), lockwright_model::Invalid>(())
+//! ```
 #![warn(missing_debug_implementations)]
 #![cfg_attr(not(any(test, feature = "format")), no_std)]
 #![forbid(unsafe_code)]
@@ -52,7 +75,7 @@ mod validate;
 #[cfg(feature = "alloc")]
 pub use ceiling::NestedCeilings;
 pub use id::{CpuId, ResourceId, TaskId};
-pub use limits::{MAX_CPUS, MAX_EXECUTED_TASKS, MAX_NESTING, MAX_RESOURCES, MAX_STEPS, MAX_TASKS};
+pub use limits::{CPUS_MAX, EXECUTED_TASKS_MAX, NESTING_MAX, RESOURCES_MAX, STEPS_MAX, TASKS_MAX};
 pub use mode::Mode;
 pub use mpcp_ceiling::MpcpCeiling;
 pub use object::{ObjectKind, Progress};

@@ -68,7 +68,7 @@ pub fn sections_of(body: &[Step]) -> Vec<Section> {
 /// to the first r gaps, one nanosecond each.
 ///
 /// Returns `None` if the sections together are longer than `wcet`, or if there are too many of them for a body of
-/// [`MAX_STEPS`](crate::MAX_STEPS) steps.
+/// [`STEPS_MAX`](crate::STEPS_MAX) steps.
 ///
 /// # Examples
 /// ```
@@ -96,7 +96,7 @@ pub fn place_requests(wcet: Duration, requests: &[Request]) -> Option<Vec<Step>>
     }
     let outside = wcet.checked_sub(inside)?;
     // Each section has three steps. A run may come before each section and after the last.
-    if count.checked_mul(4)?.checked_add(1)? > crate::MAX_STEPS as u64 {
+    if count.checked_mul(4)?.checked_add(1)? > crate::STEPS_MAX as u64 {
         return None;
     }
     let gap = outside.as_ns() / (count + 1);

@@ -1,7 +1,7 @@
 //! A whole system, as `build` has validated it.
 
 use crate::{
-    CpuId, MAX_CPUS, Mode, Protocol, Request, Resource, ResourceId, Scheduler, Section, Task, TaskId, utilization,
+    CPUS_MAX, CpuId, Mode, Protocol, Request, Resource, ResourceId, Scheduler, Section, Task, TaskId, utilization,
 };
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -72,9 +72,9 @@ impl System {
 
     /// Returns the processors that may execute jobs of `task`: all of them under a global scheduler.
     pub fn cpus_of(&self, task: TaskId) -> impl Iterator<Item = CpuId> + Clone + use<> {
-        let all = u64::MAX >> (u64::BITS as usize - self.cpus.clamp(1, MAX_CPUS));
+        let all = u64::MAX >> (u64::BITS as usize - self.cpus.clamp(1, CPUS_MAX));
         let cluster = if self.scheduler.is_global() { all } else { self.cluster(self.task(task).cpu) };
-        (0..MAX_CPUS).filter(move |cpu| cluster >> cpu & 1 == 1).map(CpuId::new)
+        (0..CPUS_MAX).filter(move |cpu| cluster >> cpu & 1 == 1).map(CpuId::new)
     }
 
     /// Returns whether a job requests a resource.

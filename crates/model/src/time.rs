@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 /// The longest duration that a system may name: 10^15 ns, about eleven and a half days. Sums over
-/// [`MAX_TASKS`](crate::MAX_TASKS) tasks fit into 64 bits.
+/// [`TASKS_MAX`](crate::TASKS_MAX) tasks fit into 64 bits.
 pub const DURATION_MAX: Duration = Duration::from_ns(1_000_000_000_000_000);
 
 /// A length of time, in nanoseconds.

@@ -1,8 +1,8 @@
 //! The rules that every [`System`] keeps, and the messages for broken rules.
 
 use crate::{
-    DURATION_MAX, Duration, MAX_CPUS, MAX_NESTING, MAX_RESOURCES, MAX_STEPS, MAX_TASKS, Priority, Protocol, Resource,
-    ResourceId, Step, System, Task, TaskId,
+    CPUS_MAX, DURATION_MAX, Duration, NESTING_MAX, Priority, Protocol, RESOURCES_MAX, Resource, ResourceId, STEPS_MAX,
+    Step, System, TASKS_MAX, Task, TaskId,
 };
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -102,7 +102,7 @@ impl System {
     /// a set of CPUs, a bit each. Returns the distinct clusters.
     pub(crate) fn check_clusters(&self, cpus: &[u64]) -> Result<Vec<u64>, Invalid> {
         let mut clusters: Vec<(u64, TaskId)> = Vec::new();
-        let platform = u64::MAX >> (MAX_CPUS - self.cpus());
+        let platform = u64::MAX >> (CPUS_MAX - self.cpus());
         for id in self.task_ids() {
             let (name, own) = (&self.task(id).name, self.task(id).cpu);
             let cluster = cpus.get(id.index()).copied().unwrap_or(1 << own.index());
@@ -251,29 +251,29 @@ impl System {
 }
 
 pub(crate) fn check_counts(cpus: usize, resources: &[Resource], tasks: &[Task]) -> Result<(), Invalid> {
-    if cpus == 0 || cpus > MAX_CPUS {
+    if cpus == 0 || cpus > CPUS_MAX {
         return invalid_key(
             Subject::System,
             "cpus",
             format!("a platform of {cpus} CPUs"),
-            format!("1 to {MAX_CPUS} CPUs are supported"),
+            format!("1 to {CPUS_MAX} CPUs are supported"),
         );
     }
     if tasks.is_empty() {
         return invalid(Subject::System, "the system has no tasks".into(), "add at least one task");
     }
-    if tasks.len() > MAX_TASKS {
+    if tasks.len() > TASKS_MAX {
         return invalid(
             Subject::System,
             format!("{} tasks", tasks.len()),
-            format!("at most {MAX_TASKS} are supported"),
+            format!("at most {TASKS_MAX} are supported"),
         );
     }
-    if resources.len() > MAX_RESOURCES {
+    if resources.len() > RESOURCES_MAX {
         return invalid(
             Subject::System,
             format!("{} resources", resources.len()),
-            format!("at most {MAX_RESOURCES} are supported"),
+            format!("at most {RESOURCES_MAX} are supported"),
         );
     }
     Ok(())
@@ -355,12 +355,12 @@ pub(crate) fn check_times(cpus: usize, task: &Task, subject: Subject) -> Result<
 
 pub(crate) fn check_body(resources: &[Resource], task: &Task, id: TaskId) -> Result<(), Invalid> {
     let name = &task.name;
-    if task.body.len() > MAX_STEPS {
+    if task.body.len() > STEPS_MAX {
         return invalid_key(
             Subject::Task(id),
             "body",
             format!("the body of task `{name}` has {} steps", task.body.len()),
-            format!("at most {MAX_STEPS} are supported"),
+            format!("at most {STEPS_MAX} are supported"),
         );
     }
     let mut open: Vec<(ResourceId, usize)> = Vec::new();
@@ -395,10 +395,10 @@ pub(crate) fn check_body(resources: &[Resource], task: &Task, id: TaskId) -> Res
                         "locks are not recursive: release it first",
                     );
                 }
-                if open.len() == MAX_NESTING {
+                if open.len() == NESTING_MAX {
                     return invalid(
                         subject,
-                        format!("task `{name}` holds more than {MAX_NESTING} resources at once"),
+                        format!("task `{name}` holds more than {NESTING_MAX} resources at once"),
                         "nest less deeply",
                     );
                 }

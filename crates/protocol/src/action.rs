@@ -88,7 +88,7 @@ pub enum Refusal {
     Nested,
     /// The task has a job already, or none.
     Job,
-    /// The task holds [`MAX_NESTING`](lockwright_model::MAX_NESTING) resources already.
+    /// The task holds [`NESTING_MAX`](lockwright_model::NESTING_MAX) resources already.
     TooDeep,
     /// Waiting would close a cycle: the task would wait for itself.
     Deadlock,

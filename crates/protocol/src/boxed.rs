@@ -85,7 +85,7 @@ pub fn boxed<const TASKS: usize, const RESOURCES: usize>(
             Box::new(Mrsp::<TASKS, RESOURCES>::new(&tasks(), users))
         }
         Protocol::Omlp => {
-            // At most MAX_CPUS.
+            // At most CPUS_MAX.
             let size = |cpu| system.cluster(CpuId::new(cpu)).count_ones() as u8;
             let sizes = core::array::from_fn(size);
             Box::new(Omlp::<TASKS, RESOURCES>::new(&tasks(), resources).with_clusters(sizes))

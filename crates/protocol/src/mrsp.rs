@@ -18,7 +18,7 @@
 
 use crate::parts::single::{Single, Stand};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
-use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
+use lockwright_model::{CPUS_MAX, CpuId, Priority, ResourceId, TaskId};
 
 /// Spinlocks at local ceilings, with help for preempted owners.
 ///
@@ -33,7 +33,7 @@ use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
 pub struct Mrsp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     single: Single<TASKS, RESOURCES>,
     /// By resource and processor.
-    ceilings: [[Priority; MAX_CPUS]; RESOURCES],
+    ceilings: [[Priority; CPUS_MAX]; RESOURCES],
     jobs: [bool; TASKS],
     /// The number of waiting tasks.
     waiting: usize,
@@ -44,7 +44,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
     /// and `users[r]` are the users of resource `r`. Other tasks and resources are refused.
     #[must_use]
     pub fn new<'a>(tasks: &[(Priority, CpuId)], users: impl Iterator<Item = &'a [TaskId]>) -> Self {
-        let mut ceilings = [[Priority::MIN; MAX_CPUS]; RESOURCES];
+        let mut ceilings = [[Priority::MIN; CPUS_MAX]; RESOURCES];
         let mut count = 0;
         for (ceilings, users) in ceilings.iter_mut().zip(users) {
             count += 1;

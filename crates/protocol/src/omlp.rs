@@ -24,7 +24,7 @@
 use crate::parts::queue::{Links, WaitQueue};
 use crate::parts::single::{Single, Stand};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
-use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
+use lockwright_model::{CPUS_MAX, CpuId, Priority, ResourceId, TaskId};
 
 /// Mutexes whose queues are at most as long as the number of processors.
 ///
@@ -42,15 +42,15 @@ pub struct Omlp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEF
     single: Single<TASKS, RESOURCES>,
     jobs: [bool; TASKS],
     /// By the first processor of a cluster: the number of its jobs.
-    jobs_there: [u16; MAX_CPUS],
+    jobs_there: [u16; CPUS_MAX],
     /// By task: the task to which its job lends its priority.
     lends_to: [Option<TaskId>; TASKS],
     /// The number of jobs that lend.
     lenders: usize,
     /// By the first processor of a cluster: the number of its processors.
-    processors: [u8; MAX_CPUS],
+    processors: [u8; CPUS_MAX],
     /// By the first processor of a cluster: the tasks whose requests are deferred.
-    held_back: [WaitQueue; MAX_CPUS],
+    held_back: [WaitQueue; CPUS_MAX],
     links: Links<TaskId, TASKS>,
 }
 
@@ -62,11 +62,11 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         Self {
             single: Single::new(tasks, resources),
             jobs: [false; TASKS],
-            jobs_there: [0; MAX_CPUS],
+            jobs_there: [0; CPUS_MAX],
             lends_to: [None; TASKS],
             lenders: 0,
-            processors: [1; MAX_CPUS],
-            held_back: [WaitQueue::EMPTY; MAX_CPUS],
+            processors: [1; CPUS_MAX],
+            held_back: [WaitQueue::EMPTY; CPUS_MAX],
             links: Links::new(),
         }
     }
@@ -74,7 +74,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
     /// The same machine with clusters. The processor of a task is the first one of its cluster, and `processors` gives
     /// the size of each cluster, by its first processor.
     #[must_use]
-    pub fn with_clusters(mut self, processors: [u8; MAX_CPUS]) -> Self {
+    pub fn with_clusters(mut self, processors: [u8; CPUS_MAX]) -> Self {
         self.processors = processors;
         self
     }
@@ -352,7 +352,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(1);
         let mut lent = 0;
         for _ in 0..if cfg!(miri) { 1 } else { 2_000 } {
-            let mut sizes = [1; MAX_CPUS];
+            let mut sizes = [1; CPUS_MAX];
             (sizes[0], sizes[3]) = (random.u8(1..=3), random.u8(1..=2));
             let mut base = || Priority::base(random.u32(1..=5));
             let tasks: Vec<_> = (0..TASKS).map(|task| (base(), CpuId(if task < 4 { 0 } else { 3 }))).collect();

@@ -14,7 +14,7 @@
 use crate::parts::cycle::waits_for_itself;
 use crate::parts::peers::Peers;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
-use lockwright_model::{CpuId, MAX_NESTING, Priority, ResourceId, TaskId};
+use lockwright_model::{CpuId, NESTING_MAX, Priority, ResourceId, TaskId};
 
 /// Mutexes whose ceilings decide whether a task may lock at all.
 ///
@@ -304,7 +304,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Pcp<TASKS, RESOURCE
         if self.owner(resource) == Some(task) {
             return Err(Refusal::AlreadyHeld);
         }
-        if usize::from(state.held) == MAX_NESTING {
+        if usize::from(state.held) == NESTING_MAX {
             return Err(Refusal::TooDeep);
         }
         if state.frozen > self.ceilings[resource.index()] {

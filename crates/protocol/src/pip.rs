@@ -17,7 +17,7 @@
 use crate::parts::cycle::waits_for_itself;
 use crate::parts::queue::{Links, WaitQueue};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
-use lockwright_model::{MAX_NESTING, Priority, ResourceId, TaskId};
+use lockwright_model::{NESTING_MAX, Priority, ResourceId, TaskId};
 
 /// Mutexes with priority inheritance.
 ///
@@ -42,7 +42,7 @@ struct TaskState {
     effective: Priority,
     epoch: u32,
     waits_for: Option<ResourceId>,
-    held: [ResourceId; MAX_NESTING],
+    held: [ResourceId; NESTING_MAX],
     depth: u8,
 }
 
@@ -61,7 +61,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pip<TASKS, RESOURCES> {
             effective: Priority::MIN,
             epoch: 0,
             waits_for: None,
-            held: [ResourceId(0); MAX_NESTING],
+            held: [ResourceId(0); NESTING_MAX],
             depth: 0,
         };
         let mut tasks = [idle; TASKS];
@@ -149,7 +149,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Pip<TASKS, RESOURCE
         if owner == Some(task) {
             return Err(Refusal::AlreadyHeld);
         }
-        if usize::from(state.depth) == MAX_NESTING {
+        if usize::from(state.depth) == NESTING_MAX {
             return Err(Refusal::TooDeep);
         }
         let first = self.queues[resource.index()].first();

@@ -15,7 +15,7 @@ use crate::parts::cycle::waits_for_itself;
 use crate::parts::peers::Peers;
 use crate::parts::queue::{Links, WaitQueue};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
-use lockwright_model::{CpuId, MAX_NESTING, Priority, ResourceId, TaskId};
+use lockwright_model::{CpuId, NESTING_MAX, Priority, ResourceId, TaskId};
 
 /// Resources of jobs that share a stack: a job that has started never waits.
 ///
@@ -260,7 +260,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Srp<TASKS, RESOURCE
         if self.owner(resource) == Some(task) {
             return Err(Refusal::AlreadyHeld);
         }
-        if usize::from(state.held) == MAX_NESTING {
+        if usize::from(state.held) == NESTING_MAX {
             return Err(Refusal::TooDeep);
         }
         if state.level > self.ceilings[resource.index()] {

@@ -1,6 +1,6 @@
 //! The machines of all protocols in use. Each resource belongs to one of them.
 
-use lockwright_model::{MAX_EXECUTED_TASKS, MAX_RESOURCES, Priority, Protocol, ResourceId, System, TaskId};
+use lockwright_model::{EXECUTED_TASKS_MAX, Priority, Protocol, RESOURCES_MAX, ResourceId, System, TaskId};
 use lockwright_protocol::fulock::{Class, Protection, Unlock};
 use lockwright_protocol::{Action, Fulock, Machine, Refusal, boxed};
 
@@ -44,9 +44,9 @@ impl Machines {
                 known.push(protocol);
                 let machine: Box<dyn Machine + Send> = match fulock {
                     None if is_small => boxed::<SMALL_TASKS, SMALL_RESOURCES>(system, protocol),
-                    None => boxed::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system, protocol),
+                    None => boxed::<EXECUTED_TASKS_MAX, RESOURCES_MAX>(system, protocol),
                     Some(unlock) if is_small => one_fulock::<SMALL_TASKS, SMALL_RESOURCES>(system, protocols, unlock),
-                    Some(unlock) => one_fulock::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system, protocols, unlock),
+                    Some(unlock) => one_fulock::<EXECUTED_TASKS_MAX, RESOURCES_MAX>(system, protocols, unlock),
                 };
                 list.push(Some(machine));
                 list.len() - 1

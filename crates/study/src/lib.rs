@@ -2,6 +2,20 @@
 //!
 //! This is the only library of the project that depends on both the analysis and the simulator: the simulator attacks
 //! the bounds of the analysis. Independently of these, [`bpl`] simulates the grant orders of one lock.
+//!
+//! # Examples
+//! ```
+//! use fastrand::Rng;
+//! use lockwright_analysis::analyse;
+//! use lockwright_model::Protocol;
+//! use lockwright_study::{Shape, attack, generate};
+//!
+//! let mut random = Rng::with_seed(7);
+//! let system = generate(&mut random, &Shape::small());
+//! let analysis = analyse(&system, Protocol::Pip);
+//! // No simulated response or blocking exceeds its bound.
+//! assert!(attack(&system, &analysis, Protocol::Pip, &mut random, 20, 10).is_none());
+//! ```
 #![warn(missing_debug_implementations)]
 #![forbid(unsafe_code)]
 

@@ -324,10 +324,10 @@ fn edge_cases() {
 
 #[test]
 fn a_thousand_of_the_longest_times_fit() {
-    use lockwright_model::{DURATION_MAX, MAX_CPUS};
+    use lockwright_model::{CPUS_MAX, DURATION_MAX};
     const MANY: usize = 1024;
     let longest = DURATION_MAX.as_ns();
-    let cpus = MAX_CPUS as u32;
+    let cpus = CPUS_MAX as u32;
     let far = Sporadic { cost: longest / 2000, period: longest, deadline: longest };
     for (name, test) in TESTS {
         assert_eq!(test(&vec![far; MANY], cpus), Ok(()), "{name}");

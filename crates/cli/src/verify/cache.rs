@@ -4,7 +4,7 @@
 //! last marks the end: a truncated overheads file would be valid, because a missing key stands for no cost.
 
 use lockwright_model::Overheads;
-use lockwright_model::format::{MAX_SOURCE_BYTES, parse_overheads};
+use lockwright_model::format::{SOURCE_BYTES_MAX, parse_overheads};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ impl Cache {
             return Err("they were measured more than a day ago".into());
         }
         let mut text = String::new();
-        let most = MAX_SOURCE_BYTES as u64 + 1;
+        let most = SOURCE_BYTES_MAX as u64 + 1;
         Read::by_ref(&mut file).take(most).read_to_string(&mut text).map_err(|error| error.to_string())?;
         let body = text.strip_prefix(&self.header).ok_or("another machine, kernel or version measured them")?;
         let body = body.strip_suffix(END).ok_or("the file is incomplete")?;

@@ -17,7 +17,7 @@ use hdrhistogram::Histogram;
 use lockwright::raw::Ending;
 use lockwright::tasks::ResourceError;
 use lockwright_model::{
-    Duration, Event, Instant, MAX_NESTING, Mode, Observation, Priority, ResourceId, Step, Task, TaskId,
+    Duration, Event, Instant, Mode, NESTING_MAX, Observation, Priority, ResourceId, Step, Task, TaskId,
 };
 use lockwright_sys::clock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,7 +59,7 @@ impl<'a> TaskThread<'a> {
             task,
             start_ns: 0,
             burner: if is_clustered { burner.anywhere(executor.cpus()) } else { burner },
-            held: Vec::with_capacity(MAX_NESTING),
+            held: Vec::with_capacity(NESTING_MAX),
             has_job: false,
             runtime_ns: shared.reservations.get(id.index()).map(|reservation| reservation.runtime().as_ns()),
             outcome: TaskOutcome {
@@ -240,7 +240,7 @@ impl<'a> TaskThread<'a> {
     /// commit invalidates end in the same way, because the run ends.
     fn release_all(&mut self) -> Result<(), Failure> {
         let mut result = Ok(());
-        // BOUND: the held resources, at most MAX_NESTING. For an interruptible section, one more round for each commit
+        // BOUND: the held resources, at most NESTING_MAX. For an interruptible section, one more round for each commit
         // of another task between two rounds.
         while let Some(&resource) = self.held.last() {
             result = result.and(self.unlock(resource).map(drop));

@@ -3,10 +3,10 @@
 use core::ops::Range;
 
 /// The maximum number of faults reported of one file. The first ones in order of place are kept.
-pub const MAX_DIAGNOSTICS: usize = 50;
+pub const DIAGNOSTICS_MAX: usize = 50;
 
 /// The maximum length in bytes of a file that is read.
-pub const MAX_SOURCE_BYTES: usize = 16 << 20;
+pub const SOURCE_BYTES_MAX: usize = 16 << 20;
 
 /// The maximum number of characters of a quoted name. A longer name is cut.
 const SHOWN_MAX: usize = 48;
@@ -139,7 +139,7 @@ impl Faults {
     /// Reports a fault.
     pub fn push(&mut self, fault: Diagnostic) {
         // Readers report almost in order of place, so only faults far down are dropped here.
-        if self.0.len() < 2 * MAX_DIAGNOSTICS {
+        if self.0.len() < 2 * DIAGNOSTICS_MAX {
             self.0.push(fault);
         }
     }
@@ -151,7 +151,7 @@ impl Faults {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.0.len() >= 2 * MAX_DIAGNOSTICS
+        self.0.len() >= 2 * DIAGNOSTICS_MAX
     }
 
     /// Moves the spans of a part of a text to their places in the whole text.
@@ -179,7 +179,7 @@ impl Faults {
             fault.span = fault.span.take().map(|span| fit(span, source));
         }
         self.0.sort_by_key(|fault| fault.span.as_ref().map_or((0, 0), |span| (span.start, span.end)));
-        self.0.truncate(MAX_DIAGNOSTICS);
+        self.0.truncate(DIAGNOSTICS_MAX);
         self.0
     }
 }
@@ -200,11 +200,11 @@ fn fit(span: Range<usize>, source: &str) -> Range<usize> {
 
 /// Refuses a file that is too long to be read.
 pub(super) fn check_length(bytes: usize) -> Result<(), Diagnostics> {
-    if bytes <= MAX_SOURCE_BYTES {
+    if bytes <= SOURCE_BYTES_MAX {
         return Ok(());
     }
     let fault = Diagnostic::new(format!("the file has {bytes} bytes"));
-    Err(fault.help(format!("at most {MAX_SOURCE_BYTES} bytes are supported")).into())
+    Err(fault.help(format!("at most {SOURCE_BYTES_MAX} bytes are supported")).into())
 }
 
 /// Returns a name as messages quote it: in backticks, without control characters, and cut to [`SHOWN_MAX`] characters.

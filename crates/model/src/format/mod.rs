@@ -17,7 +17,7 @@ mod task_set;
 mod writer;
 mod xml;
 
-pub use diagnostic::{Diagnostic, Diagnostics, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES, nearest};
+pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics, SOURCE_BYTES_MAX, nearest};
 pub use rt_app::{Imported, import_rt_app};
 pub use task_set::{Placed, Placing, parse_overheads, parse_placed_bytes, parse_system, parse_system_bytes};
 pub use writer::{Place, write_commented_system, write_overheads, write_system};

@@ -1,6 +1,6 @@
 //! Writing a system as a task-set file, and overheads as an overheads file.
 
-use crate::MAX_CPUS;
+use crate::CPUS_MAX;
 use crate::{Cost, Duration, ObjectKind, Overhead, Overheads, Progress, ResourceId, Scheduler, Step, System, TaskId};
 use core::fmt::Write;
 
@@ -131,7 +131,7 @@ fn write_task(out: &mut Writer<impl Fn(Place) -> Vec<String>>, system: &System, 
         out.comment(Place::Cpu(id));
         let cluster = system.cluster(task.cpu);
         let cpus: Vec<String> =
-            (0..MAX_CPUS).filter(|cpu| cluster >> cpu & 1 == 1).map(|cpu| cpu.to_string()).collect();
+            (0..CPUS_MAX).filter(|cpu| cluster >> cpu & 1 == 1).map(|cpu| cpu.to_string()).collect();
         match cpus.as_slice() {
             [cpu] => writeln!(out, "cpu = {cpu}")?,
             _ => writeln!(out, "cpus = [{}]", cpus.join(", "))?,

@@ -14,7 +14,7 @@
 use crate::parts::cycle::waits_for_itself;
 use crate::parts::queue::{Links, WaitQueue};
 use crate::{Action, Refusal};
-use lockwright_model::{MAX_NESTING, Priority, ResourceId, TaskId};
+use lockwright_model::{NESTING_MAX, Priority, ResourceId, TaskId};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Handoff<const TASKS: usize, const RESOURCES: usize> {
@@ -32,7 +32,7 @@ struct TaskState {
     waits_for: Option<ResourceId>,
     /// The resources that it holds, followed by the one that it waits for, each with the ceiling that counts for the
     /// task.
-    claims: [(ResourceId, Priority); MAX_NESTING],
+    claims: [(ResourceId, Priority); NESTING_MAX],
     depth: u8,
 }
 
@@ -59,7 +59,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Handoff<TASKS, RESOURCES> {
             effective: Priority::MIN,
             epoch: 0,
             waits_for: None,
-            claims: [NO_CLAIM; MAX_NESTING],
+            claims: [NO_CLAIM; NESTING_MAX],
             depth: 0,
         };
         let mut tasks = [idle; TASKS];
@@ -100,7 +100,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Handoff<TASKS, RESOURCES> {
         if owner == Some(task) {
             return Err(Refusal::AlreadyHeld);
         }
-        if usize::from(state.depth) == MAX_NESTING {
+        if usize::from(state.depth) == NESTING_MAX {
             return Err(Refusal::TooDeep);
         }
         if owner.is_some() && self.would_wait_for_itself(task, resource) {

@@ -3,7 +3,7 @@
 extern crate std;
 
 use crate::{FmlpLong, Machine, MpcpVs, Mrsp, Omlp, Pcp, Srp};
-use lockwright_model::{CpuId, MAX_CPUS, MpcpCeiling, Priority, ResourceId, TaskId};
+use lockwright_model::{CPUS_MAX, CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
 use std::vec::Vec;
 
 const TASKS: usize = 9;
@@ -91,7 +91,7 @@ settled! {
     };
     omlp_on_single_processors: true, |tasks, _random| Omlp::<TASKS, RESOURCES>::new(&tasks, RESOURCES);
     omlp_in_clusters: true, |tasks, random| {
-        let mut sizes = [1; MAX_CPUS];
+        let mut sizes = [1; CPUS_MAX];
         sizes[..3].fill_with(|| random.u8(1..=2));
         Omlp::<TASKS, RESOURCES>::new(&tasks, RESOURCES).with_clusters(sizes)
     };

@@ -31,6 +31,7 @@ pub struct Cycle {
 
 /// One thread of a circle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct CycleStep {
     /// The thread.
     pub thread: ThreadIndex,

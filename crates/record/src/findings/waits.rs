@@ -38,6 +38,7 @@ pub struct LockWait {
 /// that suspended counts as suspended until it executes again: an inversion can be missed, and sleep is never told as
 /// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Inverted {
     /// The holder for which the waiter waits, directly or through other waiting holders.
     pub holder: ThreadIndex,

@@ -10,8 +10,8 @@ use crate::history::{History, rank};
 use crate::recording::{MutexProtocol, ObjectId, ObjectKind, Recording};
 use crate::texts::times;
 use lockwright_model::{
-    CpuId, Duration, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, ResourceId, Scheduler, Step,
-    System, Task,
+    CPUS_MAX, CpuId, Duration, Priority, Protocol, RESOURCES_MAX, Resource, ResourceId, Scheduler, Step, System,
+    TASKS_MAX, Task,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,14 +43,14 @@ fn system(
     if tasks.is_empty() {
         return Err("the jobs of no thread can be told".into());
     }
-    for (what, count, most) in [("tasks", tasks.len(), MAX_TASKS), ("resources", objects.len(), MAX_RESOURCES)] {
+    for (what, count, most) in [("tasks", tasks.len(), TASKS_MAX), ("resources", objects.len(), RESOURCES_MAX)] {
         if count > most {
             return Err(format!("the program has {count} {what}, and a task set has at most {most}"));
         }
     }
     let cpus = tasks.iter().map(|task| task.cpu.0).max().unwrap_or(0) as usize + 1;
-    if cpus > MAX_CPUS {
-        return Err(format!("a task executes on CPU {}, and a task set has at most {MAX_CPUS} CPUs", cpus - 1));
+    if cpus > CPUS_MAX {
+        return Err(format!("a task executes on CPU {}, and a task set has at most {CPUS_MAX} CPUs", cpus - 1));
     }
     let deadlines = tasks.iter().filter(|task| matches!(task.policy, Policy::Deadline { .. })).count();
     let names = unique(tasks.iter().map(|task| recording.thread_name(task.thread)));

@@ -9,10 +9,11 @@ use crate::held::{Held, held};
 use crate::history::{Entry, History};
 use crate::recording::{Recording, ThreadIndex};
 use crate::trends::quantile;
-use lockwright_model::MAX_STEPS;
+use lockwright_model::STEPS_MAX;
 
 /// One job of a recorded thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Job {
     /// Its release, in nanoseconds since the start of the recording. It is negative where a program sleeps until an
     /// instant that had passed before.
@@ -109,8 +110,8 @@ pub(super) fn task_of(
         sections.partition_point(|section| section.first < until) - begin
     };
     // Each section needs three steps.
-    if let Some(many) = spans.iter().map(begun).max().filter(|&many| many > MAX_STEPS / 3) {
-        return Err(format!("one of its jobs has {many} critical sections, and a task at most {}", MAX_STEPS / 3));
+    if let Some(many) = spans.iter().map(begun).max().filter(|&many| many > STEPS_MAX / 3) {
+        return Err(format!("one of its jobs has {many} critical sections, and a task at most {}", STEPS_MAX / 3));
     }
     let parts = spans.iter().map(|&(from, until)| Part::of_job(entries, &sections, from, until));
     let body = Body::of(parts).ok_or("it has no complete job")?;

@@ -2,7 +2,7 @@
 
 use crate::levels::TASK_LEVELS_MAX;
 use crate::tasks::lock::ResourceError;
-use lockwright_model::{Invalid, MAX_EXECUTED_TASKS, Protocol, ResourceId, Scheduler, System, TaskId};
+use lockwright_model::{EXECUTED_TASKS_MAX, Invalid, Protocol, ResourceId, Scheduler, System, TaskId};
 use lockwright_sys::SysError;
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum MachineError {
         /// The number of priorities that can occur: base priorities, ceilings, and scripted ones.
         needed: usize,
     },
-    /// The system has more tasks than protocol machines have room for: [`MAX_EXECUTED_TASKS`].
+    /// The system has more tasks than protocol machines have room for: [`EXECUTED_TASKS_MAX`].
     TooManyTasks {
         /// The number of tasks of the system.
         tasks: usize,
@@ -78,7 +78,7 @@ impl fmt::Display for MachineError {
                  tasks; let tasks share priorities, or use more CPUs"
             ),
             Self::TooManyTasks { tasks } => {
-                write!(f, "the system has {tasks} tasks; at most {MAX_EXECUTED_TASKS} are executed")
+                write!(f, "the system has {tasks} tasks; at most {EXECUTED_TASKS_MAX} are executed")
             }
             Self::Sys(error) => error.fmt(f),
             Self::Scheduler(scheduler) => write!(
@@ -130,7 +130,7 @@ pub fn check_scheduler(system: &System) -> Result<(), MachineError> {
 /// # Errors
 /// [`MachineError::TooManyTasks`], [`MachineError::Nested`], and [`MachineError::Clusters`].
 pub fn check_system(system: &System, protocol: Protocol) -> Result<(), MachineError> {
-    if system.tasks().len() > MAX_EXECUTED_TASKS {
+    if system.tasks().len() > EXECUTED_TASKS_MAX {
         return Err(MachineError::TooManyTasks { tasks: system.tasks().len() });
     }
     if let Some((task, outer, inner)) = system.refused_nesting(protocol) {

@@ -26,7 +26,7 @@ impl Levels {
         let on_cpu = |one: &Task| system.tasks().iter().filter(|task| task.cpu == one.cpu).count();
         let most = || system.tasks().iter().map(on_cpu).max().unwrap_or(0);
         let mut all: Vec<Priority> = match system.scheduler() {
-            // There are at most MAX_EXECUTED_TASKS tasks.
+            // There are at most EXECUTED_TASKS_MAX tasks.
             Scheduler::PEdf => (1..=most() as u16).map(Edf::<1, 1>::at_place).chain([Edf::<1, 1>::ARRIVING]).collect(),
             // The kernel schedules by deadlines, without levels.
             Scheduler::GEdf => Vec::new(),

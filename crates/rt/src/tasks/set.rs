@@ -4,7 +4,7 @@ use super::error::{MachineError, TaskError, check_scheduler, check_system};
 use super::lock::{Locks, ResourceError};
 use super::priorities::Levels;
 use lockwright_model::{
-    CpuId, Duration, Instant, Invalid, MAX_CPUS, MAX_NESTING, Mode, Priority, Protocol, Resource, ResourceId,
+    CPUS_MAX, CpuId, Duration, Instant, Invalid, Mode, NESTING_MAX, Priority, Protocol, Resource, ResourceId,
     Scheduler, Step, Subject, System, Task, TaskId,
 };
 use lockwright_protocol::Refusal;
@@ -129,7 +129,7 @@ impl TaskSet {
             task,
             before,
             declared,
-            held: RefCell::new(Vec::with_capacity(MAX_NESTING)),
+            held: RefCell::new(Vec::with_capacity(NESTING_MAX)),
             begun: Cell::new(false),
             here: PhantomData,
         };
@@ -250,7 +250,7 @@ impl Member {
     /// Ends sections that were forgotten, in reverse order, and then the job.
     fn end(&self) -> Result<(), ResourceError> {
         let mut result = Ok(());
-        // BOUND: the number of resources held, at most MAX_NESTING.
+        // BOUND: the number of resources held, at most NESTING_MAX.
         loop {
             let Some(resource) = self.held.borrow().last().copied() else { break };
             result = result.and(self.give_back(resource));
@@ -278,7 +278,7 @@ impl Member {
         if held.iter().any(|&outer| !(ruling(outer).has_nesting() && ruling(resource).has_nesting())) {
             return Err(Refusal::Nested);
         }
-        if held.len() == MAX_NESTING { Err(Refusal::TooDeep) } else { Ok(()) }
+        if held.len() == NESTING_MAX { Err(Refusal::TooDeep) } else { Ok(()) }
     }
 }
 
@@ -338,7 +338,7 @@ impl Member {
         }
         self.admit(resource).map_err(ResourceError::from)?;
         let waited = self.shared.locks.lock_in(mode, self.task, resource)?;
-        // The vector was made with room for MAX_NESTING.
+        // The vector was made with room for NESTING_MAX.
         self.held.borrow_mut().push(resource);
         Ok(waited)
     }
@@ -485,8 +485,8 @@ impl TaskSetBuilder {
 
     /// Records an error for the first CPU number that no system has.
     fn look_at(&mut self, cpu: u16, subject: Subject, message: impl FnOnce() -> String) {
-        if usize::from(cpu) >= MAX_CPUS && self.beyond.is_none() {
-            let help = format!("CPUs are numbered from 0, and at most {MAX_CPUS} are supported");
+        if usize::from(cpu) >= CPUS_MAX && self.beyond.is_none() {
+            let help = format!("CPUs are numbered from 0, and at most {CPUS_MAX} are supported");
             self.beyond = Some(Invalid { subject, key: Some("cpu"), message: message(), help });
         }
     }

@@ -85,7 +85,7 @@ impl<T: Tracer> Simulation<'_, T> {
         let so_far = &self.stages[state.first_stage as usize..state.stage as usize];
         let is_request = |stage: &Stage| [Stage::Lock(resource), Stage::Read(resource)].contains(stage);
         let again = so_far.iter().rev().take_while(|stage| !is_request(stage)).count();
-        // At most MAX_STEPS: the lock is a step of the same body.
+        // At most STEPS_MAX: the lock is a step of the same body.
         state.stage -= again as u32;
         state.next = self.stages[state.stage as usize];
         self.aside[task].seen.restarts += 1;
@@ -98,7 +98,7 @@ impl<T: Tracer> Simulation<'_, T> {
         let was = self.tasks[task].state;
         self.withdraw(task);
         self.tasks[task].cpu = cpu;
-        // There are at most MAX_RESOURCES machines.
+        // There are at most RESOURCES_MAX machines.
         self.tasks[task].sent_by = Some(source as u16).filter(|_| cpu != self.tasks[task].own_cpu);
         self.tasks[task].priority = self.effective(task);
         self.record(self.now, task, Event::Migrate(cpu));

@@ -8,7 +8,7 @@ use crate::machines::Machines;
 use crate::run_ends::RunEnds;
 use crate::task::{Aside, Asked, Stage, State, TaskState};
 use crate::tracer::Tracer;
-use lockwright_model::{CpuId, Duration, MAX_EXECUTED_TASKS, Observation, Priority, Protocol, Scheduler, System, Task};
+use lockwright_model::{CpuId, Duration, EXECUTED_TASKS_MAX, Observation, Priority, Protocol, Scheduler, System, Task};
 use lockwright_protocol::fulock::Unlock;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -61,7 +61,7 @@ fn idle(task: &Task, first_arrival: u64, stage: u32, ranks: &[Priority]) -> Task
 impl<'s, T: Tracer> Simulation<'s, T> {
     pub(super) fn build(system: &'s System, config: &Config, fulock: Option<Unlock>, tracer: T) -> Self {
         let by_deadline = system.scheduler() == Scheduler::PEdf;
-        assert!(system.tasks().len() <= MAX_EXECUTED_TASKS, "at most {MAX_EXECUTED_TASKS} tasks are simulated");
+        assert!(system.tasks().len() <= EXECUTED_TASKS_MAX, "at most {EXECUTED_TASKS_MAX} tasks are simulated");
         let protocols = protocols(system, config);
         let mut random = fastrand::Rng::with_seed(config.seed);
         let ranks = ranks(system);
@@ -73,7 +73,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 Offsets::Random => random.u64(0..task.period.as_ns()),
                 Offsets::Fixed(offsets) => offsets.get(index).map_or(0, |offset| offset.as_ns()),
             };
-            // The number of stages is at most MAX_TASKS times MAX_STEPS.
+            // The number of stages is at most TASKS_MAX times STEPS_MAX.
             tasks.push(idle(task, first_arrival, stages.len() as u32, &ranks[task.cpu.index()]));
             stages.extend(Stage::all(&task.body));
         }

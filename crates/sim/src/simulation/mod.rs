@@ -70,7 +70,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// # Panics
     /// Panics if a job makes a nested request that its protocol refuses ([`System::refused_nesting`]), if a protocol
     /// does not support the clusters ([`System::refused_in_clusters`]), and if there are more than
-    /// [`MAX_EXECUTED_TASKS`](lockwright_model::MAX_EXECUTED_TASKS) tasks.
+    /// [`EXECUTED_TASKS_MAX`](lockwright_model::EXECUTED_TASKS_MAX) tasks.
     #[must_use]
     pub fn new(system: &'s System, config: &Config, tracer: T) -> Self {
         Self::build(system, config, None, tracer)

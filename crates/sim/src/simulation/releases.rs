@@ -92,7 +92,7 @@ impl<T: Tracer> Simulation<'_, T> {
             Reverse((is_after, job))
         });
         for (level, (_, task)) in jobs.into_iter().enumerate() {
-            // At most MAX_EXECUTED_TASKS.
+            // At most EXECUTED_TASKS_MAX.
             self.set_view(task, 0, Priority::base(level as u32 + 1));
         }
     }

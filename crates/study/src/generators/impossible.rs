@@ -1,6 +1,6 @@
 //! The reasons why a generator cannot draw what was asked for.
 
-use lockwright_model::{MAX_RESOURCES, MAX_TASKS};
+use lockwright_model::{RESOURCES_MAX, TASKS_MAX};
 
 /// The number of draws after which [`uunifast_discard`](super::uunifast_discard) fails.
 pub(super) const DRAWS: usize = 1_000;
@@ -33,10 +33,10 @@ impl std::fmt::Display for Impossible {
             Self::Sum { tasks } => write!(f, "the utilizations of {tasks} tasks cannot have this sum"),
             Self::Discarded => write!(f, "each of {DRAWS} draws had too high a utilization"),
             Self::Resources { count } => {
-                write!(f, "the tasks would share {count} resources, and a system has at most {MAX_RESOURCES}")
+                write!(f, "the tasks would share {count} resources, and a system has at most {RESOURCES_MAX}")
             }
             Self::Tasks { count } => {
-                write!(f, "the system would have {count} tasks, and it has at least 1 and at most {MAX_TASKS}")
+                write!(f, "the system would have {count} tasks, and it has at least 1 and at most {TASKS_MAX}")
             }
         }
     }

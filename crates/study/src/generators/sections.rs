@@ -1,7 +1,7 @@
 //! Critical sections: which resources the tasks of a system request, for how long, and inside which other sections.
 
 use super::{Impossible, Stream};
-use lockwright_model::{Duration, MAX_NESTING, MAX_RESOURCES};
+use lockwright_model::{Duration, NESTING_MAX, RESOURCES_MAX};
 
 /// How many resources a system has, and which task requests which of them.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -103,6 +103,7 @@ pub struct Sections {
 
 /// The sections of all tasks of one system.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct DrawnSections {
     /// The number of resources.
     pub resources: usize,
@@ -112,6 +113,7 @@ pub struct DrawnSections {
 
 /// One outermost section.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Access {
     /// The outermost resource.
     pub resource: u16,
@@ -126,7 +128,7 @@ impl Sections {
     /// are, it holds all of them.
     ///
     /// # Errors
-    /// Returns an error if the number of resources exceeds [`MAX_RESOURCES`].
+    /// Returns an error if the number of resources exceeds [`RESOURCES_MAX`].
     ///
     /// # Panics
     /// Panics if a range ends before it begins, or if `degree`, `requests` or `cpus` is zero.
@@ -184,7 +186,7 @@ impl Sharing {
     /// Returns the number of resources of a system of `tasks` tasks on `cpus` processors.
     ///
     /// # Errors
-    /// Returns an error if it exceeds [`MAX_RESOURCES`].
+    /// Returns an error if it exceeds [`RESOURCES_MAX`].
     pub fn resources(&self, tasks: usize, cpus: usize) -> Result<usize, Impossible> {
         let count = match *self {
             Self::Accesses { accesses, degree } => {
@@ -193,7 +195,7 @@ impl Sharing {
             }
             Self::Resources { resources, .. } => resources,
         };
-        if count <= MAX_RESOURCES { Ok(count) } else { Err(Impossible::Resources { count }) }
+        if count <= RESOURCES_MAX { Ok(count) } else { Err(Impossible::Resources { count }) }
     }
 }
 
@@ -211,7 +213,7 @@ impl Nesting {
         } else {
             1
         };
-        held.min(self.deepest).min(MAX_NESTING)
+        held.min(self.deepest).min(NESTING_MAX)
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
 };
 use lockwright_analysis::Fit;
 use lockwright_model::{
-    CpuId, Duration, MAX_STEPS, MAX_TASKS, Priority, Resource, ResourceId, Step, System, Task, assign_rate_monotonic,
+    CpuId, Duration, Priority, Resource, ResourceId, STEPS_MAX, Step, System, TASKS_MAX, Task, assign_rate_monotonic,
 };
 
 /// The numbers of the parts of a sample. Each part has random numbers of its own, so a change of one part leaves the
@@ -123,7 +123,7 @@ impl Systems {
             }
             Utilizations::Sum { tasks, .. } | Utilizations::UpTo { most: tasks, .. } => (tasks, None),
         };
-        if tasks == 0 || tasks > MAX_TASKS {
+        if tasks == 0 || tasks > TASKS_MAX {
             return Err(Impossible::Tasks { count: tasks });
         }
         if let Some((sections, _)) = &sections {
@@ -228,7 +228,7 @@ fn body(wcet: Duration, accesses: &[Access]) -> Vec<Step> {
         let held = 1 + access.inner.len();
         inside = inside.saturating_add(access.length.as_ns());
         steps += 3 * held + 1;
-        inside <= wcet.as_ns() && steps < MAX_STEPS && access.length.as_ns() >= held as u64
+        inside <= wcet.as_ns() && steps < STEPS_MAX && access.length.as_ns() >= held as u64
     };
     let placed: Vec<&Access> = accesses.iter().take_while(fits).collect();
     let outside = wcet.as_ns() - placed.iter().map(|access| access.length.as_ns()).sum::<u64>();

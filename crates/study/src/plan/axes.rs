@@ -25,6 +25,7 @@ pub struct Plan {
 
 /// A key and the values that it takes in turn.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct Axis {
     /// The key.
     pub key: Key,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 /// A way to judge systems.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Method {
     /// The name in results.
     pub name: String,

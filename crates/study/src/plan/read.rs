@@ -7,7 +7,7 @@ use crate::experiment::Experiment;
 use crate::generators::{Division, Groups, Lengths, Nesting, Periods, Utilization};
 use lockwright_analysis::Fit;
 use lockwright_model::format::reader::{Diagnostic, Diagnostics, Faults, Fields, Found, read};
-use lockwright_model::{Duration, MAX_CPUS, MAX_RESOURCES, Overheads, Protocol, Scheduler};
+use lockwright_model::{CPUS_MAX, Duration, Overheads, Protocol, RESOURCES_MAX, Scheduler};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -204,12 +204,12 @@ enum Limits {
 
 fn range(key: Key) -> Option<(&'static str, Limits)> {
     Some(match key {
-        Key::Cpus => ("the number of CPUs", Limits::Whole(1, MAX_CPUS as u64)),
+        Key::Cpus => ("the number of CPUs", Limits::Whole(1, CPUS_MAX as u64)),
         Key::Tasks => ("the number of tasks", Limits::Whole(1, TASKS_MAX as u64)),
         Key::Load => ("the load", Limits::Number(0.001, 1.0)),
         Key::Accesses => ("the number of accesses", Limits::Whole(1, 1_000)),
         Key::Degree => ("the degree of sharing", Limits::Whole(1, 1_000)),
-        Key::Resources => ("the number of resources", Limits::Whole(1, MAX_RESOURCES as u64)),
+        Key::Resources => ("the number of resources", Limits::Whole(1, RESOURCES_MAX as u64)),
         Key::Probability => ("the probability", Limits::Number(0.0, 1.0)),
         Key::Requests => ("the number of requests", Limits::Whole(1, 100)),
         Key::Utilizations | Key::Periods | Key::Placement | Key::Lengths | Key::Nesting => return None,

@@ -38,6 +38,7 @@ pub enum Quantity {
 
 /// One coordinate system of a figure.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Inset {
     /// The letter.
     pub letter: char,

@@ -20,7 +20,7 @@ use crate::rows::sporadic::Sporadic;
 use crate::system::scheduled::processors_with_tasks;
 use crate::uniprocessor::Effort;
 use crate::uniprocessor::edf::{self, Demand as Load, Step};
-use lockwright_model::{MAX_STEPS, Overheads, Scheduler, System, TaskId};
+use lockwright_model::{Overheads, STEPS_MAX, Scheduler, System, TaskId};
 use std::cell::RefCell;
 
 /// The most terms to decide whether a system with scaled execution times is schedulable under partitioned EDF. If
@@ -308,6 +308,6 @@ impl<'a> Processors<'a> {
 
     /// Returns whether this search covers the room of the task: its body must be short enough to be lengthened.
     pub(super) fn covers(&self, task: TaskId) -> bool {
-        self.system.task(task).body.len() < MAX_STEPS
+        self.system.task(task).body.len() < STEPS_MAX
     }
 }

@@ -3,7 +3,7 @@
 use super::import::Import;
 use super::loose_json::{Member, Value};
 use crate::format::diagnostic::shown;
-use crate::{Duration, MAX_STEPS};
+use crate::{Duration, STEPS_MAX};
 use core::ops::Range;
 
 /// One action of a job.
@@ -75,11 +75,11 @@ impl Loop {
             self.take_timer(import, member, owner);
             return true;
         }
-        if self.events.len() == MAX_STEPS {
+        if self.events.len() == STEPS_MAX {
             import.fault(
                 &member.key_span,
                 format!("{owner} has too many events"),
-                format!("at most {MAX_STEPS} are supported"),
+                format!("at most {STEPS_MAX} are supported"),
             );
             return true;
         }
@@ -148,9 +148,9 @@ impl Loop {
             import.fault(&second.span, format!("several phases of {owner} have a timer"), help);
             return;
         }
-        if times.saturating_mul(other.events.len() as u64) > (MAX_STEPS - self.events.len()) as u64 {
+        if times.saturating_mul(other.events.len() as u64) > (STEPS_MAX - self.events.len()) as u64 {
             let span = other.events.first().map_or(0..0, |(_, span)| span.clone());
-            import.fault(&span, format!("{owner} has too many events"), format!("at most {MAX_STEPS} are supported"));
+            import.fault(&span, format!("{owner} has too many events"), format!("at most {STEPS_MAX} are supported"));
             return;
         }
         if let Some(timer) = other.timer {

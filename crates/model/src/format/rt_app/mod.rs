@@ -16,7 +16,7 @@ mod thread;
 use super::diagnostic::{Diagnostic, Diagnostics, check_length, shown};
 use super::runs::sum_of_runs;
 use crate::{
-    Duration, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, ResourceId, Step, Subject, System, Task,
+    Duration, Priority, Protocol, RESOURCES_MAX, Resource, ResourceId, Step, Subject, System, TASKS_MAX, Task,
     assign_rate_monotonic,
 };
 use core::ops::Range;
@@ -174,8 +174,8 @@ impl Import {
     fn build(&mut self, global: Global, threads: &[Thread]) -> Option<System> {
         let mut builder = Builder::default();
         for (index, thread) in threads.iter().enumerate() {
-            if builder.tasks.len() + thread.instances > MAX_TASKS {
-                self.fault(&thread.span, "too many tasks", format!("at most {MAX_TASKS} are supported"));
+            if builder.tasks.len() + thread.instances > TASKS_MAX {
+                self.fault(&thread.span, "too many tasks", format!("at most {TASKS_MAX} are supported"));
                 return None;
             }
             builder.add(self, index, thread)?;
@@ -270,8 +270,8 @@ impl Builder {
 
     fn resource(&mut self, import: &mut Import, name: &str, span: &Range<usize>) -> Option<ResourceId> {
         let known = self.resources.iter().position(|resource| resource.name == name);
-        if known.is_none() && self.resources.len() == MAX_RESOURCES {
-            import.fault(span, "too many mutexes", format!("at most {MAX_RESOURCES} are supported"));
+        if known.is_none() && self.resources.len() == RESOURCES_MAX {
+            import.fault(span, "too many mutexes", format!("at most {RESOURCES_MAX} are supported"));
             return None;
         }
         Some(ResourceId::new(known.unwrap_or_else(|| {

@@ -4,7 +4,7 @@ use super::events::{Event, Loop, SUPPORTED, kind_of, refused};
 use super::import::Import;
 use super::loose_json::{Member, Node, Value};
 use crate::format::diagnostic::{nearest, shown};
-use crate::{CpuId, Duration, MAX_CPUS, MAX_STEPS, MAX_TASKS};
+use crate::{CPUS_MAX, CpuId, Duration, STEPS_MAX, TASKS_MAX};
 use core::ops::Range;
 
 /// The scheduling policies that can be imported.
@@ -230,7 +230,7 @@ impl Draft {
         self.seen.push(key);
         match *key {
             "instance" => {
-                self.instances = import.whole(member, MAX_TASKS as u64).map(|instances| instances as usize);
+                self.instances = import.whole(member, TASKS_MAX as u64).map(|instances| instances as usize);
                 if self.instances == Some(0) {
                     import.fault(&member.node.span, format!("{owner} has no instance"), "leave the thread out");
                 }
@@ -325,8 +325,8 @@ impl Draft {
                 self.body.append(events, 1, import, owner);
             } else {
                 let times = times.unwrap_or(u64::MAX);
-                if times > MAX_STEPS as u64 {
-                    let help = format!("at most {MAX_STEPS} rounds make a job");
+                if times > STEPS_MAX as u64 {
+                    let help = format!("at most {STEPS_MAX} rounds make a job");
                     import.fault(&phase.key_span, format!("a phase of {owner} has no timer and never ends"), help);
                     self.faulty = true;
                     continue;
@@ -372,9 +372,9 @@ fn read_cpus(import: &mut Import, member: &Member, owner: &str) -> Option<CpuId>
         Value::Number(number) => number.parse::<u16>().ok(),
         _ => None,
     };
-    let number = number.filter(|cpu| usize::from(*cpu) < MAX_CPUS);
+    let number = number.filter(|cpu| usize::from(*cpu) < CPUS_MAX);
     if number.is_none() {
-        import.fault(&cpu.span, "this is not a CPU", format!("CPUs are numbered 0 to {}", MAX_CPUS - 1));
+        import.fault(&cpu.span, "this is not a CPU", format!("CPUs are numbered 0 to {}", CPUS_MAX - 1));
     }
     number.map(CpuId)
 }

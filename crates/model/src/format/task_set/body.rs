@@ -4,7 +4,7 @@ use super::fields::{Fields, Found};
 use super::places::Places;
 use super::surroundings::{Surroundings, undeclared};
 use super::{Diagnostic, Faults, shown};
-use crate::{Duration, MAX_STEPS, Mode, Request, ResourceId, Step, place_requests};
+use crate::{Duration, Mode, Request, ResourceId, STEPS_MAX, Step, place_requests};
 
 /// Reads the steps of a job. `wcet` is `None` if it is wrong, and `Some(None)` if it is not given. The result is
 /// `None` if a fault has been reported, here or for the wcet.
@@ -54,9 +54,9 @@ fn read_body(
         faults.push(fault.help("a job runs at least once: { run = \"1 ms\" }"));
         return None;
     }
-    if let Some(beyond) = steps.get(MAX_STEPS) {
+    if let Some(beyond) = steps.get(STEPS_MAX) {
         let fault = Diagnostic::new(format!("the body of {owner} has {} steps", steps.len())).at(beyond.span());
-        faults.push(fault.help(format!("at most {MAX_STEPS} are supported")));
+        faults.push(fault.help(format!("at most {STEPS_MAX} are supported")));
         return None;
     }
     places.steps = steps.iter().map(Found::span).collect();
@@ -135,9 +135,9 @@ impl Requests {
     fn read(found: &Found, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<Self> {
         let help = "write [{ resource = \"name\", length = \"15 us\" }]";
         let list = found.list(&format!("`requests` of {owner}"), help, faults)?;
-        if let Some(beyond) = list.get(MAX_STEPS) {
+        if let Some(beyond) = list.get(STEPS_MAX) {
             let fault = Diagnostic::new(format!("{owner} has {} requests", list.len())).at(beyond.span());
-            faults.push(fault.help(format!("at most {MAX_STEPS} are supported")));
+            faults.push(fault.help(format!("at most {STEPS_MAX} are supported")));
             return None;
         }
         let rows: Vec<_> = list
@@ -180,7 +180,7 @@ impl Requests {
         }
         match total {
             Some(total) if total <= wcet => Diagnostic::new(format!("{owner} has too many sections"))
-                .help(format!("a body has at most {MAX_STEPS} steps, and a section takes four")),
+                .help(format!("a body has at most {STEPS_MAX} steps, and a section takes four")),
             Some(total) => Diagnostic::new(format!(
                 "the sections of {owner} take {total} together, longer than the whole job, {wcet}"
             ))
@@ -202,7 +202,7 @@ fn read_request(found: &Found, owner: &str, surroundings: &Surroundings, faults:
         .require("resource", &subject, HELP, faults)
         .and_then(|name| resource(&name, owner, "requests", surroundings, faults));
     let count = match fields.get("count") {
-        Some(count) => count.integer(&format!("the count of {subject}"), 1, MAX_STEPS as u64, faults),
+        Some(count) => count.integer(&format!("the count of {subject}"), 1, STEPS_MAX as u64, faults),
         None => Some(1),
     };
     let length = fields.require("length", &subject, HELP, faults).and_then(|found| {

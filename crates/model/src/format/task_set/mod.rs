@@ -20,7 +20,7 @@ mod value;
 
 use super::diagnostic::{Diagnostic, Diagnostics, Faults, check_length, named, shown};
 use crate::format::foreign::foreign_task_set;
-use crate::{CpuId, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Protocol, Resource, Scheduler, Subject, System, Task};
+use crate::{CPUS_MAX, CpuId, Protocol, RESOURCES_MAX, Resource, Scheduler, Subject, System, TASKS_MAX, Task};
 use core::ops::Range;
 use groups::{Groups, Member};
 use places::{Places, refusal};
@@ -130,7 +130,7 @@ fn read_parts(
 
     let platform = Platform::read(fields.get("platform"), faults);
 
-    let resource_tables = tables(fields.get("resource"), "resource", MAX_RESOURCES, faults);
+    let resource_tables = tables(fields.get("resource"), "resource", RESOURCES_MAX, faults);
     let members: Vec<Member> = resource_tables.iter().flatten().map(|found| read_resource(found, faults)).collect();
     let namesakes = members.iter().map(|member| (&*member.resource.name, &member.places));
     refuse_namesakes("resource", namesakes, faults);
@@ -141,10 +141,10 @@ fn read_parts(
     let (cpus, scheduler) = (platform.cpus, platform.scheduler);
     let surroundings = Surroundings { cpus, scheduler, placing, resources: &resources };
     let mut drafts: Vec<Draft> = Vec::new();
-    if let Some(beyond) = parts.tasks.get(MAX_TASKS) {
+    if let Some(beyond) = parts.tasks.get(TASKS_MAX) {
         let header = beyond.start..beyond.start + "[[task]]".len();
         let fault = Diagnostic::new(format!("{} tasks", parts.tasks.len())).at(header);
-        faults.push(fault.help(format!("at most {MAX_TASKS} are supported")));
+        faults.push(fault.help(format!("at most {TASKS_MAX} are supported")));
     } else if !parts.tasks.is_empty() {
         for place in &parts.tasks {
             drafts.extend(read_part(source, place, &surroundings, faults));
@@ -153,7 +153,7 @@ fn read_parts(
             }
         }
     } else {
-        let task_tables = tables(fields.get("task"), "task", MAX_TASKS, faults);
+        let task_tables = tables(fields.get("task"), "task", TASKS_MAX, faults);
         if !fields.means("task") {
             faults.push(Diagnostic::new("the system has no tasks").help("add at least one [[task]]"));
         }
@@ -272,7 +272,7 @@ fn read_resource(found: &Found, faults: &mut Faults) -> Member {
     resource.cutoff =
         fields.get("cutoff").and_then(|cutoff| cutoff.priority(&format!("the cutoff of {owner}"), faults));
     resource.home = fields.get("home").and_then(|home| {
-        let cpu = home.integer(&format!("the home of {owner}"), 0, MAX_CPUS as u64 - 1, faults);
+        let cpu = home.integer(&format!("the home of {owner}"), 0, CPUS_MAX as u64 - 1, faults);
         cpu.map(|cpu| CpuId::new(cpu as usize))
     });
     let group = fields.get("group").and_then(|group| groups::name(&group, &owner, faults));

@@ -4,7 +4,7 @@
 use super::fields::{Fields, Found};
 use super::{Diagnostic, Diagnostics, Faults};
 use crate::format::reader;
-use crate::{Cost, Duration, MAX_TASKS, ObjectKind, Overhead, Overheads, Progress, Protocol};
+use crate::{Cost, Duration, ObjectKind, Overhead, Overheads, Progress, Protocol, TASKS_MAX};
 
 /// Reads the overheads of a machine from an overheads file. An overhead that is not in the file takes no time.
 ///
@@ -63,7 +63,7 @@ fn read_costs(fields: &Fields<'_, '_>, faults: &mut Faults) -> Option<Overheads>
     if let Some(found) = fields.get("object") {
         read_objects(&found, &mut overheads, faults);
     }
-    let ticks = overheads.cost(Overhead::Tick).with(MAX_TASKS) != Duration::ZERO;
+    let ticks = overheads.cost(Overhead::Tick).with(TASKS_MAX) != Duration::ZERO;
     if ticks && overheads.tick_period == Duration::ZERO {
         let place = fields.get("tick").map_or(0..0, |found| found.span());
         faults.push(

@@ -3,7 +3,7 @@
 use super::fields::{Fields, Found};
 use super::priorities::{POLICIES, Policy};
 use crate::format::diagnostic::Faults;
-use crate::{MAX_CPUS, Scheduler};
+use crate::{CPUS_MAX, Scheduler};
 
 /// The platform, as far as it could be read.
 pub(super) struct Platform {
@@ -26,7 +26,7 @@ impl Platform {
         let fields = Fields::of(table, "the platform", found.span(), &keys, faults);
         let cpus = match fields.get("cpus") {
             None => Some(1),
-            Some(cpus) => cpus.integer("the number of CPUs", 1, MAX_CPUS as u64, faults).map(|cpus| cpus as usize),
+            Some(cpus) => cpus.integer("the number of CPUs", 1, CPUS_MAX as u64, faults).map(|cpus| cpus as usize),
         };
         let scheduler = match fields.get("scheduler") {
             None => Some(Scheduler::PFp),

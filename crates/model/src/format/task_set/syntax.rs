@@ -15,7 +15,7 @@
 //! so their number follows from that of the keys and values.
 
 use super::{Diagnostic, Faults, shown};
-use crate::format::diagnostic::MAX_DIAGNOSTICS;
+use crate::format::diagnostic::DIAGNOSTICS_MAX;
 use core::fmt::Write as _;
 use core::ops::Range;
 use std::borrow::Cow;
@@ -322,7 +322,7 @@ struct Sink<'s> {
 
 impl ErrorSink for Sink<'_> {
     fn report_error(&mut self, error: ParseError) {
-        if self.faults.len() >= 2 * MAX_DIAGNOSTICS {
+        if self.faults.len() >= 2 * DIAGNOSTICS_MAX {
             return;
         }
         let span = error.unexpected().map_or(0..0, |span| span.start()..span.end());

@@ -5,7 +5,7 @@ use super::places::{Places, refusal};
 use super::surroundings::{Placing, Surroundings};
 use super::{Diagnostic, Faults, body, named};
 use crate::format::runs::sum_of_runs;
-use crate::{CpuId, Duration, MAX_CPUS, Priority, Scheduler, Subject, Task, TaskId, validate};
+use crate::{CPUS_MAX, CpuId, Duration, Priority, Scheduler, Subject, Task, TaskId, validate};
 
 /// A task as read, with the places of its parts. If the file is
 /// wrong, a fault has been reported and the task must not be used.
@@ -125,7 +125,7 @@ fn read_cluster(fields: &Fields, owner: &str, surroundings: &Surroundings, fault
         faults.push(fault.at(found.span()));
         return None;
     }
-    let most = surroundings.cpus.unwrap_or(MAX_CPUS) as u64 - 1;
+    let most = surroundings.cpus.unwrap_or(CPUS_MAX) as u64 - 1;
     let mut cluster = 0;
     for element in found.list(&format!("`cpus` of {owner}"), "write it as cpus = [0, 1]", faults)? {
         let cpu = element.integer(&format!("a CPU of {owner}"), 0, most, faults)?;
@@ -146,7 +146,7 @@ fn read_cluster(fields: &Fields, owner: &str, surroundings: &Surroundings, fault
 fn read_cpu(fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<CpuId> {
     let cpus = surroundings.cpus;
     if let Some(found) = fields.get("cpu") {
-        let most = cpus.unwrap_or(MAX_CPUS) as u64 - 1;
+        let most = cpus.unwrap_or(CPUS_MAX) as u64 - 1;
         return found.integer(&format!("the CPU of {owner}"), 0, most, faults).map(|cpu| CpuId(cpu as u16));
     }
     let is_needed = surroundings.placing == Placing::File
@@ -185,7 +185,7 @@ impl Draft {
 /// task are found.
 fn check_task(task: &Task, places: &Places, surroundings: &Surroundings, faults: &mut Faults) {
     let id = TaskId(0);
-    let cpus = surroundings.cpus.unwrap_or(MAX_CPUS);
+    let cpus = surroundings.cpus.unwrap_or(CPUS_MAX);
     let checked = validate::check_times(cpus, task, Subject::Task(id))
         .and_then(|()| validate::check_body(surroundings.resources, task, id));
     if let Err(invalid) = checked {

@@ -4,8 +4,8 @@ use super::import::{Import, Rounding, elements, import, place};
 use crate::format::diagnostic::{Diagnostics, shown};
 use crate::format::rt_app::Imported;
 use crate::{
-    CpuId, Duration, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, ResourceId, Scheduler, Step,
-    System, Task, assign_deadline_monotonic, assign_rate_monotonic,
+    CPUS_MAX, CpuId, Duration, Priority, Protocol, RESOURCES_MAX, Resource, ResourceId, Scheduler, Step, System,
+    TASKS_MAX, Task, assign_deadline_monotonic, assign_rate_monotonic,
 };
 use core::ops::Range;
 use roxmltree::Node;
@@ -112,8 +112,8 @@ impl<'a> Architecture<'a> {
             if import.faults.is_full() {
                 return None;
             }
-            if self.tasks.len() == MAX_TASKS {
-                import.fault(place(task), "too many tasks", format!("at most {MAX_TASKS} are supported"));
+            if self.tasks.len() == TASKS_MAX {
+                import.fault(place(task), "too many tasks", format!("at most {TASKS_MAX} are supported"));
                 return None;
             }
             self.task(import, task);
@@ -177,8 +177,8 @@ impl<'a> Architecture<'a> {
                 import.fault(at, format!("there is no core {}", shown(reference)), "name one of `<core_units>`");
                 return;
             };
-            if self.cpus.len() == MAX_CPUS {
-                import.fault(at, "too many cores", format!("at most {MAX_CPUS} are supported"));
+            if self.cpus.len() == CPUS_MAX {
+                import.fault(at, "too many cores", format!("at most {CPUS_MAX} are supported"));
                 return;
             }
             self.cpus.push(Cpu { processor: name, core });
@@ -267,8 +267,8 @@ impl<'a> Architecture<'a> {
             import.fault(place(element), "the resource has no name", "add `<name>`");
             return;
         };
-        if self.resources.len() == MAX_RESOURCES {
-            import.fault(at, "too many resources", format!("at most {MAX_RESOURCES} are supported"));
+        if self.resources.len() == RESOURCES_MAX {
+            import.fault(at, "too many resources", format!("at most {RESOURCES_MAX} are supported"));
             return;
         }
         if let Some((state, at)) = text(element, "state").filter(|(state, _)| *state != "1") {

@@ -4,8 +4,8 @@ use super::import::{Import, Rounding, elements, import, place};
 use crate::format::diagnostic::{Diagnostics, shown};
 use crate::format::rt_app::Imported;
 use crate::{
-    CpuId, Duration, MAX_CPUS, MAX_NESTING, MAX_RESOURCES, MAX_STEPS, MAX_TASKS, Priority, Resource, ResourceId, Step,
-    System, Task, assign_deadline_monotonic,
+    CPUS_MAX, CpuId, Duration, NESTING_MAX, Priority, RESOURCES_MAX, Resource, ResourceId, STEPS_MAX, Step, System,
+    TASKS_MAX, Task, assign_deadline_monotonic,
 };
 use core::ops::Range;
 use roxmltree::Node;
@@ -70,8 +70,8 @@ impl TaskSet {
         import.note(place(root), message);
         for element in elements(root) {
             match element.tag_name().name() {
-                "task" if self.tasks.len() == MAX_TASKS => {
-                    import.fault(place(element), "too many tasks", format!("at most {MAX_TASKS} are supported"));
+                "task" if self.tasks.len() == TASKS_MAX => {
+                    import.fault(place(element), "too many tasks", format!("at most {TASKS_MAX} are supported"));
                     return None;
                 }
                 "task" => self.task(import, element),
@@ -114,7 +114,7 @@ impl TaskSet {
                 "period" => period = import.time("the period", text, at, Rounding::Down),
                 "wcet" => wcet = import.time("the execution time", text, at, Rounding::Up),
                 "deadline" => deadline = import.time("the deadline", text, at, Rounding::Down),
-                "partition" => cpu = import.whole("the partition", text, at, 0, MAX_CPUS as u64 - 1),
+                "partition" => cpu = import.whole("the partition", text, at, 0, CPUS_MAX as u64 - 1),
                 "response_time" => import.note(at, "`response_time` is ignored: it is a result"),
                 "wss" => import.note(at, "`wss` is ignored: write `working_set` into the task set"),
                 other => {
@@ -181,7 +181,7 @@ impl TaskSet {
                 match attribute.name() {
                     "res_id" => id = text,
                     "max_writes" => {
-                        writes = import.whole("the number of requests", text, at, 0, MAX_STEPS as u64);
+                        writes = import.whole("the number of requests", text, at, 0, STEPS_MAX as u64);
                     }
                     "max_write_length" => length = import.time("the length", text, at, Rounding::Up),
                     "max_reads" => {
@@ -198,8 +198,8 @@ impl TaskSet {
                 }
             }
             let (Some(writes @ 1..), Some(own)) = (writes, length) else { continue };
-            if sections.len() as u64 + writes > MAX_STEPS as u64 / 2 {
-                let help = format!("a body has at most {MAX_STEPS} steps, two for each section");
+            if sections.len() as u64 + writes > STEPS_MAX as u64 / 2 {
+                let help = format!("a body has at most {STEPS_MAX} steps, two for each section");
                 import.fault(place(requirement), "too many requests", help);
                 return;
             }
@@ -213,8 +213,8 @@ impl TaskSet {
         if !named(import, element, "critical_section") {
             return None;
         }
-        if depth > MAX_NESTING {
-            import.fault(place(element), "too deeply nested", format!("at most {MAX_NESTING} levels are supported"));
+        if depth > NESTING_MAX {
+            import.fault(place(element), "too deeply nested", format!("at most {NESTING_MAX} levels are supported"));
             return None;
         }
         let text = element.attribute("length").unwrap_or("0");
@@ -228,8 +228,8 @@ impl TaskSet {
     fn resource(&mut self, import: &mut Import, id: &str, element: Node) -> Option<ResourceId> {
         let name = format!("R{}", id.trim());
         let known = self.resources.iter().position(|resource| resource.name == name);
-        if known.is_none() && self.resources.len() == MAX_RESOURCES {
-            import.fault(place(element), "too many resources", format!("at most {MAX_RESOURCES} are supported"));
+        if known.is_none() && self.resources.len() == RESOURCES_MAX {
+            import.fault(place(element), "too many resources", format!("at most {RESOURCES_MAX} are supported"));
             return None;
         }
         Some(ResourceId::new(known.unwrap_or_else(|| {

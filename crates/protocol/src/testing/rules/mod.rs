@@ -18,7 +18,7 @@ mod shadow;
 use super::harness::{Actions, Answer, Mutation, Walk, answer, check_states, run, unchanged, walk};
 use crate::{Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Machine, MpcpVs, Mrsp, Omlp, Pcp, Refusal, Srp};
 use core::hash::Hash;
-use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
+use lockwright_model::{CPUS_MAX, CpuId, Priority, ResourceId, TaskId};
 use shadow::{Event, Job, MPCP_CEILINGS, Mode, RESOURCES, Rule, Setting, Shadow, TASKS};
 use std::vec::Vec;
 
@@ -278,7 +278,7 @@ fn mrsp(setting: &Setting) -> Mrsp<TASKS, RESOURCES> {
 }
 
 fn omlp(setting: &Setting) -> Omlp<TASKS, RESOURCES> {
-    let mut sizes = [1; MAX_CPUS];
+    let mut sizes = [1; CPUS_MAX];
     for (known, &size) in sizes.iter_mut().zip(&setting.sizes) {
         *known = size as u8;
     }

@@ -5,7 +5,7 @@
 
 use core::hint::black_box;
 use core::panic::PanicInfo;
-use lockwright_model::{CpuId, MAX_CPUS, MpcpCeiling, Priority, ResourceId, TaskId};
+use lockwright_model::{CpuId, CPUS_MAX, MpcpCeiling, Priority, ResourceId, TaskId};
 use lockwright_protocol::fulock::{Class, Protection, Unlock};
 use lockwright_protocol::{
     Action, Dflp, Dpcp, Fairness, FmlpLong, FmlpPlus, FmlpShort, Fulock, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs,
@@ -55,7 +55,7 @@ pub extern "C" fn _start() -> ! {
     drive(&mut FmlpPlus::<TASKS, RESOURCES>::new(&tasks, RESOURCES));
     drive(&mut FmlpShort::<TASKS, RESOURCES>::new(&tasks, RESOURCES));
     drive(&mut Mrsp::<TASKS, RESOURCES>::new(&tasks, [[TaskId(0), TaskId(1)].as_slice()].into_iter()));
-    drive(&mut Omlp::<TASKS, RESOURCES>::new(&tasks, RESOURCES).with_clusters([1; MAX_CPUS]));
+    drive(&mut Omlp::<TASKS, RESOURCES>::new(&tasks, RESOURCES).with_clusters([1; CPUS_MAX]));
     drive(&mut ReaderWriter::<TASKS, RESOURCES>::new(Fairness::Phases, &priorities, RESOURCES));
     drive(&mut WaitFree::<TASKS, RESOURCES>::new(TASKS, RESOURCES));
     let mut fulock = Fulock::<TASKS, RESOURCES>::new(

@@ -48,6 +48,7 @@ impl From<Refusal> for ResourceError {
 
 /// How an interruptible section that was executed to its end was decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Ending {
     /// The time of the decision, in nanoseconds of the monotonic clock.
     pub at_ns: u64,

@@ -36,7 +36,7 @@ use crate::tasks::priorities::Levels;
 use fifo::FifoLock;
 use lockwright_locks::{PhaseFair, TaskFair};
 use lockwright_model::{
-    CpuId, Instant, MAX_EXECUTED_TASKS, MAX_RESOURCES, Mode, Priority, Protocol, ResourceId, Scheduler, System, TaskId,
+    CpuId, EXECUTED_TASKS_MAX, Instant, Mode, Priority, Protocol, RESOURCES_MAX, ResourceId, Scheduler, System, TaskId,
 };
 use lockwright_protocol::{Edf, Machine, boxed, boxed_edf};
 use managed::{Asker, Managed, Rise};
@@ -259,7 +259,7 @@ fn small_or_large(system: &System, ruling: Protocol) -> Box<dyn Machine + Send> 
     if is_small(system) {
         boxed::<SMALL_TASKS, SMALL_RESOURCES>(system, ruling)
     } else {
-        boxed::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system, ruling)
+        boxed::<EXECUTED_TASKS_MAX, RESOURCES_MAX>(system, ruling)
     }
 }
 
@@ -268,7 +268,7 @@ fn scheduler(system: &System) -> Box<dyn Machine + Send> {
     if is_small(system) {
         boxed_edf::<SMALL_TASKS, SMALL_RESOURCES>(system)
     } else {
-        boxed_edf::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system)
+        boxed_edf::<EXECUTED_TASKS_MAX, RESOURCES_MAX>(system)
     }
 }
 

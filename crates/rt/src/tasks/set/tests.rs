@@ -177,7 +177,7 @@ fn every_protocol_refuses_invalid_nesting() {
     let cpus = sched::affinity().expect("a CPU set").len().min(2) as u16;
     for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
         let mut builder = TaskSet::builder(protocol);
-        let ids: Vec<_> = (0..=MAX_NESTING).map(|index| builder.resource(&format!("r{index}"))).collect();
+        let ids: Vec<_> = (0..=NESTING_MAX).map(|index| builder.resource(&format!("r{index}"))).collect();
         let task = builder.task("a", 0, 10, &ids);
         // On another CPU, if there is one: otherwise all resources are under `icpp` if the protocol is for several
         // CPUs.
@@ -192,9 +192,9 @@ fn every_protocol_refuses_invalid_nesting() {
         let first = job.lock(ids[0]).expect("the task is a user");
         assert_eq!(job.lock(ids[0]).err(), refused(Refusal::AlreadyHeld), "{protocol}");
         if nests {
-            let sections: Vec<_> = ids[1..MAX_NESTING].iter().map(|&id| job.lock(id)).collect();
+            let sections: Vec<_> = ids[1..NESTING_MAX].iter().map(|&id| job.lock(id)).collect();
             assert!(sections.iter().all(Result::is_ok), "{protocol}: {sections:?}");
-            assert_eq!(job.lock(ids[MAX_NESTING]).err(), refused(Refusal::TooDeep), "{protocol}");
+            assert_eq!(job.lock(ids[NESTING_MAX]).err(), refused(Refusal::TooDeep), "{protocol}");
             // In reverse order.
             sections.into_iter().rev().for_each(drop);
         } else {
