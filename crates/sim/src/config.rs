@@ -49,7 +49,6 @@ pub struct Change {
 
 /// The overheads of the machine, which execute above every task and every section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
 pub struct Taken {
     /// The period of a processor's tick; zero if there is none.
     pub tick_period: Duration,

@@ -45,7 +45,6 @@ pub struct Job {
 
 /// The interval in which a job completes, in absolute times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
 pub struct Completion {
     /// The earliest completion.
     pub best: u64,
