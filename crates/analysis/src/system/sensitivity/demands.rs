@@ -25,12 +25,23 @@ use std::cell::RefCell;
 
 /// The most terms to decide whether a system with scaled execution times is schedulable under partitioned EDF. If
 /// almost all of a processor is used, the greatest factor may need more; a smaller factor is then found.
-pub(super) const FORM_TERMS_MAX: u64 = TERMS_MAX / 1024;
+pub(super) const FORM_TERMS_MAX: u64 = TERMS_MAX / 16;
+
+/// The most terms of a test that is to be quick.
+const QUICK_TERMS_MAX: u64 = TERMS_MAX / 1024;
+
+/// Where tests are not quick, an amount is found to one in so many.
+const SHARE: u64 = 1024;
+
+/// The number of intervals that are looked at before a test.
+const LATEST: usize = 64;
 
 /// One unchanged processor.
 struct Processor {
     /// Its tasks, and those that share a resource with them.
     sharing: Sharing,
+    /// The same, which changes while a form is judged.
+    scratch: RefCell<Sharing>,
     /// By task id: its place in the sharing.
     places: Vec<Option<u32>>,
     cpu: u16,
@@ -100,12 +111,33 @@ impl Processor {
         let demand = Load::new(&tasks).ok()?;
         let left = |interval| Some((interval, demand.room(&blocking, interval)?));
         let seen = edf::early(&tasks).map(left).collect::<Option<_>>()?;
-        Some(Self { sharing, places, cpu, tasks, blocking, demand, seen: RefCell::new(seen) })
+        let scratch = RefCell::new(sharing.clone());
+        Some(Self { sharing, scratch, places, cpu, tasks, blocking, demand, seen: RefCell::new(seen) })
     }
 
     /// Returns the place of the task in the sharing, if it is there.
     fn place(&self, task: TaskId) -> Option<usize> {
         self.places[task.index()].map(|place| place as usize)
+    }
+
+    /// Returns the tasks and the blocking with these execution times and requests, or `None` if a number does not fit.
+    fn with_bodies(&self, bodies: &[(TaskId, u64, Vec<Demand>)]) -> Option<(Vec<Sporadic>, Vec<Step>)> {
+        let mut scratch = self.scratch.borrow_mut();
+        for (task, cost, demands) in bodies {
+            if let Some(place) = self.place(*task) {
+                let its = &mut scratch.tasks[place];
+                its.cost = *cost;
+                for request in &mut its.requests {
+                    let demand = demands.iter().find(|demand| demand.resource == request.resource);
+                    *request = demand.copied().unwrap_or(*request);
+                }
+            }
+        }
+        let found = edf::msrp(&scratch, self.cpu).ok();
+        for place in bodies.iter().filter_map(|(task, ..)| self.place(*task)) {
+            scratch.tasks[place].clone_from(&self.sharing.tasks[place]);
+        }
+        found
     }
 
     /// Returns the greatest amount for the task at `place` that no known interval refutes.
@@ -134,21 +166,36 @@ impl Processor {
             if most == 0 {
                 return Some(0);
             }
-            match self.verdict(place, most, below, go_on) {
+            match self.verdict(place, most, below, Effort { terms: QUICK_TERMS_MAX, go_on }) {
                 Ok(()) => return Some(most),
                 Err(Failure::Interrupted) => return None,
                 Err(Failure::Demand { interval, .. }) if self.see(interval) => {
                     (breaking, below) = (most, interval.saturating_add(1));
                 }
-                // This verdict needs too much effort. Smaller amounts need less.
-                Err(_) => {
-                    return halve((0, most), |extra| match self.verdict(place, extra, below, go_on) {
-                        Err(Failure::Interrupted) => None,
-                        verdict => Some(verdict.is_ok()),
-                    });
-                }
+                Err(_) => return self.room_below(place, most, below, go_on),
             }
         }
+    }
+
+    /// Returns how much longer the task at `place` can execute, if a quick test of `most` has no result. Smaller
+    /// amounts need less effort. The greatest one with a quick test is found first.
+    fn room_below(&self, place: usize, most: u64, below: u64, go_on: &dyn Fn() -> bool) -> Option<u64> {
+        let holds = |extra, terms| match self.verdict(place, extra, below, Effort { terms, go_on }) {
+            Err(Failure::Interrupted) => None,
+            verdict => Some(verdict.is_ok()),
+        };
+        let (mut holding, mut breaking) =
+            (halve((0, most), |extra| holds(extra, QUICK_TERMS_MAX))?, most.saturating_add(1));
+        // BOUND: each round halves the distance.
+        while breaking - holding > 1 + holding / SHARE {
+            let middle = holding + (breaking - holding) / 2;
+            if holds(middle, FORM_TERMS_MAX)? {
+                holding = middle;
+            } else {
+                breaking = middle;
+            }
+        }
+        Some(holding)
     }
 
     /// Keeps the time left in an interval, if it is known.
@@ -159,9 +206,9 @@ impl Processor {
     }
 
     /// Tests the intervals shorter than `below`.
-    fn verdict(&self, place: usize, extra: u64, below: u64, go_on: &dyn Fn() -> bool) -> Result<(), Failure> {
+    fn verdict(&self, place: usize, extra: u64, below: u64, effort: Effort<'_>) -> Result<(), Failure> {
         let tasks = self.longer(place, extra).ok_or(Failure::Overflow)?;
-        edf::schedulable_within(&tasks, &self.blocking, below, Effort { terms: FORM_TERMS_MAX, go_on })
+        edf::schedulable_within(&tasks, &self.blocking, below, effort)
     }
 }
 
@@ -265,23 +312,12 @@ impl<'a> Processors<'a> {
     ) -> Option<Verdict> {
         let mut rows = Vec::with_capacity(felt.len());
         for (place, (processor, _)) in felt.iter().enumerate().filter(|(_, (_, below))| *below > 0) {
-            let mut sharing = processor.sharing.clone();
-            for (task, cost, demands) in bodies {
-                if let Some(place) = processor.place(*task) {
-                    sharing.tasks[place].cost = *cost;
-                    let is_counted = |demand: &&Demand| {
-                        sharing.tasks[place].requests.iter().any(|request| request.resource == demand.resource)
-                    };
-                    let counted = demands.iter().filter(is_counted).copied().collect();
-                    sharing.tasks[place].requests = counted;
-                }
-            }
-            let Ok((tasks, blocking)) = edf::msrp(&sharing, processor.cpu) else { return Some(Verdict::Broken) };
+            let Some((tasks, blocking)) = processor.with_bodies(bodies) else { return Some(Verdict::Broken) };
             let Ok(demand) = Load::new(&tasks) else { return Some(Verdict::Broken) };
-            // The intervals that refuted other factors first.
-            if let Some(exceeds) =
-                processor.seen.borrow().iter().rev().find_map(|&seen| Verdict::at(seen, &demand, &blocking))
-            {
+            // The intervals that refuted other factors come first.
+            let seen = processor.seen.borrow();
+            let mut latest = seen.iter().rev().take(LATEST);
+            if let Some(exceeds) = latest.find_map(|&seen| Verdict::at(seen, &demand, &blocking)) {
                 return Some(exceeds);
             }
             rows.push((place, tasks, blocking, demand));
