@@ -1309,8 +1309,8 @@ int lw_task_end(void);
 // Returns:
 // - 0: success.
 // - EPERM: the thread is not a task.
-// - Any other number is an error of the kernel, which did not restore the policy or the CPUs. The thread is no task any
-//   more all the same.
+// - Any other number: the end of the job failed with this number, or the kernel did not restore the policy or the CPUs.
+//   The thread is no task any more all the same.
 int lw_task_leave(void);
 
 // Describes the calling thread's last failed call of `lw_taskset_…` or `lw_task_…`: what is wrong, and what to do.

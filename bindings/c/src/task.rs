@@ -197,8 +197,8 @@ pub unsafe extern "C" fn lw_task_end() -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: the thread is not a task.
-/// - Any other number is an error of the kernel, which did not restore the policy or the CPUs. The thread is no task any
-///   more all the same.
+/// - Any other number: the end of the job failed with this number, or the kernel did not restore the policy or the CPUs.
+///   The thread is no task any more all the same.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_leave() -> c_int {
     told(|| with_joined(Joined::end))

@@ -266,7 +266,7 @@ static void a_child_is_no_task(void) {
 }
 
 static struct timespec origin;
-static atomic_int first_begun, second_begins, second_started;
+static atomic_int second_joined, first_begun, second_begins, second_started;
 
 static struct timespec after_s(long seconds) {
     struct timespec time = {.tv_sec = origin.tv_sec + seconds, .tv_nsec = origin.tv_nsec};
@@ -277,6 +277,7 @@ static struct timespec after_s(long seconds) {
 static void *begins_later(void *seconds) {
     const struct timespec nap = {.tv_sec = 0, .tv_nsec = 1000000};
     EXPECT(0, lw_task_join(&set, tasks[1]));
+    atomic_store(&second_joined, 1);
     while (!atomic_load(&first_begun)) {
         nanosleep(&nap, NULL);
     }
@@ -305,12 +306,17 @@ static void deadlines_decide(void) {
     EXPECT(0, lw_taskset_find_task(&set, "second", &tasks[1]));
     EXPECT(EPERM, lw_task_begin_due(CLOCK_MONOTONIC, &origin));
     static long deadlines[] = {40, 90};
+    const struct timespec nap = {.tv_sec = 0, .tv_nsec = 1000000};
     for (int i = 0; i < 2; i++) {
+        atomic_store(&second_joined, 0);
         atomic_store(&first_begun, 0);
         atomic_store(&second_begins, 0);
         atomic_store(&second_started, 0);
         CHECK(clock_gettime(CLOCK_MONOTONIC, &origin) == 0);
         pthread_t other = start(begins_later, &deadlines[i]);
+        while (!atomic_load(&second_joined)) {
+            nanosleep(&nap, NULL);
+        }
         EXPECT(0, lw_task_join(&set, tasks[0]));
         struct timespec due = after_s(60), invalid = {.tv_sec = 1, .tv_nsec = 1000000000};
         EXPECT(EINVAL, lw_task_begin_due(CLOCK_MONOTONIC, NULL));

@@ -1,6 +1,6 @@
 //! `lockwright run`: the task set as real threads on this machine.
 
-use crate::args::{Run, Subject};
+use crate::args::{ProtocolChoice, Run, Subject};
 use crate::bars;
 use crate::charges::{self, Charges};
 use crate::console::Console;
@@ -108,7 +108,12 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     let by_deadline = scheduled::promised("a run", &input, &arguments.execution.subject, console)?;
     let protocols = match by_deadline {
-        Some(_) if system.scheduler() == Scheduler::PEdf || !system.is_sharing() => vec![scheduled::protocol(system)],
+        Some(_) if system.scheduler() == Scheduler::PEdf || !system.is_sharing() => {
+            if system.scheduler() != Scheduler::PEdf && arguments.execution.subject.protocol != ProtocolChoice::File {
+                console.note("--protocol has no effect here: no task uses a resource");
+            }
+            vec![scheduled::protocol(system)]
+        }
         _ => input::executable(&arguments.execution.subject, system, console)?,
     };
     let charges = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
@@ -435,13 +440,15 @@ impl Worst {
             faults.push(format!("{late} after its deadline of {}", units::text(deadline)));
         }
         format!(
-            "  {}: the job that arrived at {} took {}, {}.\n    its CPU executed {}; for {} it executed no task ({})\n",
+            "  {}: the job that arrived at {} took {}, {}.\n    {} executed {}; for {} {} executed no task ({})\n",
             system.task(self.task).name,
             self.job.arrival,
             units::text(response),
             faults.join(", "),
+            if system.cpus_of(self.task).count() > 1 { "its CPUs" } else { "its CPU" },
             if executed.is_empty() { "none of the tasks".into() } else { executed.join(", ") },
             units::text(self.timeline.unaccounted()),
+            if system.cpus_of(self.task).count() > 1 { "one of them" } else { "it" },
             self.takers_text(),
         )
     }

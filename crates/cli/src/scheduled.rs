@@ -178,7 +178,9 @@ pub fn promised(what: &str, input: &Input, subject: &Subject, console: &Console)
         }
         Err(why) => {
             let instead = match why {
-                Untested::Protocol(_) => format!("; {what} here: {}", ruled(system.scheduler())),
+                Untested::Protocol(_) if scheduler == Scheduler::PEdf => {
+                    format!("; {what} here: {}", ruled(system.scheduler()))
+                }
                 _ => String::new(),
             };
             console.note(format!("there are no bounds: {}{instead}", tame(&why.describe(system))));

@@ -106,12 +106,12 @@ impl fmt::Display for RunError {
                 resource.0
             ),
             Self::NotAdmitted { task, error } => {
-                write!(f, "the kernel refuses task {} under SCHED_DEADLINE ({error}): ", task.0)?;
+                write!(f, "task {} is not admitted under SCHED_DEADLINE ({error}): ", task.0)?;
                 f.write_str(match error.errno {
                     libc::EBUSY => {
-                        "with their margins, the tasks need more than it gives: usually 95 % of the CPUs \
-                         (/proc/sys/kernel/sched_rt_runtime_us), and since Linux 6.12 another 5 % less, without what \
-                         other threads under SCHED_DEADLINE have"
+                        "with their margins, the tasks need more than the kernel has left; it gives at most 95 % of the \
+                         CPUs by default (/proc/sys/kernel/sched_rt_runtime_us), since Linux 6.12 at most 90 %, and \
+                         other threads under SCHED_DEADLINE have their part of that"
                     }
                     libc::EINVAL => {
                         "the deadline must be within /proc/sys/kernel/sched_deadline_period_min_us and \

@@ -101,8 +101,20 @@ pub fn set_deadline(tid: Tid, runtime_ns: u64, period_ns: u64) -> Result<(), Sys
 /// # Errors
 /// The kernel's error if it refuses, or if no thread can be started.
 pub fn try_fifo(level: u8) -> Result<(), SysError> {
+    try_out(move || set_fifo(gettid(), level))
+}
+
+/// Whether this process may put a thread under SCHED_DEADLINE. Tries it on a new thread, with a small part of a CPU.
+///
+/// # Errors
+/// The kernel's error if it refuses, or if no thread can be started.
+pub fn try_deadline() -> Result<(), SysError> {
+    try_out(|| set_deadline(gettid(), 100_000, 100_000_000))
+}
+
+fn try_out(call: impl FnOnce() -> Result<(), SysError> + Send + 'static) -> Result<(), SysError> {
     let thread = std::thread::Builder::new()
-        .spawn(move || set_fifo(gettid(), level))
+        .spawn(call)
         .map_err(|error| SysError { call: "starting a thread", errno: error.raw_os_error().unwrap_or(libc::EAGAIN) })?;
     match thread.join() {
         Ok(result) => result,

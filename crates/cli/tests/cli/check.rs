@@ -398,8 +398,9 @@ fn uncovered_systems_are_refused_with_a_reason() {
     let demand = on(INVERSION, "check", &["--scheduler", "p-edf"]);
     assert!(demand.out.contains("processor demand, CPU 0   yes"), "{}", demand.out);
     for (scheduler, verb, supported) in [
-        ("g-edf", "simulate", "only `check` supports"),
-        ("g-edf", "run", "only `check` supports"),
+        ("g-edf", "simulate", "only `check` and `run` support"),
+        ("g-edf", "verify", "only `check` and `run` support"),
+        ("g-fp", "run", "only `check` supports"),
         ("p-edf", "verify", "only `check`, `simulate` and `run` support"),
     ] {
         let ended = on(&FREE.replace("g-edf", scheduler).replace("cpus = 2", "cpus = 1"), verb, &[]);

@@ -1,6 +1,6 @@
 //! `run` and `doctor`: what depends on the machine.
 
-use crate::realtime::require_realtime;
+use crate::realtime::{require_deadline, require_realtime};
 use crate::simulate::FREQUENT;
 use crate::support::{File, GLOBAL, HOLDS, LATE, at, end, json, lockwright, on};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -192,8 +192,7 @@ fn doctor_has_one_line_each_with_its_fix() {
 /// Under `g-edf`, what the kernel's EDF cannot execute is refused before anything runs.
 #[test]
 fn global_deadlines_are_executed_or_refused() {
-    let Some(_machine) = require_realtime() else { return };
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let Some((_machine, cpus)) = require_deadline() else { return };
     let of = |cpus: usize, rest: &str| {
         let head = format!("[platform]\ncpus = {cpus}\nscheduler = \"g-edf\"\n");
         format!("{head}[[task]]\nname = \"a\"\npriority = 1\nperiod = \"20 ms\"\n{rest}\n")
@@ -201,7 +200,9 @@ fn global_deadlines_are_executed_or_refused() {
     let ended = on(&of(cpus, "wcet = \"2 ms\""), "run", &["--for", "200 ms", "--json"]);
     assert!([0, 1].contains(&ended.status), "{}{}", ended.out, ended.err);
     let task = &json(&ended)["results"][0]["tasks"][0];
-    assert_eq!((&task["jobs"], &task["response_ns"]), (&10.into(), &2_000_000.into()), "{task}");
+    // The watchdog may have ended the run on a busy machine.
+    assert!(task["jobs"].as_u64().is_some_and(|jobs| (1..=10).contains(&jobs)), "{task}");
+    assert_eq!(task["response_ns"].as_u64(), Some(2_000_000), "{task}");
     assert!(task["cpu"].is_null() && task["cpus"].is_null() && task["observed_blocking_ns"].is_null(), "{task}");
     let shares = "wcet = \"2 ms\"\nrequests = [{ resource = \"r\", count = 1, length = \"1 ms\" }]\n\
                   [[resource]]\nname = \"r\"";

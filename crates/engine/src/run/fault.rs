@@ -3,7 +3,7 @@
 use super::{Ended, Outcome, RunConfig, run};
 use crate::control::Control;
 use crate::error::RunError;
-use crate::machine::require_realtime;
+use crate::machine::{require_deadline, require_realtime};
 use lockwright_model::{
     CpuId, Duration, Event, Priority, Protocol, Resource, ResourceId, Scheduler, Step, System, Task, TaskId,
 };
@@ -68,15 +68,18 @@ fn a_panic_in_a_section_unlocks_everything() {
 /// A job that executes for longer than its reservation is counted, and ends later.
 #[test]
 fn a_job_beyond_its_reservation_is_counted() {
-    let Some(_machine) = require_realtime() else { return };
-    let have = std::thread::available_parallelism().map_or(1, usize::from);
+    let Some((_machine, have)) = require_deadline() else { return };
     let one = system();
     let (resources, tasks) = (one.resources().to_vec(), one.tasks().to_vec());
     let system = System::new("s".into(), have, None, resources, tasks).expect("valid").under(Scheduler::GEdf);
     let config = RunConfig::new(Protocol::None, Duration::from_ms(100));
+    // Interrupts can throttle other jobs as well, but not most of them.
+    let throttled = |outcome: &Outcome| outcome.tasks.iter().map(|task| task.throttled).sum::<u64>();
+    let harmless = run(&system, &config, &Control::new()).expect("a run");
+    assert!(throttled(&harmless) < 10, "{:?}", harmless.tasks);
     FAULT.store(5_000_000, Ordering::Relaxed);
     let outcome = run(&system, &config, &Control::new()).expect("a run");
-    assert_eq!(outcome.tasks.iter().map(|task| task.throttled).sum::<u64>(), 1, "{:?}", outcome.tasks);
+    assert!(outcome.tasks[0].throttled >= 1, "{:?}", outcome.tasks);
     let worst = outcome.tasks.iter().filter_map(|task| task.observation.response).max();
     assert!(worst > Some(Duration::from_ms(5)), "{worst:?}");
 }

@@ -1,8 +1,8 @@
 //! Runs under `g-edf`: threads under SCHED_DEADLINE, which the kernel schedules by global EDF.
 //!
 //! The kernel gives each thread a *reservation*: a runtime in each period. A thread that wakes up for a job has the
-//! deadline of that job. A job that executes for longer than the runtime is *throttled* until its deadline. So the
-//! runtime is the execution time of the task and a margin for the work of the kernel and of the run itself.
+//! deadline of that job. A job that executes for longer than the runtime may be *throttled* until its deadline; the
+//! kernel looks at its ticks. So the runtime is the execution time of the task and a margin for the work of the kernel and of the run itself.
 //!
 //! The period of a reservation is the relative deadline of the task, also if the task's period is longer. With a longer
 //! period, the kernel would keep a job from executing until a period after the last wake-up, so one late wake-up would
@@ -17,6 +17,8 @@ use lockwright_sys::{SysError, clock, memory, sched};
 const MARGIN_PART: u64 = 10;
 /// The constant part of the margin.
 const MARGIN: Duration = Duration::from_us(200);
+/// A whole CPU in the kernel's units of shares.
+const WHOLE: u128 = 1 << 20;
 /// How long a thread waits for the kernel to admit it. The kernel keeps the reservation of a thread that has ended until
 /// its deadline, which may be that of an earlier run; a deadline is at most 4.2 s by default.
 const ADMISSION_NS: u64 = 5_000_000_000;
@@ -44,9 +46,9 @@ impl Reservation {
         self.runtime
     }
 
-    /// The share of a CPU that it reserves.
-    fn share(self) -> f64 {
-        self.runtime.as_ns() as f64 / self.deadline.as_ns() as f64
+    /// The share of a CPU that it reserves, in units of 1 / [`WHOLE`], as the kernel computes it.
+    fn share(self) -> u128 {
+        u128::from(self.runtime.as_ns()) * WHOLE / u128::from(self.deadline.as_ns().max(1))
     }
 
     /// Puts the calling thread under SCHED_DEADLINE.
@@ -79,12 +81,15 @@ pub(super) fn of_all(system: &System, protocol: Protocol, have: usize) -> Result
         return Err(RunError::NotByDeadlines { resource, protocol: system.protocol_of(resource, protocol) });
     }
     let all: Vec<Reservation> = system.tasks().iter().map(Reservation::of).collect();
-    let limit = throttling().map_or(1.0, |limit| limit.runtime.as_ns() as f64 / limit.period.as_ns() as f64);
-    let mut sum = 0.0;
+    let usual = WHOLE * 95 / 100;
+    let limited = throttling().map(|it| u128::from(it.runtime.as_ns()) * WHOLE / u128::from(it.period.as_ns().max(1)));
+    // Also without a limit of the kernel, the watchdog gets a share.
+    let limit = limited.map_or(usual, |limited| limited.min(usual)) * system.cpus() as u128;
+    let mut sum = 0;
     for (task, reservation) in system.task_ids().zip(&all) {
         sum += reservation.share();
-        // The kernel would refuse it as well, but only after the wait for other threads to end.
-        if sum > limit * system.cpus() as f64 {
+        if sum > limit {
+            // As the kernel, but without the wait for other threads to end.
             let error = SysError { call: "sched_setattr", errno: libc::EBUSY };
             return Err(RunError::NotAdmitted { task, error });
         }

@@ -46,7 +46,8 @@ const START_DELAY_NS: u64 = 50_000_000;
 /// `mlockall(MCL_FUTURE)`. Two runs at the same time would share levels and CPUs, and disturb each other.
 ///
 /// A run ends in bounded time: by itself, by [`Control::stop`], or by a watchdog above all tasks when the last deadline
-/// has passed.
+/// has passed. Under `g-edf` the tasks are above the watchdog, which executes in the share of the CPUs that they do not
+/// reserve.
 ///
 /// # Errors
 /// See [`RunError`]. No thread is left running, except after [`RunError::Stuck`].

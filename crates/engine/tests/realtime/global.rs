@@ -1,13 +1,24 @@
 //! Runs under `g-edf`: threads under SCHED_DEADLINE on two CPUs.
 
-use crate::support::{
-    R, expect, fault as violated, require_cpus, require_realtime, run_ms, run_us, system, task, unfinished, us,
-};
+use crate::judge::tell;
+use crate::machine::{Machine, require_deadline};
+use crate::support::{R, expect, fault as violated, run_ms, run_us, system, task, unfinished, us};
 use lockwright_engine::{Control, RunConfig, RunError, run};
 use lockwright_model::{Duration, Event, Instant, Protocol, Record, Scheduler, Step, System, Task};
 
 /// The time after which a job must have been preempted.
 const LATENCY: Duration = Duration::from_ms(1);
+
+/// The machine, if it has exactly two CPUs: the kernel's EDF executes on all of them.
+fn require_two() -> Option<Machine> {
+    match require_deadline()? {
+        (machine, 2) => Some(machine),
+        (_, have) => {
+            tell(&format!("skipped: the test is for 2 CPUs; there are {have}"));
+            None
+        }
+    }
+}
 
 fn ms(ms: u64) -> Duration {
     Duration::from_ms(ms)
@@ -58,7 +69,7 @@ fn no_partition() -> System {
 
 #[test]
 fn a_system_that_fits_no_partition_meets_every_deadline() {
-    let Some(_machine) = require_cpus(2) else { return };
+    let Some(_machine) = require_two() else { return };
     let system = no_partition().under(Scheduler::GEdf);
     let share = |task: &Task| task.wcet.as_ns() as f64 / task.period.as_ns() as f64;
     assert!(system.tasks().iter().all(|task| share(task) > 0.5));
@@ -77,7 +88,7 @@ fn a_system_that_fits_no_partition_meets_every_deadline() {
 /// Two jobs with late deadlines and high priorities occupy both CPUs when a job with an early deadline arrives.
 #[test]
 fn the_earliest_deadline_executes_whatever_the_priorities_are() {
-    let Some(_machine) = require_cpus(2) else { return };
+    let Some(_machine) = require_two() else { return };
     let late = |name: &str, priority| task(name, 0, priority, 100_000, vec![run_us(30_000)]);
     let early = Task { offset: ms(5), deadline: ms(20), ..task("early", 0, 1, 100_000, vec![run_us(4_000)]) };
     let tasks = system(2, 0, vec![late("first", 3), late("second", 2), early]);
@@ -97,7 +108,7 @@ fn the_earliest_deadline_executes_whatever_the_priorities_are() {
 /// Two sections of each of six tasks, on both CPUs.
 #[test]
 fn objects_and_plain_mutexes_are_executed() {
-    let Some(_machine) = require_cpus(2) else { return };
+    let Some(_machine) = require_two() else { return };
     let section = |time| [Step::Lock(R), run_us(time), Step::Unlock(R)];
     let body = |own| [vec![run_us(own)], section(300).to_vec(), vec![run_us(own)], section(200).to_vec()].concat();
     let tasks = (0..6).map(|index| {
@@ -123,14 +134,13 @@ fn refusal(system: &System, protocol: Protocol) -> RunError {
 
 #[test]
 fn what_the_kernel_or_the_protocol_does_not_allow_is_refused() {
-    let Some(_machine) = require_cpus(2) else { return };
+    let Some((_machine, have)) = require_deadline() else { return };
     let of = |cpus, tasks| system(cpus, 0, tasks).under(Scheduler::GEdf);
     let one = || task("one", 0, 1, 10_000, vec![run_us(1_000)]);
-    let have = std::thread::available_parallelism().map_or(1, usize::from);
     assert_eq!(refusal(&of(have + 1, vec![one()]), Protocol::None), RunError::NotAllCpus { needed: have + 1, have });
     let full = (0..have).map(|index| task(&format!("t{index}"), 0, 1, 10_000, vec![run_us(9_950)])).collect();
     let full = refusal(&of(have, full), Protocol::None);
-    assert!(full.to_string().contains("need more than it gives"), "{full}");
+    assert!(full.to_string().contains("need more than the kernel has left"), "{full}");
     let rare = refusal(&of(have, vec![task("rare", 0, 1, 10_000_000, vec![run_us(1_000)])]), Protocol::None);
     assert!(rare.to_string().contains("sched_deadline_period_max_us"), "{rare}");
     // Nothing of them is left: the kernel admits the next run.
@@ -140,8 +150,7 @@ fn what_the_kernel_or_the_protocol_does_not_allow_is_refused() {
 
 #[test]
 fn a_stop_ends_the_run() {
-    let Some(_machine) = require_realtime() else { return };
-    let have = std::thread::available_parallelism().map_or(1, usize::from);
+    let Some((_machine, have)) = require_deadline() else { return };
     let tasks = (0..have).map(|index| task(&format!("t{index}"), 0, 1, 1_000_000, vec![run_us(500_000)])).collect();
     let system = system(have, 0, tasks).under(Scheduler::GEdf);
     let control = Control::new();

@@ -282,6 +282,16 @@ impl Member {
     }
 }
 
+/// The reading of the monotonic clock at `due`, from the present readings of the clocks. A time that has passed keeps its
+/// place before those that passed later.
+fn by_monotonic_clock(due: Deadline, now: u64, time_of_day: u64) -> u64 {
+    match due.clock {
+        Clock::Monotonic => due.at_ns,
+        Clock::Realtime if due.at_ns >= time_of_day => now.saturating_add(due.at_ns - time_of_day),
+        Clock::Realtime => now.saturating_sub(time_of_day - due.at_ns),
+    }
+}
+
 /// The parts of [`Job`] and [`Section`], for languages without guards. See those types for the rest of the
 /// documentation.
 #[doc(hidden)]
@@ -309,10 +319,7 @@ impl Member {
     /// # Errors
     /// Those of [`Member::begin_due`].
     pub fn begin_job_due(&self, due: Deadline) -> Result<(), TaskError> {
-        let at_ns = match due.clock {
-            Clock::Monotonic => due.at_ns,
-            Clock::Realtime => clock::now_ns().saturating_add(due.left_ns()),
-        };
+        let at_ns = by_monotonic_clock(due, clock::now_ns(), clock::time_of_day_ns());
         self.begin_at(Instant::from_ns(at_ns))
     }
 

@@ -42,6 +42,20 @@ pub fn require_realtime() -> Option<Machine> {
     }
 }
 
+/// As [`require_realtime`], for threads under SCHED_DEADLINE. Also returns the number of CPUs that the process may use.
+#[allow(dead_code, reason = "not every crate has such tests")]
+pub fn require_deadline() -> Option<(Machine, usize)> {
+    let machine = require_realtime()?;
+    match sched::try_deadline() {
+        Ok(()) => Some((machine, sched::affinity().map_or(0, |cpus| cpus.len()))),
+        Err(error) if std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some() => panic!("no SCHED_DEADLINE: {error}"),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "skipped: no SCHED_DEADLINE: {error}");
+            None
+        }
+    }
+}
+
 /// Waits until no test uses the machine alone. Tests that keep a processor busy for seconds share it.
 #[allow(dead_code, reason = "not every crate has such tests")]
 pub fn shared() -> Machine {

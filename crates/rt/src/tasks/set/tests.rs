@@ -235,6 +235,14 @@ fn other_schedulers_are_refused() {
 }
 
 #[test]
+fn deadlines_by_the_time_of_day_keep_their_distance() {
+    let at = |at_ns| by_monotonic_clock(Deadline { clock: Clock::Realtime, at_ns }, 500, 9_000);
+    assert_eq!((at(9_000), at(9_100), at(8_900), at(8_400)), (500, 600, 400, 0));
+    assert_eq!(at(u64::MAX), u64::MAX - 9_000 + 500);
+    assert_eq!(by_monotonic_clock(Deadline::monotonic(7), 500, 9_000), 7);
+}
+
+#[test]
 fn invalid_task_sets_are_refused() {
     let mut builder = TaskSet::builder(Protocol::Mpcp);
     builder.task("a", 0, 1, &[ResourceId(3)]);
