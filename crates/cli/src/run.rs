@@ -489,11 +489,10 @@ fn as_taken((taker, time): &(Taker, Duration)) -> json::Taken {
         Taker::Thread(name) => (json::TakenBy::Thread, Some(name.clone())),
         Taker::Others => (json::TakenBy::Others, None),
         Taker::Idle => (json::TakenBy::Idle, None),
-        Taker::Host => (json::TakenBy::Host, None),
-        Taker::Machine => (json::TakenBy::Machine, None),
+        Taker::Host | Taker::Machine => (json::TakenBy::Machine, None),
         _ => (json::TakenBy::Unknown, None),
     };
-    json::Taken { by: kind, thread, taken_ns: time.as_ns() }
+    json::Taken { by: kind, thread, host: *taker == Taker::Host, taken_ns: time.as_ns() }
 }
 
 fn executed_by(task: TaskId, timeline: &Timeline) -> Duration {

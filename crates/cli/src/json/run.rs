@@ -28,6 +28,9 @@ pub struct Taken {
     /// The name of the thread, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
+    /// Of `machine`: whether it was the hypervisor, by the steal time of the CPU, which has steps of 10 ms.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub host: bool,
     /// Length of the stretch.
     pub taken_ns: u64,
 }
@@ -42,9 +45,7 @@ pub enum TakenBy {
     Others,
     /// No thread: the CPU was idle.
     Idle,
-    /// The hypervisor, by the steal time of the CPU, which has steps of 10 ms: a task was scheduled and did not execute.
-    Host,
-    /// The kernel, interrupts, or the hypervisor for less than a step: a task was scheduled and did not execute.
+    /// The kernel, interrupts or the hypervisor: a task was scheduled and did not execute.
     Machine,
     /// Not known.
     Unknown,
