@@ -83,7 +83,7 @@ fn real_threads_execute_by_deadlines() {
     assert!(ended.err.contains("--protocol has no effect here"), "{}", ended.err);
     let result = &json(&ended)["results"][0];
     assert_eq!((&result["scheduler"], &result["ended"]), (&"p-edf".into(), &"completed".into()), "{}", ended.out);
-    assert_eq!(result["schedulable"], true, "the guarantees of the tests: {}", ended.out);
+    assert_eq!(result["proved"], true, "the guarantees of the tests: {}", ended.out);
     for (task, (jobs, bound)) in result["tasks"].as_array().expect("tasks").iter().zip([(9, 38), (6, 63)]) {
         let bound = Some(bound * 1_000_000);
         assert_eq!((task["jobs"].as_u64(), task["response_ns"].as_u64()), (Some(jobs), bound), "{task}");
