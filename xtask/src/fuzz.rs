@@ -2,6 +2,7 @@
 //! not be installed.
 
 use crate::tool;
+use std::env::VarError;
 use std::path::Path;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -25,14 +26,22 @@ const TARGETS: [(&str, &[(&str, &str)]); 6] = [
 /// How many seconds each target runs, if `LOCKWRIGHT_FUZZ_SECONDS` does not say otherwise.
 const SECONDS: u32 = 60;
 
+/// The most seconds: a day.
+const SECONDS_MAX: u32 = 86_400;
+
+/// After how many seconds one input counts as a hang. libFuzzer measures the time that passes, and other checks may take
+/// the CPUs from the fuzzer meanwhile.
+const HANG: u32 = 120;
+
 /// Fuzzes each reader.
 pub fn run() -> Result<(), String> {
     if !tool::has_toolchain(&["run", "--install", "nightly", "rustc", "--version"]) {
         return Ok(());
     }
     let seconds = match std::env::var("LOCKWRIGHT_FUZZ_SECONDS") {
-        Ok(text) => text.parse().map_err(|_| format!("LOCKWRIGHT_FUZZ_SECONDS is no whole number: {text}"))?,
-        Err(_) => SECONDS,
+        Err(VarError::NotPresent) => SECONDS,
+        Ok(text) => seconds(&text)?,
+        Err(VarError::NotUnicode(text)) => seconds(&text.to_string_lossy())?,
     };
     let folder = tool::root().join("target/fuzz");
     let arguments = ["build", "--release", "--bins", "--manifest-path", "fuzz/Cargo.toml"];
@@ -49,13 +58,20 @@ pub fn run() -> Result<(), String> {
         fuzzer.args([
             time,
             format!("-artifact_prefix={artifacts}/"),
-            "-timeout=10".into(),
+            format!("-timeout={HANG}"),
             "-len_control=0".into(),
             corpus,
         ]);
         fuzzers.push(fuzzer);
     }
     tool::run_pairs(fuzzers)
+}
+
+/// Reads how many seconds each target runs. libFuzzer would run for ever with 0.
+fn seconds(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|seconds| (1..=SECONDS_MAX).contains(seconds));
+    number
+        .ok_or_else(|| format!("LOCKWRIGHT_FUZZ_SECONDS must be a whole number from 1 to {SECONDS_MAX}, not `{text}`"))
 }
 
 /// Makes a folder, and returns its path.
@@ -75,4 +91,18 @@ fn copy(source: &str, extension: &str, corpus: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_run_for_a_bounded_time() {
+        assert_eq!((seconds("1"), seconds("86400")), (Ok(1), Ok(86_400)));
+        for text in ["0", "", "-1", "10s", "1.5", " 10", "86401", "99999999999999999999"] {
+            let fault = seconds(text).expect_err(text);
+            assert!(fault.contains("from 1 to 86400") && fault.contains(text), "{fault}");
+        }
+    }
 }

@@ -188,7 +188,9 @@ impl Report {
             task,
             bound: bound_of(analysed, &analysis.tasks[task.index()], {
                 // Charges are upper bounds.
-                std::ptr::eq(system, analysed) && is_exact(system, analysis.protocol, task)
+                std::ptr::eq(system, analysed)
+                    && is_exact(system, analysis.protocol, task)
+                    && (analysis.tasks[task.index()].response.is_some() || is_overrun(system, task))
             }),
             seen: None,
             standard: Standard::default(),
@@ -293,6 +295,36 @@ fn is_exact(system: &System, protocol: Protocol, task: TaskId) -> bool {
         && !system.has_clusters()
         && !system.resource_ids().any(has_home)
         && system.task_ids().filter(|&id| system.task(id).cpu == it.cpu).all(|id| is_plain(id) && !is_equal(id))
+}
+
+/// The most terms for one task in [`is_overrun`].
+const TERMS_MAX: usize = 1_000_000;
+
+/// Whether the tasks of a CPU without sections, with at least the priority of this one, surely make it late: its first
+/// job after they all arrive together, each as late as its jitter allows, ends after the deadline. An analysis also
+/// gives up where a number of another CPU does not fit.
+///
+/// BOUND: [`TERMS_MAX`] terms; then the answer is no.
+fn is_overrun(system: &System, id: TaskId) -> bool {
+    let task = system.task(id);
+    let is_urgent = |other: TaskId| {
+        let it = system.task(other);
+        other != id && it.cpu == task.cpu && it.priority >= task.priority
+    };
+    let urgent: Vec<_> = system.task_ids().filter(|&other| is_urgent(other)).map(|id| system.task(id)).collect();
+    let room = task.deadline.as_ns().saturating_sub(task.jitter.as_ns());
+    let mut window = task.wcet.as_ns();
+    for _ in 0..TERMS_MAX / (urgent.len() + 1) {
+        let demand = urgent.iter().fold(task.wcet.as_ns(), |demand: u64, other| {
+            let jobs = window.saturating_add(other.jitter.as_ns()).div_ceil(other.period.as_ns());
+            demand.saturating_add(jobs.saturating_mul(other.wcet.as_ns()))
+        });
+        if demand > room || demand == window {
+            return demand > room;
+        }
+        window = demand;
+    }
+    false
 }
 
 fn bound_of(system: &System, bound: &TaskBound, is_exact: bool) -> Bound {

@@ -1,5 +1,5 @@
 //! The memory that the readers take for files that are not valid, or mean nothing: at most fifty bytes for each byte of
-//! the file, including the file itself.
+//! the file, or 65 MB, including the file itself.
 //!
 //! This test is a binary of its own because it counts all allocations.
 
@@ -51,6 +51,9 @@ static ALLOCATOR: Counting = Counting;
 /// The maximum number of bytes of memory for each byte of the file.
 const MOST: usize = 50;
 
+/// The number of bytes of memory that a short file may take: the tree of as many values as one part may have.
+const TREE: usize = 65_000_000;
+
 /// The length of the files: 4 MiB if LOCKWRIGHT_DEEP is set, as in CI.
 fn length() -> usize {
     if std::env::var_os("LOCKWRIGHT_DEEP").is_some() { 4 << 20 } else { 1 << 20 }
@@ -90,7 +93,7 @@ fn read_plan(file: &str) {
 }
 
 #[test]
-fn invalid_files_take_at_most_fifty_times_their_length() {
+fn invalid_files_take_at_most_fifty_times_their_length_or_one_tree() {
     let ms = Duration::from_ms(1);
     let toml = [
         ("signs", repeated("=")),
@@ -108,9 +111,9 @@ fn invalid_files_take_at_most_fifty_times_their_length() {
         ("blank lines in a list", format!("a=[{}]", repeated("\n"))),
         ("a list of lists", format!("a=[{}]", repeated("[],"))),
         ("a list of tables", format!("a=[{}]", repeated("{a=1},"))),
-        // Nearly as many values as one part may have. The tree of these tables takes 65 MB, however long the file is.
-        ("a list, short enough", format!("a=[{}]{}", "1,".repeat(131_000), repeated(" "))),
-        ("tables, short enough", format!("a=[{}]{}", "{a=1},".repeat(43_000), repeated(" ").repeat(2))),
+        // Nearly as many values as one part may have.
+        ("a list, short enough", format!("a=[{}]", "1,".repeat(131_000))),
+        ("tables, short enough", format!("a=[{}]", "{a=1},".repeat(43_000))),
         ("invalid tasks", repeated("[[task]]\nbody=[{a=1},{a=1},{a=1}]\n")),
         ("a very long body", format!("[[task]]\nbody=[{}]", repeated("{lock=\"r\"},"))),
         ("dotted keys", repeated("a.a.a.a.a.a.a.a=1\n")),
@@ -151,8 +154,8 @@ fn invalid_files_take_at_most_fifty_times_their_length() {
     for (name, file) in toml.iter().chain(&json).chain(&xml) {
         for (reader, read) in &readers {
             let taken = peak(file, |file| read(file, ms));
-            println!("{name}, as {reader}: {} times", taken / file.len());
-            assert!(taken <= MOST * file.len(), "{name}, as {reader}: {taken} bytes for {}", file.len());
+            println!("{name}, as {reader}: {taken} bytes, {} times", taken / file.len());
+            assert!(taken <= TREE.max(MOST * file.len()), "{name}, as {reader}: {taken} bytes for {}", file.len());
         }
     }
 }

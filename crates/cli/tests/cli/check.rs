@@ -260,6 +260,36 @@ fn late_is_said_where_a_miss_is_possible() {
     assert_eq!(found, ["late", "late", "not proved"]);
 }
 
+/// The delays on the first CPU do not fit in a number, so no task has a bound. The one on the last CPU has time.
+#[test]
+fn a_number_that_does_not_fit_calls_no_other_cpu_late() {
+    let task = |name: &str, cpu: u32, priority: u32, times: &str| {
+        format!("[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\n{times}\n")
+    };
+    let section = |count: u32, length: &str| {
+        format!("requests = [{{ resource = \"r\", count = {count}, length = \"{length}\" }}]")
+    };
+    let long = format!("period = \"200000 s\"\nwcet = \"100000 s\"\n{}", section(1, "100000 s"));
+    let system = |last: &str| {
+        let mut text = "[platform]\ncpus = 3\npriorities = \"explicit\"\n[[resource]]\nname = \"r\"\n".to_owned();
+        text += &task("many", 0, 500, &format!("period = \"1 s\"\nwcet = \"2 ms\"\n{}", section(1_000, "1 us")));
+        (1..=200).for_each(|n| text += &task(&format!("long{n}"), 0, n, &long));
+        text += &task("user", 1, 1, &format!("period = \"1 s\"\nwcet = \"2 ms\"\n{}", section(1, "1 us")));
+        text + &task("other", 2, 2, "period = \"10 ms\"\nwcet = \"6 ms\"") + &task("plain", 2, 1, last)
+    };
+    let last_of = |last: &str| {
+        let ended = on(&system(last), "check", &["--protocol", "fmlp_long", "--json"]);
+        assert_eq!(ended.status, 1, "{}", ended.err);
+        let tasks = json(&ended)["results"][0]["tasks"].as_array().expect("tasks").clone();
+        tasks.into_iter().find(|task| task["name"] == "plain").expect("is there")
+    };
+    let has_time = last_of("period = \"1 s\"\nwcet = \"1 ms\"");
+    assert_eq!((has_time["verdict"].as_str(), has_time.get("response_ns")), (Some("not proved"), None), "{has_time}");
+    // 4 ms are left in each 10 ms.
+    assert_eq!(last_of("period = \"20 ms\"\nwcet = \"8 ms\"\ndeadline = \"20 ms\"")["verdict"], "not proved");
+    assert_eq!(last_of("period = \"20 ms\"\nwcet = \"9 ms\"\ndeadline = \"20 ms\"")["verdict"], "late");
+}
+
 /// An object is refused; no note says that its protocol has no effect.
 #[test]
 fn objects_under_edf_have_one_message() {

@@ -8,7 +8,8 @@ use super::raw::RawMutex;
 pub enum MutexProtocol {
     /// Not at all: a thread of medium priority can delay an urgent one without bound.
     None,
-    /// The owner inherits the priority of the most urgent waiter, along chains of owners. Uses the kernel's PI futex.
+    /// The owner inherits the priority of the most urgent waiter, along chains of owners. Uses the kernel's PI futex. An
+    /// owner under SCHED_DEADLINE inherits a deadline on Linux (seen on 6.18) only after it has used up its own runtime.
     #[default]
     Inherit,
     /// The owner runs at least at this level of SCHED_FIFO (1 to 99): immediate priority ceiling.

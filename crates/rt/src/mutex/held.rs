@@ -5,7 +5,7 @@ use lockwright_sys::held::holds_two;
 
 /// Whether the calling thread, which holds nothing, counts one mutex as one and a second as two.
 fn counts_from_none() -> bool {
-    let [one, other] = [Builder::new(), Builder::new()].map(|attributes| attributes.build_raw());
+    let [one, other] = [Builder::new(), Builder::new()].map(|builder| builder.build_raw());
     drop(one.lock(Limit::Never));
     let holds_one = !holds_two();
     drop(other.lock(Limit::Never));
@@ -17,7 +17,7 @@ fn counts_from_none() -> bool {
 
 /// Whether a thread that locks these in order then counts two.
 fn two_of(kinds: &[Builder]) -> bool {
-    let mutexes: Vec<_> = kinds.iter().map(|attributes| attributes.build_raw()).collect();
+    let mutexes: Vec<_> = kinds.iter().map(|builder| builder.build_raw()).collect();
     std::thread::scope(|scope| {
         let counts = scope.spawn(|| {
             assert!(!holds_two(), "a new thread holds none");
@@ -36,17 +36,14 @@ fn two_of(kinds: &[Builder]) -> bool {
 fn each_thread_counts_what_inherits() {
     let (inherits, none) = (Builder::new(), Builder::new().protocol(MutexProtocol::None));
     // SAFETY: every mutex is unlocked before its vector is dropped or changed.
-    let [robust, plain_robust] = [inherits, none].map(|attributes| unsafe { attributes.robust(true) });
+    let [robust, plain_robust] = [inherits, none].map(|builder| unsafe { builder.robust(true) });
     let owned = inherits.kernel_owned(true);
-    for attributes in [inherits, robust, owned] {
-        assert!(
-            !two_of(&[attributes]) && !two_of(&[none, attributes]) && !two_of(&[plain_robust, attributes]),
-            "{attributes:?}"
-        );
+    for builder in [inherits, robust, owned] {
+        assert!(!two_of(&[builder]) && !two_of(&[none, builder]) && !two_of(&[plain_robust, builder]), "{builder:?}");
         assert!(
             [inherits, robust, owned]
                 .iter()
-                .all(|other| two_of(&[attributes, *other]) && two_of(&[none, attributes, *other]))
+                .all(|other| two_of(&[builder, *other]) && two_of(&[none, builder, *other]))
         );
     }
     assert!(!two_of(&[none, none]));
