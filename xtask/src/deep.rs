@@ -53,7 +53,7 @@ const CHECKS: [Check; 17] = [
     computing("miri", "undefined behaviour in locks, ics, objects, protocol and model (Miri)", miri),
     executing("tsan", "data races in a program in C and the library below it (ThreadSanitizer)", tsan::run),
     executing("busy", "the tests on real threads, ten times beside threads that want every processor", busy::run),
-    computing("fuzz", "each reader, for a minute or LOCKWRIGHT_FUZZ_SECONDS, with random bytes (libFuzzer)", fuzz::run),
+    computing("fuzz", "each reader, for a minute or XTASK_FUZZ_SECONDS, with random bytes (libFuzzer)", fuzz::run),
 ];
 
 /// Runs all checks, or those that are named. Checks that only compute run beside the others.

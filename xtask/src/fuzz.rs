@@ -23,7 +23,8 @@ const TARGETS: [(&str, &[(&str, &str)]); 6] = [
     ("recording", &[]),
 ];
 
-/// How many seconds each target runs, if `LOCKWRIGHT_FUZZ_SECONDS` does not say otherwise.
+/// How many seconds each target runs, unless `XTASK_FUZZ_SECONDS` is set. Its name does not begin with LOCKWRIGHT_,
+/// because the preloaded library warns of such variables that it does not know, and `.ci/run` sets it for all checks.
 const SECONDS: u32 = 60;
 
 /// The most seconds: a day.
@@ -38,7 +39,7 @@ pub fn run() -> Result<(), String> {
     if !tool::has_toolchain(&["run", "--install", "nightly", "rustc", "--version"]) {
         return Ok(());
     }
-    let seconds = match std::env::var("LOCKWRIGHT_FUZZ_SECONDS") {
+    let seconds = match std::env::var("XTASK_FUZZ_SECONDS") {
         Err(VarError::NotPresent) => SECONDS,
         Ok(text) => seconds(&text)?,
         Err(VarError::NotUnicode(text)) => seconds(&text.to_string_lossy())?,
@@ -70,8 +71,7 @@ pub fn run() -> Result<(), String> {
 /// Reads how many seconds each target runs. libFuzzer would run for ever with 0.
 fn seconds(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|seconds| (1..=SECONDS_MAX).contains(seconds));
-    number
-        .ok_or_else(|| format!("LOCKWRIGHT_FUZZ_SECONDS must be a whole number from 1 to {SECONDS_MAX}, not `{text}`"))
+    number.ok_or_else(|| format!("XTASK_FUZZ_SECONDS must be a whole number from 1 to {SECONDS_MAX}, not `{text}`"))
 }
 
 /// Makes a folder, and returns its path.
