@@ -45,8 +45,8 @@ pub struct lw_mutex_t {
     lw_spare: [u32; 5],
 }
 
-/// Check value of a mutex without attributes. Other mutexes mix in theirs, so that overwritten attributes are noticed. The
-/// initialisers of the header contain this value.
+/// Check value of a mutex without attributes. Other mutexes mix in theirs, so that overwritten attributes are noticed.
+/// The initialisers of the header contain this value.
 const MUTEX_CHECK: u32 = 0x4c57_6d78;
 
 /// The contents of a `lw_mutex_t`.

@@ -1,8 +1,8 @@
 //! The functions `pthread_mutex_*`.
 //!
 //! A static initialiser contains no policy. So the first thread that uses such a mutex prepares it: it adds the policy
-//! to the mutex's attributes, and marks it as prepared. Until then this library has never locked the mutex, and a thread that
-//! locked it by the C library's own functions left a word that is not free.
+//! to the mutex's attributes, and marks it as prepared. Until then this library has never locked the mutex, and a
+//! thread that locked it by the C library's own functions left a word that is not free.
 
 use crate::attributes::{LEVELS, attributes_and_ceiling};
 use crate::policy::Policy;
@@ -15,7 +15,8 @@ use std::cell::Cell;
 
 /// The mutex inherits because of the policy, not because the program requested it.
 const CONVERTED: u32 = 1 << 25;
-/// The bits that a program or an initialiser may set in the attributes. The C library's bits for lock elision are ignored here.
+/// The bits that a program or an initialiser may set in the attributes. The C library's bits for lock elision are
+/// ignored here.
 const KNOWN: u32 =
     attributes::TYPE | attributes::ROBUST | attributes::INHERIT | attributes::PROTECT | attributes::SHARED | ELISION;
 const ELISION: u32 = 0x300;

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// The bit of a mutex whose attributes contain the policy.
 pub(crate) const PREPARED: u32 = 1 << 24;
-/// The attributes of a destroyed mutex, which no function accepts. They contain the bit of a shared mutex, although a destroyed
-/// mutex is not a shared one.
+/// The attributes of a destroyed mutex, which no function accepts. They contain the bit of a shared mutex, although a
+/// destroyed mutex is not a shared one.
 pub(crate) const DESTROYED: u32 = !PREPARED;
 
 /// Returns whether the mutex is the C library's.

@@ -439,16 +439,18 @@ impl Worst {
             let late = units::text(response.saturating_sub(deadline));
             faults.push(format!("{late} after its deadline of {}", units::text(deadline)));
         }
+        let is_alone = system.cpus_of(self.task).count() == 1;
+        let (cpus, one_cpu) = if is_alone { ("its CPU", "it") } else { ("its CPUs", "one of them") };
         format!(
             "  {}: the job that arrived at {} took {}, {}.\n    {} executed {}; for {} {} executed no task ({})\n",
             system.task(self.task).name,
             self.job.arrival,
             units::text(response),
             faults.join(", "),
-            if system.cpus_of(self.task).count() > 1 { "its CPUs" } else { "its CPU" },
+            cpus,
             if executed.is_empty() { "none of the tasks".into() } else { executed.join(", ") },
             units::text(self.timeline.unaccounted()),
-            if system.cpus_of(self.task).count() > 1 { "one of them" } else { "it" },
+            one_cpu,
             self.takers_text(),
         )
     }

@@ -156,7 +156,7 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
 pub fn promised(what: &str, input: &Input, subject: &Subject, console: &Console) -> Result<Option<Report>, Exit> {
     let system = &input.system;
     let scheduler = system.scheduler();
-    if !matches!(scheduler, Scheduler::PEdf | Scheduler::GEdf) {
+    if !scheduler.is_by_deadline() {
         return Ok(None);
     }
     if subject.overheads.is_some() {

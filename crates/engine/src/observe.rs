@@ -10,9 +10,7 @@
 //! In a simulation, this is the blocking of the theory. On a machine, no task executes during wake-up latency, kernel
 //! activity, interrupts or preemption by the host, so the blocking includes these times, which the theory omits.
 
-use lockwright_model::{
-    CpuId, Duration, Event, Instant, Observation, Record, ResourceId, Scheduler, System, Task, TaskId,
-};
+use lockwright_model::{CpuId, Duration, Event, Instant, Observation, Record, ResourceId, System, Task, TaskId};
 
 /// A stretch of time in which one task, or no task, executes on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,7 +114,7 @@ pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
             seen.blocking = delay;
         }
     }
-    if matches!(system.scheduler(), Scheduler::PEdf | Scheduler::GEdf) {
+    if system.scheduler().is_by_deadline() {
         observations.iter_mut().for_each(|seen| seen.blocking = None);
     }
     observations

@@ -40,6 +40,12 @@ impl Scheduler {
     pub const fn is_global(self) -> bool {
         matches!(self, Self::GFp | Self::GEdf)
     }
+
+    /// Returns whether jobs are ordered by absolute deadlines, and so without base priorities.
+    #[must_use]
+    pub const fn is_by_deadline(self) -> bool {
+        matches!(self, Self::PEdf | Self::GEdf)
+    }
 }
 
 impl fmt::Display for Scheduler {

@@ -1,8 +1,6 @@
 //! A schedule: what each task does at each time, read from records.
 
-use lockwright_model::{
-    CpuId, Duration, Event, Instant, Priority, Record, ResourceId, Scheduler, System, Task, TaskId,
-};
+use lockwright_model::{CpuId, Duration, Event, Instant, Priority, Record, ResourceId, System, Task, TaskId};
 use std::collections::VecDeque;
 
 /// A time interval of a schedule.
@@ -322,7 +320,7 @@ impl<'a> Reader<'a> {
 
     /// Whether the oldest job of `other` is less urgent than that of `task`.
     fn is_less_urgent(&self, other: TaskId, task: TaskId) -> bool {
-        if matches!(self.system.scheduler(), Scheduler::PEdf | Scheduler::GEdf) {
+        if self.system.scheduler().is_by_deadline() {
             let due = |id: TaskId| {
                 let arrival = self.tasks[id.index()].jobs.front();
                 arrival.map(|&arrival| due(arrival, self.system.task(id).deadline))

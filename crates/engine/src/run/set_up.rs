@@ -34,8 +34,8 @@ const START_DELAY_NS: u64 = 50_000_000;
 ///
 /// Under `g-edf`, the threads are under SCHED_DEADLINE, and the kernel schedules them by deadlines on all CPUs that the
 /// process may use. A task may execute for its execution time, a tenth of it and 200 us within its deadline; the kernel
-/// throttles a job that takes longer ([`TaskOutcome::throttled`]). Resources are under `lock_free`, `wait_free` or `none`,
-/// and no blocking is observed.
+/// may throttle a job that takes longer ([`TaskOutcome::throttled`]). Resources are under `lock_free`, `wait_free` or
+/// `none`, and no blocking is observed.
 ///
 /// Under `p-edf`, the tasks of each CPU decide among themselves whose job executes: the one with the earliest deadline,
 /// and of equal ones that of the task with the lower id. Resources are under `srp` and `msrp`, and no blocking is
@@ -161,7 +161,7 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
 
 fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
     for change in &config.changes {
-        if matches!(system.scheduler(), Scheduler::PEdf | Scheduler::GEdf) {
+        if system.scheduler().is_by_deadline() {
             return Err(RunError::NoPriorities(change.task));
         }
         if change.task.index() >= system.tasks().len() {
@@ -340,8 +340,8 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// The time from choosing the start to the start itself. Under `g-edf`, the deadlines that the threads got by passing the
-/// gate must be over by then: the kernel would give the first job the rest of an old reservation.
+/// The time from choosing the start to the start itself. Under `g-edf`, the deadlines that the threads got by passing
+/// the gate must be over by then: the kernel would give the first job the rest of an old reservation.
 fn start_delay(system: &System) -> u64 {
     let longest = system.tasks().iter().map(|task| task.deadline.as_ns()).max().unwrap_or(0);
     START_DELAY_NS + if system.scheduler() == Scheduler::GEdf { longest } else { 0 }

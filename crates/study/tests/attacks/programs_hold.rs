@@ -2,9 +2,10 @@
 //! without one of its terms is exceeded. The systems also have resources of one processor, release jitter and
 //! constrained deadlines, which the programs themselves do not model. See also `protocols_hold.rs`.
 
+use crate::spin_hold::sharing;
 use fastrand::Rng;
 use lockwright_analysis::blocking::mrsp::{Access, zhao};
-use lockwright_analysis::{Demand, Mutant, Proof, Sharer, Sharing, Uncovered, analyse, tighten, tighten_mutant};
+use lockwright_analysis::{Mutant, Proof, Uncovered, analyse, tighten, tighten_mutant};
 use lockwright_model::format::write_system;
 use lockwright_model::{Duration, Protocol, Scheduler, System};
 use lockwright_study::{Shape, attack, generate, generate_clusters};
@@ -92,27 +93,10 @@ fn programs_are_never_above_zhaos_analysis() {
     for seed in 0..4_000 {
         let shape = Shape { jitter: 0, ..if seed % 2 == 0 { several.clone() } else { crowded.clone() } };
         let system = generate(&mut Rng::with_seed(seed), &shape);
-        let sharer = |id| {
-            let task = system.task(id);
-            let demand = |request: &lockwright_model::Request| Demand {
-                resource: request.resource.0,
-                count: request.count,
-                length: request.length.as_ns(),
-            };
-            Sharer {
-                cost: task.wcet.as_ns(),
-                period: task.period.as_ns(),
-                deadline: task.deadline.as_ns(),
-                priority: task.priority.level(),
-                cluster: task.cpu.0,
-                requests: system.requests(id).iter().map(demand).collect(),
-                ..Sharer::default()
-            }
-        };
         if system.resource_ids().any(|id| !system.is_global(id) && !system.users(id).is_empty()) {
             continue;
         }
-        let sharing = Sharing { tasks: system.task_ids().map(sharer).collect() };
+        let sharing = sharing(&system);
         let Ok(zhao) = zhao(&sharing, Access::Helped) else { continue };
         let mut analysis = analyse(&system, Protocol::Mrsp);
         if tighten(&system, &mut analysis).is_err() {
