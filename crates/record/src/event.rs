@@ -1,3 +1,5 @@
+use lockwright_model::Mode;
+
 /// An index into [`Recording::threads`](crate::Recording::threads).
 pub type ThreadIndex = u32;
 /// An index into [`Recording::objects`](crate::Recording::objects).
@@ -96,15 +98,6 @@ pub enum EventKind {
         /// The priority, 1 to 99, or 0 for the thread's own.
         priority: u8,
     },
-}
-
-/// How an object is locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Mode {
-    /// Alone.
-    Write,
-    /// Together with other readers.
-    Read,
 }
 
 /// Why a thread left its CPU.

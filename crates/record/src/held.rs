@@ -1,8 +1,9 @@
 //! The critical sections of a thread, as it executed them.
 
-use crate::event::{EventKind, Mode};
+use crate::event::EventKind;
 use crate::history::{Entry, History};
 use crate::recording::{ObjectId, SiteId};
+use lockwright_model::Mode;
 
 /// One critical section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_a_lock_is_no_execution() {
-        use crate::event::Mode::Write;
+        use lockwright_model::Mode::Write;
         let event = |at_ns, kind| Event { at_ns, thread: 0, kind };
         let request = EventKind::Request { object: 0, mode: Write, site: 0 };
         let recording = Recording {

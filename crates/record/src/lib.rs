@@ -35,7 +35,7 @@ mod texts;
 #[cfg(feature = "infer")]
 mod trends;
 
-pub use event::{Clock, Event, EventKind, Mode, Policy, Stop, Wait};
+pub use event::{Clock, Event, EventKind, Policy, Stop, Wait};
 pub use file::FileError;
 #[cfg(feature = "infer")]
 pub use findings::{
@@ -43,6 +43,7 @@ pub use findings::{
 };
 #[cfg(feature = "infer")]
 pub use infer::{Boundary, Choices, Inferred, InferredTask, Job, LeftOut, Regularity, infer};
+pub use lockwright_model::Mode;
 pub use recording::{MutexProtocol, Object, ObjectId, ObjectKind, Recording, Site, SiteId, Thread, ThreadIndex};
 #[cfg(feature = "infer")]
 pub use schedule::of_schedule;

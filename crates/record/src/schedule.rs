@@ -1,12 +1,14 @@
 //! Recordings of schedules, as a program would be recorded that executes them.
 
-use crate::event::{Clock, Event, EventKind, Mode, Policy, Stop, Wait};
+use crate::event::{Clock, Event, EventKind, Policy, Stop, Wait};
 use crate::recording::{MutexProtocol, Object, ObjectKind, Recording, Site, Thread};
-use lockwright_model::{self as model, CpuId, Protocol, Record, System, Task};
+use lockwright_model::Mode;
+use lockwright_model::{self as model, CpuId, Protocol, Record, System, Task, TaskId};
 
 /// Returns the recording of a schedule of `system`: each task is a thread under `SCHED_FIFO` on its CPU, which sleeps
 /// until the absolute instant of its next release. Each resource is a mutex with the protocol that rules it if the
-/// system is under `protocol`; a protocol that mutexes do not have becomes none.
+/// system is under `protocol`; a protocol that mutexes do not have becomes none. Under `phase_fair` and `task_fair` it is
+/// a reader-writer lock.
 ///
 /// `records` are those of the simulator or of real threads, by time.
 ///
@@ -17,18 +19,26 @@ pub fn of_schedule(system: &System, protocol: Protocol, records: &[Record]) -> R
     let threads = system.tasks().iter().enumerate();
     let threads = threads.map(|(index, task)| Thread { id: 100 + index as u32, name: task.name.clone(), lost: 0 });
     let object = |id| {
-        let protocol = match system.protocol_of(id, protocol) {
+        let rule = system.protocol_of(id, protocol);
+        let protocol = match rule {
             Protocol::Pip => MutexProtocol::Inherit,
             // The ceiling of a resource without users is below all priorities of SCHED_FIFO.
             Protocol::Icpp => MutexProtocol::Protect(level(system.ceiling(id).max(model::Priority::base(1)))),
             _ => MutexProtocol::None,
         };
         let address = 0x1000 + 64 * u64::from(id.0);
-        let kind = ObjectKind::Mutex { protocol, recursive: false };
+        let kind = match rule.has_readers() {
+            true => ObjectKind::RwLock,
+            false => ObjectKind::Mutex { protocol, recursive: false },
+        };
         Object { address, kind, site: None, symbol: Some(system.resource(id).name.clone()) }
     };
-    let mut writer =
-        Writer { system, tasks: system.tasks().iter().map(|_| State::default()).collect(), events: Vec::new() };
+    let mut writer = Writer {
+        system,
+        protocol,
+        tasks: system.tasks().iter().map(|_| State::default()).collect(),
+        events: Vec::new(),
+    };
     for record in records.iter().filter(|record| record.event == model::Event::Arrive) {
         writer.tasks[record.task.index()].arrivals.push(record.at.as_ns());
     }
@@ -71,6 +81,8 @@ struct State {
     arrivals: Vec<u64>,
     /// The number of jobs that are finished.
     finished: usize,
+    /// The number of sections of the present job that are finished.
+    unlocks: usize,
     is_running: bool,
     /// The CPU to which it migrated.
     away: Option<CpuId>,
@@ -85,6 +97,7 @@ struct State {
 
 struct Writer<'s> {
     system: &'s System,
+    protocol: Protocol,
     tasks: Vec<State>,
     events: Vec<Event>,
 }
@@ -142,7 +155,7 @@ impl Writer<'_> {
                 state.is_running = false;
                 if let Some((resource, since)) = state.requested.filter(|_| !state.waits) {
                     state.waits = true;
-                    let (object, mode) = (u32::from(resource.0), Mode::Write);
+                    let (object, mode) = (u32::from(resource.0), self.mode(index, resource));
                     self.push(since, index, EventKind::Request { object, mode, site: LOCK });
                 }
                 let state = &self.tasks[index];
@@ -161,10 +174,12 @@ impl Writer<'_> {
                 if state.is_running { self.locked(at_ns, index, resource) } else { state.granted.push(resource) }
             }
             model::Event::Release(resource) => {
+                state.unlocks += 1;
                 self.push(at_ns, index, EventKind::Unlock { object: u32::from(resource.0) });
             }
             model::Event::Finish => {
                 state.finished += 1;
+                state.unlocks = 0;
                 self.sleep(at_ns, index);
             }
             model::Event::Migrate(cpu) => {
@@ -178,7 +193,15 @@ impl Writer<'_> {
     }
 
     fn locked(&mut self, at_ns: u64, index: usize, resource: model::ResourceId) {
-        let (object, mode) = (u32::from(resource.0), Mode::Write);
+        let (object, mode) = (u32::from(resource.0), self.mode(index, resource));
         self.push(at_ns, index, EventKind::Locked { object, mode, site: LOCK, tried: false });
+    }
+    /// How the task locks the resource next. The sections of protocols with readers do not nest, so the number of those
+    /// that are finished tells which one is next.
+    fn mode(&self, index: usize, resource: model::ResourceId) -> Mode {
+        let task = TaskId::new(index);
+        let next = self.system.sections(task).get(self.tasks[index].unlocks).filter(|next| next.resource == resource);
+        let has_readers = self.system.protocol_of(resource, self.protocol).has_readers();
+        next.filter(|_| has_readers).map_or(Mode::Write, |section| section.mode)
     }
 }

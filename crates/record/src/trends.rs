@@ -96,8 +96,9 @@ pub(crate) fn quantile(ascending: &[u64], permille: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Event, EventKind, Mode};
+    use crate::event::{Event, EventKind};
     use crate::recording::Thread;
+    use lockwright_model::Mode;
 
     #[test]
     fn depths_and_lengths_are_counted() {

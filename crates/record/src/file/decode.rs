@@ -5,8 +5,9 @@ use super::format::{DETAIL_SHIFT, TRIED, class, event, mutex, switch, words};
 use super::locks;
 use super::read::{Contents, Problem};
 use super::threads::Lives;
-use crate::event::{self as nouns, Event, EventKind, Mode, Policy, Stop, Wait};
+use crate::event::{self as nouns, Event, EventKind, Policy, Stop, Wait};
 use crate::recording::{MutexProtocol, Object, ObjectId, ObjectKind, Recording, Site, SiteId, Thread};
+use lockwright_model::Mode;
 use std::collections::HashMap;
 
 /// An event of the file: when, of which thread, and where its words are.

@@ -66,7 +66,7 @@ fn postpone(events: &mut [Event], object: ObjectId) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Mode;
+    use lockwright_model::Mode;
 
     fn event(at_ns: u64, thread: ThreadIndex, kind: EventKind) -> Event {
         Event { at_ns, thread, kind }

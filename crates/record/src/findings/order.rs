@@ -8,9 +8,9 @@
 //! each other apart. Locks that let a reader wait behind a waiting writer can deadlock in more ways, which are not
 //! found.
 
-use crate::event::Mode;
 use crate::held::Held;
 use crate::recording::{ObjectId, SiteId, ThreadIndex};
+use lockwright_model::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The greatest number of locks in a cycle that is found.

@@ -1,8 +1,9 @@
 //! Scripted runs of three threads.
 
 use super::{Findings, INVERSION_MIN_NS};
-use crate::event::{Event, EventKind, Mode, Policy, Stop};
+use crate::event::{Event, EventKind, Policy, Stop};
 use crate::recording::{MutexProtocol, Object, ObjectKind, Recording, Site, Thread};
+use lockwright_model::Mode;
 
 const CAMERA: u32 = 0;
 const PLANNER: u32 = 1;

@@ -1,8 +1,9 @@
 //! Waits for locks: who held the lock, and who executed meanwhile.
 
-use crate::event::{Event, EventKind, Mode, Stop};
+use crate::event::{Event, EventKind, Stop};
 use crate::history::rank;
 use crate::recording::{Object, ObjectId, ObjectKind, Recording, SiteId, ThreadIndex};
+use lockwright_model::Mode;
 use std::collections::BTreeMap;
 
 /// A wait is an inversion if threads of intermediate priority executed for at least this long. Shorter times are those

@@ -3,14 +3,18 @@
 use crate::held::Held;
 use crate::history::Entry;
 use crate::recording::ObjectId;
+use lockwright_model::Mode;
 use lockwright_model::{Duration, ResourceId, Step};
 use std::collections::BTreeMap;
+
+/// What a section locks, and how. A job that reads an object and one that writes it have different sections.
+type Lock = (ObjectId, Mode);
 
 /// A job, or a critical section of it: an execution with sections inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// The object of a section; `None` for a job.
-    object: Option<ObjectId>,
+    /// The lock of a section; `None` for a job.
+    lock: Option<Lock>,
     /// Its CPU time, sections inside included.
     length: u64,
     /// The CPU time before each section inside, and after the last one.
@@ -38,14 +42,14 @@ impl Part {
 
     /// The part between two entries, with these sections inside, in the order of their locks.
     fn new(
-        object: Option<ObjectId>,
+        lock: Option<Lock>,
         entries: &[Entry],
         sections: &[Held],
         inside: &[usize],
         (from, until): (usize, usize),
     ) -> Self {
         let cpu_ns = |from: usize, until: usize| entries[until].cpu_ns.saturating_sub(entries[from].cpu_ns);
-        let mut part = Self { object, length: cpu_ns(from, until), gaps: Vec::new(), inner: Vec::new() };
+        let mut part = Self { lock, length: cpu_ns(from, until), gaps: Vec::new(), inner: Vec::new() };
         let (mut now, mut rest) = (from, inside);
         while let Some((&index, behind)) = rest.split_first() {
             // The sections that began inside this one follow it directly.
@@ -57,7 +61,8 @@ impl Part {
             let ends = nested.iter().filter_map(|&other| sections[other].last).chain(section.last);
             let last = ends.max().unwrap_or(until);
             part.gaps.push(cpu_ns(now, section.first));
-            part.inner.push(Self::new(Some(section.object), entries, sections, nested, (section.first, last)));
+            let lock = Some((section.object, section.mode));
+            part.inner.push(Self::new(lock, entries, sections, nested, (section.first, last)));
             (now, rest) = (last, others);
         }
         part.gaps.push(cpu_ns(now, until));
@@ -65,7 +70,7 @@ impl Part {
     }
 
     fn is_shaped_as(&self, other: &Self) -> bool {
-        self.object == other.object
+        self.lock == other.lock
             && self.inner.len() == other.inner.len()
             && self.inner.iter().zip(&other.inner).all(|(one, other)| one.is_shaped_as(other))
     }
@@ -84,7 +89,7 @@ impl Part {
             let find = |is_meant: &dyn Fn(&Self) -> bool| {
                 (0..is_free.len()).find(|&index| is_free[index] && is_meant(&self.inner[index]))
             };
-            let found = find(&|own| own.is_shaped_as(section)).or_else(|| find(&|own| own.object == section.object));
+            let found = find(&|own| own.is_shaped_as(section)).or_else(|| find(&|own| own.lock == section.lock));
             match found {
                 Some(index) => {
                     is_free[index] = false;
@@ -132,32 +137,34 @@ impl Part {
                 steps.push(Step::Run(Duration::from_ns(ns)));
             }
             let Some(section) = self.inner.get(index) else { continue };
-            let Some(object) = section.object else { continue };
-            steps.push(Step::Lock(resource(object)));
+            let Some((object, mode)) = section.lock else { continue };
+            let resource_id = resource(object);
+            steps.push(if mode == Mode::Read { Step::Read(resource_id) } else { Step::Lock(resource_id) });
             section.steps(margin, resource, steps);
-            steps.push(Step::Unlock(resource(object)));
+            steps.push(Step::Unlock(resource_id));
         }
     }
 
     /// The locks and unlocks in order.
-    fn key(&self, key: &mut Vec<Option<ObjectId>>) {
+    fn key(&self, key: &mut Vec<Option<Lock>>) {
         for section in &self.inner {
-            key.push(section.object);
+            key.push(section.lock);
             section.key(key);
             key.push(None);
         }
     }
 
     fn objects(&self, objects: &mut Vec<ObjectId>) {
-        objects.extend(self.object);
+        objects.extend(self.lock.map(|(object, _)| object));
         self.inner.iter().for_each(|section| section.objects(objects));
     }
 
-    /// The sections in short, such as `bus (log), bus`.
+    /// The sections in short, such as `bus (log), read map`.
     fn text(&self, name: &impl Fn(ObjectId) -> String) -> String {
         let of = |section: &Self| {
             let inner = if section.inner.is_empty() { String::new() } else { format!(" ({})", section.text(name)) };
-            format!("{}{inner}", section.object.map_or_else(String::new, name))
+            let mode = if section.lock.is_some_and(|(_, mode)| mode == Mode::Read) { "read " } else { "" };
+            format!("{mode}{}{inner}", section.lock.map_or_else(String::new, |(object, _)| name(object)))
         };
         self.inner.iter().map(of).collect::<Vec<_>>().join(", ")
     }
@@ -175,7 +182,7 @@ impl Body {
     /// The body that covers these jobs. Its sections are those of the most frequent pattern, in its order; sections
     /// that only other patterns have follow at its end. `None` without jobs.
     pub(super) fn of(jobs: impl IntoIterator<Item = Part>) -> Option<Self> {
-        let mut patterns: BTreeMap<Vec<Option<ObjectId>>, Pattern> = BTreeMap::new();
+        let mut patterns: BTreeMap<Vec<Option<Lock>>, Pattern> = BTreeMap::new();
         for job in jobs {
             let mut key = Vec::new();
             job.key(&mut key);
@@ -226,7 +233,8 @@ mod tests {
     use crate::history::histories;
     use crate::infer::testing::Script;
 
-    /// The steps of jobs: runs in nanoseconds, `(` with an object locks it, `)` with an object unlocks it.
+    /// The steps of jobs: runs in nanoseconds, `(` with an object locks it, `[` locks it to read,
+    /// and `)` with an object unlocks it.
     fn body(jobs: &[&str], margin: u32) -> String {
         let mut parts = Vec::new();
         for job in jobs {
@@ -235,6 +243,7 @@ mod tests {
                 let object = || u32::from(word.as_bytes()[1] - b'a');
                 match word.as_bytes()[0] {
                     b'(' => script.lock(object()),
+                    b'[' => script.read(object()),
                     b')' => script.unlock(object()),
                     _ => script.run(word.parse().expect("a number")),
                 }
@@ -248,7 +257,8 @@ mod tests {
         let steps = body.steps(margin, &|object| ResourceId(object as u16));
         let word = |step: &Step| match step {
             Step::Run(time) => time.as_ns().to_string(),
-            Step::Lock(resource) | Step::Read(resource) => format!("({}", name(*resource)),
+            Step::Lock(resource) => format!("({}", name(*resource)),
+            Step::Read(resource) => format!("[{}", name(*resource)),
             Step::Unlock(resource) => format!("){}", name(*resource)),
         };
         steps.iter().map(word).collect::<Vec<_>>().join(" ")
@@ -275,6 +285,13 @@ mod tests {
         assert_eq!(body(&["5", "5", "(a 9 )a"], 0), "(a 9 )a");
         // A section of no time is a nanosecond long.
         assert_eq!(body(&["5 (a )a"], 0), "4 (a 1 )a");
+    }
+
+    #[test]
+    fn sections_that_read_stay_apart_from_those_that_write() {
+        assert_eq!(body(&["1 [a 2 )a 3", "1 [a 2 )a 3"], 0), "1 [a 2 )a 3");
+        // The job reads in its most frequent pattern, and writes in another one.
+        assert_eq!(body(&["5 [a 5 )a 5", "5 [a 5 )a 5", "2 (a 1 )a 2"], 0), "5 [a 5 )a 4 (a 1 )a");
     }
 
     #[test]

@@ -120,7 +120,7 @@ fn model_task(
 }
 
 fn uses(task: &Task, resource: ResourceId) -> bool {
-    task.body.contains(&Step::Lock(resource))
+    task.body.iter().any(|step| step.acquired() == Some(resource))
 }
 
 /// The protocol of most resources; the first of several.

@@ -1,7 +1,8 @@
 //! Recordings of one thread, made by hand.
 
-use crate::event::{Event, EventKind, Mode, Policy, Stop, Wait};
+use crate::event::{Event, EventKind, Policy, Stop, Wait};
 use crate::recording::{MutexProtocol, Object, ObjectId, ObjectKind, Recording, Site, SiteId, Thread};
+use lockwright_model::Mode;
 
 pub(crate) fn ms(ms: u64) -> u64 {
     ms * 1_000_000
@@ -58,6 +59,10 @@ impl Script {
 
     pub(crate) fn lock(&mut self, object: ObjectId) {
         self.event(EventKind::Locked { object, mode: Mode::Write, site: 0, tried: false });
+    }
+
+    pub(crate) fn read(&mut self, object: ObjectId) {
+        self.event(EventKind::Locked { object, mode: Mode::Read, site: 0, tried: false });
     }
 
     pub(crate) fn unlock(&mut self, object: ObjectId) {

@@ -7,17 +7,21 @@ use crate::findings::Findings;
 use crate::recording::Recording;
 use crate::schedule::of_schedule;
 use lockwright_model::format::parse_system;
-use lockwright_model::{Duration, Instant, Protocol, ResourceId, System, TaskId};
+use lockwright_model::{Duration, Instant, Mode, Protocol, ResourceId, Section, System, TaskId};
 use lockwright_sim::{Config, Execution, Offsets, Simulation};
 use lockwright_study::{Shape, generate};
 use std::collections::BTreeMap;
 
 const SYSTEMS: u64 = 400;
 
-fn system(seed: u64) -> System {
+/// A system with sections that read if the protocol distinguishes them. Spinning counts as execution time, so that
+/// system has one CPU.
+fn system(seed: u64, protocol: Protocol) -> System {
     let mut random = fastrand::Rng::with_seed(seed);
-    let cpus = random.usize(1..=3);
-    let shape = Shape { jitter: 0, shuffled: 0, own_ceiling: 0, nested: 30, ..Shape::usual(cpus, 3 * cpus, 3) };
+    let has_readers = protocol.has_readers();
+    let cpus = if has_readers { 1 } else { random.usize(1..=3) };
+    let (nested, reads) = if has_readers { (0, 50) } else { (30, 0) };
+    let shape = Shape { jitter: 0, shuffled: 0, own_ceiling: 0, nested, reads, ..Shape::usual(cpus, 3 * cpus, 3) };
     generate(&mut random, &shape)
 }
 
@@ -37,7 +41,7 @@ struct Shown {
     wcet: Duration,
     cpu: u16,
     priority: u32,
-    sections: Vec<(String, Duration, Option<usize>)>,
+    sections: Vec<(String, Duration, Option<usize>, Mode)>,
 }
 
 fn shown(system: &System) -> BTreeMap<String, Shown> {
@@ -50,7 +54,9 @@ fn shown(system: &System) -> BTreeMap<String, Shown> {
             wcet: task.wcet,
             cpu: task.cpu.0,
             priority: task.priority.level(),
-            sections: sections.map(|section| (name(section.resource), section.length, section.parent)).collect(),
+            sections: sections
+                .map(|section| (name(section.resource), section.length, section.parent, section.mode))
+                .collect(),
         };
         (task.name.clone(), shown)
     };
@@ -74,11 +80,11 @@ fn inferred(recording: &Recording) -> Inferred {
 
 #[test]
 fn a_simulated_system_is_inferred() {
-    let protocols = [Protocol::None, Protocol::Pip, Protocol::Icpp, Protocol::Mpcp];
-    let (mut compared, mut nested) = (0, 0);
+    let protocols = [Protocol::None, Protocol::Pip, Protocol::Icpp, Protocol::Mpcp, Protocol::PhaseFair];
+    let (mut compared, mut nested, mut reading) = (0, 0, 0);
     for seed in 0..SYSTEMS {
         let protocol = protocols[seed as usize % protocols.len()];
-        let system = system(seed);
+        let system = system(seed, protocol);
         if system.refused_nesting(protocol).is_some() {
             continue;
         }
@@ -96,15 +102,18 @@ fn a_simulated_system_is_inferred() {
         let file = found.file(&recording).expect("there is a system");
         assert_eq!(parse_system(&file).as_ref(), Ok(own), "seed {seed}: {file}");
         compared += 1;
-        nested += usize::from(own.task_ids().any(|id| own.sections(id).iter().any(|section| section.parent.is_some())));
+        let has = |is_meant: &dyn Fn(&Section) -> bool| own.task_ids().any(|id| own.sections(id).iter().any(is_meant));
+        nested += usize::from(has(&|section| section.parent.is_some()));
+        reading += usize::from(has(&|section| section.mode == Mode::Read));
     }
-    assert!(compared > SYSTEMS / 2 && nested > 20, "{compared} systems were compared, {nested} with nesting");
+    assert!(compared > SYSTEMS / 2, "{compared} systems were compared");
+    assert!(nested > 20 && reading > 20, "{nested} systems with nesting, {reading} with readers");
 }
 
 #[test]
 fn random_execution_is_inferred_from_below() {
     for seed in 0..SYSTEMS / 4 {
-        let system = system(seed);
+        let system = system(seed, Protocol::Pip);
         let recording = recorded(&system, seed, Protocol::Pip, Execution::Random);
         let found = inferred(&recording);
         let Ok(own) = &found.system else { continue };
@@ -112,7 +121,7 @@ fn random_execution_is_inferred_from_below() {
         for (name, task) in shown(own) {
             let wanted = &truth[&name];
             assert!(task.wcet <= wanted.wcet && task.period == wanted.period, "seed {seed}: {task:?}");
-            for ((_, length, _), (_, most, _)) in task.sections.iter().zip(&wanted.sections) {
+            for ((_, length, ..), (_, most, ..)) in task.sections.iter().zip(&wanted.sections) {
                 assert!(length <= most, "seed {seed}: {task:?}");
             }
         }
@@ -122,9 +131,11 @@ fn random_execution_is_inferred_from_below() {
 /// Changes one event of a recording.
 type Mutation = fn(&mut Recording) -> bool;
 
+const READS: &str = "reads are recorded as writes";
+
 #[test]
 fn every_change_of_a_recording_is_noticed() {
-    let mutations: [(&str, Mutation); 6] = [
+    let mutations: [(&str, Mutation); 7] = [
         ("a release is a nanosecond later", |recording| {
             change(recording, |kind| match kind {
                 EventKind::Wait { wait: Wait::SleepUntil { at_ns, clock }, site } => {
@@ -172,11 +183,22 @@ fn every_change_of_a_recording_is_noticed() {
             }
             changed
         }),
+        (READS, |recording| {
+            let mut changed = false;
+            for event in &mut recording.events {
+                if let EventKind::Locked { mode: mode @ Mode::Read, .. } = &mut event.kind {
+                    *mode = Mode::Write;
+                    changed = true;
+                }
+            }
+            changed
+        }),
     ];
     for (what, mutate) in mutations {
         let noticed = (0..20).filter(|&seed| {
-            let system = system(seed);
-            let mut recording = recorded(&system, seed, Protocol::Pip, Execution::Worst);
+            let protocol = if what == READS { Protocol::PhaseFair } else { Protocol::Pip };
+            let system = system(seed, protocol);
+            let mut recording = recorded(&system, seed, protocol, Execution::Worst);
             let is_whole = inferred(&recording).system.is_ok_and(|own| shown(&own) == shown(&system));
             is_whole
                 && mutate(&mut recording)
