@@ -1,7 +1,7 @@
 //! Critical sections: which resources the tasks of a system request, for how long, and inside which other sections.
 
 use super::{Impossible, Stream};
-use lockwright_model::{Duration, NESTING_MAX, RESOURCES_MAX};
+use lockwright_model::{Duration, Mode, NESTING_MAX, RESOURCES_MAX};
 
 /// How many resources a system has, and which task requests which of them.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -84,7 +84,7 @@ impl Nesting {
 /// ```
 /// use lockwright_study::generators::{Lengths, Nesting, Philox, Sections, Sharing};
 /// let sharing = Sharing::Accesses { accesses: 5, degree: 1 };
-/// let sections = Sections { sharing, lengths: Lengths::SHORT, nesting: Nesting::NONE };
+/// let sections = Sections { sharing, lengths: Lengths::SHORT, nesting: Nesting::NONE, reads: 0.0 };
 /// // 5 * 12 / (1 * 4) resources.
 /// let drawn = sections.draw(&mut Philox::new(42, 0).stream(0, 2), 12, 4)?;
 /// assert_eq!(drawn.resources, 15);
@@ -99,6 +99,10 @@ pub struct Sections {
     pub lengths: Lengths,
     /// Which sections contain others.
     pub nesting: Nesting,
+    /// The probability that an outermost section reads, with all sections inside. It changes nothing else: two systems
+    /// of one stream with different probabilities have the same sections, and those that read under the lower one also
+    /// read under the higher one.
+    pub reads: f64,
 }
 
 /// The sections of all tasks of one system.
@@ -117,6 +121,8 @@ pub struct DrawnSections {
 pub struct Access {
     /// The outermost resource.
     pub resource: u16,
+    /// Whether it reads, with all sections inside.
+    pub mode: Mode,
     /// The length with all sections inside.
     pub length: Duration,
     /// The resources of the sections inside, each inside the one before, by ascending number and all above `resource`.
@@ -155,6 +161,11 @@ impl Sections {
                 }
             }
         }
+        if self.reads > 0.0 {
+            for access in drawn.tasks.iter_mut().flatten().filter(|_| random.unit() < self.reads) {
+                access.mode = Mode::Read;
+            }
+        }
         Ok(drawn)
     }
 
@@ -176,6 +187,7 @@ impl Sections {
         let outermost = all.first().copied().unwrap_or(resource);
         Access {
             resource: outermost,
+            mode: Mode::Write,
             length: Duration::from_ns(length),
             inner: all.get(1..).unwrap_or_default().into(),
         }
@@ -259,6 +271,7 @@ mod tests {
         sharing: Sharing::Accesses { accesses: 50, degree: 2 },
         lengths: Lengths::SHORT,
         nesting: Nesting::TRACED,
+        reads: 0.0,
     };
 
     fn drawn(sections: Sections, tasks: usize, cpus: usize) -> DrawnSections {
@@ -322,8 +335,31 @@ mod tests {
     }
 
     #[test]
+    fn a_share_of_the_sections_reads() {
+        let of = |reads| drawn(Sections { reads, ..TRACED }, 100, 16);
+        let (none, some, more) = (of(0.0), of(0.3), of(0.7));
+        let reading = |drawn: &DrawnSections| {
+            drawn.tasks.iter().flatten().map(|access| access.mode == Mode::Read).collect::<Vec<_>>()
+        };
+        let count = |drawn: &DrawnSections| reading(drawn).iter().filter(|reads| **reads).count();
+        assert_eq!((count(&none), count(&of(1.0))), (0, 5_000));
+        assert!(is_share(count(&some), 5_000, 0.3) && is_share(count(&more), 5_000, 0.7), "{}", count(&some));
+        assert!(reading(&some).iter().zip(reading(&more)).all(|(few, many)| *few <= many));
+        let written = |mut drawn: DrawnSections| {
+            drawn.tasks.iter_mut().flatten().for_each(|access| access.mode = Mode::Write);
+            drawn
+        };
+        assert_eq!(written(some), none);
+    }
+
+    #[test]
     fn groups_join_what_is_nested() {
-        let access = |resource, inner: &[u16]| Access { resource, length: Duration::from_us(1), inner: inner.to_vec() };
+        let access = |resource, inner: &[u16]| Access {
+            resource,
+            mode: Mode::Write,
+            length: Duration::from_us(1),
+            inner: inner.to_vec(),
+        };
         let tasks = vec![vec![access(1, &[4]), access(0, &[])], vec![access(2, &[]), access(4, &[5])]];
         let grouped = DrawnSections { resources: 6, tasks }.grouped();
         // 1, 4 and 5 are one lock.

@@ -78,6 +78,7 @@ pub enum Groups {
 ///     sharing: Sharing::Accesses { accesses: 2, degree: 1 },
 ///     lengths: Lengths::SHORT,
 ///     nesting: Nesting::NONE,
+///     reads: 0.0,
 /// };
 /// let systems = Systems::new(
 ///     4,
@@ -257,7 +258,7 @@ fn section(body: &mut Vec<Step>, access: &Access) {
     let parts = 1 + access.inner.len() as u64;
     let part = access.length.as_ns() / parts;
     for (resource, place) in all().zip(1..) {
-        body.push(Step::Lock(id(resource)));
+        body.push(access.mode.step(id(resource)));
         let ns = if place == parts { access.length.as_ns() - part * (parts - 1) } else { part };
         body.push(Step::Run(Duration::from_ns(ns)));
     }
@@ -275,7 +276,7 @@ mod tests {
 
     fn systems(sharing: Sharing, nesting: Nesting, groups: Groups) -> Systems {
         let utilizations = Utilizations::Sum { by: Division::RandFixedSum, tasks: 30, total: 2.5 };
-        let sections = Sections { sharing, lengths: Lengths::MEDIUM, nesting };
+        let sections = Sections { sharing, lengths: Lengths::MEDIUM, nesting, reads: 0.5 };
         Systems::new(4, utilizations, PERIODS, Some((sections, groups)), Fit::Worst).expect("is possible")
     }
 

@@ -212,6 +212,7 @@ fn range(key: Key) -> Option<(&'static str, Limits)> {
         Key::Resources => ("the number of resources", Limits::Whole(1, RESOURCES_MAX as u64)),
         Key::Probability => ("the probability", Limits::Number(0.0, 1.0)),
         Key::Requests => ("the number of requests", Limits::Whole(1, 100)),
+        Key::Reads => ("the share of sections that read", Limits::Number(0.0, 1.0)),
         Key::Utilizations | Key::Periods | Key::Placement | Key::Lengths | Key::Nesting => return None,
     })
 }

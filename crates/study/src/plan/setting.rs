@@ -36,11 +36,13 @@ pub enum Key {
     Lengths,
     /// The shares of nested sections.
     Nesting,
+    /// The share of sections that read.
+    Reads,
 }
 
 impl Key {
     /// All keys.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Cpus,
         Self::Tasks,
         Self::Load,
@@ -54,6 +56,7 @@ impl Key {
         Self::Requests,
         Self::Lengths,
         Self::Nesting,
+        Self::Reads,
     ];
 
     /// The keys of `[generator]`. The others are those of `[sections]`.
@@ -61,7 +64,7 @@ impl Key {
         [Self::Cpus, Self::Tasks, Self::Load, Self::Utilizations, Self::Periods, Self::Placement];
 
     /// The keys of `[sections]`.
-    pub(super) const OF_SECTIONS: [Self; 7] = [
+    pub(super) const OF_SECTIONS: [Self; 8] = [
         Self::Accesses,
         Self::Degree,
         Self::Resources,
@@ -69,6 +72,7 @@ impl Key {
         Self::Requests,
         Self::Lengths,
         Self::Nesting,
+        Self::Reads,
     ];
 
     /// Returns the name, as files spell it.
@@ -88,6 +92,7 @@ impl Key {
             Self::Requests => "requests",
             Self::Lengths => "lengths",
             Self::Nesting => "nesting",
+            Self::Reads => "reads",
         }
     }
 }
@@ -219,7 +224,7 @@ impl Setting {
             Some(Meaning::Nesting(nesting, groups)) => (nesting, groups),
             _ => (Nesting::NONE, Groups::Separate),
         };
-        Some((Sections { sharing, lengths, nesting }, groups))
+        Some((Sections { sharing, lengths, nesting, reads: self.number(Key::Reads, 0.0) }, groups))
     }
 
     /// Returns why there are no such systems, if so. It takes little time, whatever the number of tasks is.

@@ -152,7 +152,7 @@ impl Parameters {
             Length::UpTo => Lengths { least: Duration::from_ns(1), most },
         };
         let sharing = Sharing::Accesses { accesses: self.accesses, degree: self.degree };
-        let sections = Sections { sharing, lengths, nesting };
+        let sections = Sections { sharing, lengths, nesting, reads: 0.0 };
         let processors = usize::from(self.processors);
         let drawn = sections.draw(&mut random.stream(sample, 2), utilizations.len(), processors)?.grouped();
         let row = |(utilization, accesses): (&f64, &Vec<crate::generators::Access>)| {
