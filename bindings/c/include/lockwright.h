@@ -77,6 +77,10 @@
 // does. Robust mutexes ignore this and are always serial.
 #define LW_UNLOCK_PARALLEL 2
 
+// The number of places in the queue of a `lw_fifo_mutex_t`. Each thread that holds or requests the mutex needs one,
+// and two more are needed. A request that gives up may need its place until the next thread in the queue executes.
+#define LW_FIFO_NODES 64
+
 // The number of words of a `lw_ics_t`.
 #define LW_ICS_WORDS 64
 
@@ -176,6 +180,19 @@ typedef struct lw_cond_t {
     uint32_t lw_check;
     uint32_t lw_spare[3];
 } lw_cond_t;
+
+// A mutex that serves its users in the order of their requests, whatever their priorities are: 784 bytes, aligned to 4.
+//
+// The holder has at least the priority of every waiter, under SCHED_FIFO and SCHED_RR. A thread waits for at most one
+// critical section of each other thread. A mutex that inherits (`lw_mutex_t`) serves the most urgent waiter first, so a
+// less urgent thread may wait without bound there.
+//
+// It is for the threads of one process, and neither recursive nor robust. Initialise it with
+// `LW_FIFO_MUTEX_INITIALIZER` or `lw_fifo_mutex_init`. Never move or copy it. Its fields are private.
+typedef struct lw_fifo_mutex_t {
+    uint32_t lw_check;
+    uint32_t lw_words[195];
+} lw_fifo_mutex_t;
 
 // A reader-writer lock: 64 bytes, aligned to 8.
 //
@@ -516,6 +533,70 @@ int lw_cond_signal(struct lw_cond_t *cond);
 // - 0: success.
 // - EINVAL: `cond` is not an initialised condition variable.
 int lw_cond_broadcast(struct lw_cond_t *cond);
+
+// Initialises `*mutex` as a free mutex, whatever the memory contained before.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `mutex` is NULL or misaligned.
+int lw_fifo_mutex_init(struct lw_fifo_mutex_t *mutex);
+
+// Destroys a FIFO mutex: every later use except `lw_fifo_mutex_init` returns EINVAL.
+//
+// No other thread may use the mutex during the call. The mutex owns no memory, so one that is never destroyed leaks
+// nothing.
+//
+// Returns:
+// - 0: success, also after an owner has ended.
+// - EBUSY: a thread holds the mutex or waits for it.
+// - EINVAL: `mutex` is not an initialised FIFO mutex.
+int lw_fifo_mutex_destroy(struct lw_fifo_mutex_t *mutex);
+
+// Locks the mutex. Suspends the calling thread until all earlier requests have been served.
+//
+// Makes no system call if the mutex is free and nobody waits.
+//
+// Returns:
+// - 0: the caller holds the mutex.
+// - EDEADLK: the caller holds the mutex, or would wait for itself through owners of mutexes that inherit.
+// - EAGAIN: more threads use the mutex at once than LW_FIFO_NODES permits, or the kernel kept asking to try again.
+// - ENOTRECOVERABLE: a thread ended while it held the mutex. No lock of this mutex succeeds any more.
+// - EINVAL: `mutex` is not an initialised FIFO mutex.
+// - Any other number is an error of the kernel, such as ENOMEM.
+int lw_fifo_mutex_lock(struct lw_fifo_mutex_t *mutex);
+
+// Locks the mutex if nobody holds it and nobody waits for it.
+//
+// Returns:
+// - EBUSY: a thread holds the mutex or waits for it, or another one locks it at the same time.
+// - Otherwise the values of `lw_fifo_mutex_lock`, except EDEADLK.
+int lw_fifo_mutex_trylock(struct lw_fifo_mutex_t *mutex);
+
+// Locks the mutex as `lw_fifo_mutex_lock` does, but only waits until `clock` reads `*time`, as `lw_mutex_lock_until`
+// does. A request that gives up leaves the queue; the order of the others stays.
+//
+// Returns the values of `lw_fifo_mutex_lock`, and:
+// - ETIMEDOUT: the time passed before it was the caller's turn.
+// - EINVAL, also: as for `lw_mutex_lock_until`.
+int lw_fifo_mutex_lock_until(struct lw_fifo_mutex_t *mutex, int clock, const struct timespec *time);
+
+// Locks the mutex as `lw_fifo_mutex_lock_until` does, but only waits for the duration `*time`, by CLOCK_MONOTONIC.
+//
+// Returns the values of `lw_fifo_mutex_lock_until`, and:
+// - EINVAL, also: `*time` is negative.
+int lw_fifo_mutex_lock_for(struct lw_fifo_mutex_t *mutex, const struct timespec *time);
+
+// Unlocks the mutex. The first waiter holds it then.
+//
+// Returns:
+// - 0: success.
+// - EPERM: the caller does not hold the mutex.
+// - EINVAL: `mutex` is not an initialised FIFO mutex.
+// - Any other number is an error of the kernel.
+int lw_fifo_mutex_unlock(struct lw_fifo_mutex_t *mutex);
+
+// Returns whether the calling thread holds the mutex: 1 or 0. Returns 0 if `mutex` is not an initialised FIFO mutex.
+int lw_fifo_mutex_is_mine(const struct lw_fifo_mutex_t *mutex);
 
 // Initialises `*rwlock` as a free lock, whatever the memory contained before.
 //
@@ -1363,6 +1444,8 @@ int lw_task_error(char *text, size_t capacity);
 #define LW_COND_INITIALIZER { { 0, 0 }, 0, { 0, 0, 0, 0, 0, 0, 0, 0 }, 0x4c576376u, { 0, 0, 0 } }
 /* Initialises a reader-writer lock as lw_rwlock_init does, for threads of one process. */
 #define LW_RWLOCK_INITIALIZER { 0, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, 0x4c577277u, 0 }
+/* Initialises a FIFO mutex as lw_fifo_mutex_init does. */
+#define LW_FIFO_MUTEX_INITIALIZER { 0x4c576669u, { 0, 0, 0xffffffffu, 0, 0xffffffffu, 1 } }
 /* Initialises a semaphore with `value` units as lw_sem_init does, for threads of one process. With a value above
    2,147,483,647, each use returns EINVAL. */
 #define LW_SEM_INITIALIZER(value) \

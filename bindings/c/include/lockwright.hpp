@@ -1,5 +1,5 @@
 /*
- * Lockwright for C++11 and later: a mutex, a condition variable and a shared mutex that work with std::lock_guard,
+ * Lockwright for C++11 and later: mutexes, a condition variable and a shared mutex that work with std::lock_guard,
  * std::unique_lock, std::scoped_lock and std::shared_lock; a semaphore, a barrier, and call_once; buffers and queues that
  * nobody waits for.
  *
@@ -291,6 +291,47 @@ private:
     }
 
     lw_cond_t cond_;
+};
+
+/* A mutex that serves its users in the order of their requests: BasicLockable, Lockable and TimedLockable. It owns no
+   memory, as mutex. */
+class fifo_mutex {
+public:
+    typedef lw_fifo_mutex_t *native_handle_type;
+
+    constexpr fifo_mutex() noexcept : mutex_ LW_FIFO_MUTEX_INITIALIZER {}
+
+    fifo_mutex(const fifo_mutex &) = delete;
+    fifo_mutex &operator=(const fifo_mutex &) = delete;
+
+    void lock() { detail::check(lw_fifo_mutex_lock(&mutex_), "lockwright::fifo_mutex::lock"); }
+
+    bool try_lock() {
+        return detail::is_taken(lw_fifo_mutex_trylock(&mutex_), EBUSY, "lockwright::fifo_mutex::try_lock");
+    }
+
+    template <class Rep, class Period>
+    bool try_lock_for(const std::chrono::duration<Rep, Period> &time) {
+        return try_lock_until(detail::after(time));
+    }
+
+    template <class Clock, class Duration>
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) {
+        lw_fifo_mutex_t *const mutex = &mutex_;
+        const int error = detail::wait_until(
+            time, [mutex](int clock, const timespec *at) { return lw_fifo_mutex_lock_until(mutex, clock, at); });
+        return detail::is_taken(error, ETIMEDOUT, "lockwright::fifo_mutex::try_lock_until");
+    }
+
+    /* Unlocks the mutex. Throws EPERM if the caller does not hold it. */
+    void unlock() { detail::check(lw_fifo_mutex_unlock(&mutex_), "lockwright::fifo_mutex::unlock"); }
+
+    bool is_mine() const noexcept { return lw_fifo_mutex_is_mine(&mutex_) == 1; }
+
+    native_handle_type native_handle() noexcept { return &mutex_; }
+
+private:
+    lw_fifo_mutex_t mutex_;
 };
 
 /* A reader-writer lock with the members of std::shared_timed_mutex. It owns no memory, as mutex. A thread that holds it

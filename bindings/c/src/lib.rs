@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `mutex` | `lw_mutex_*` |
 //! | `cond` | `lw_cond_*` |
+//! | `fifo` | `lw_fifo_mutex_*` |
 //! | `rwlock` | `lw_rwlock_*` |
 //! | `sem` | `lw_sem_*` |
 //! | `barrier` | `lw_barrier_*` |
@@ -36,6 +37,7 @@ mod cut;
 mod deadlock;
 mod errno;
 mod fault;
+mod fifo;
 mod ics;
 mod ics_types;
 mod mutex;

@@ -226,6 +226,13 @@ static void initialisers(void) {
     CHECK(memcmp(&rwlock, &rwlock_macro, sizeof rwlock) == 0);
     CHECK(sizeof(lw_mutex_t) == 64 && _Alignof(lw_mutex_t) == 8);
     CHECK(sizeof(lw_cond_t) == 64 && _Alignof(lw_cond_t) == 8);
+    const lw_fifo_mutex_t fifo_macro = LW_FIFO_MUTEX_INITIALIZER;
+    static lw_fifo_mutex_t fifo;
+    memset(&fifo, 0xa5, sizeof fifo);
+    EXPECT(0, lw_fifo_mutex_init(&fifo));
+    CHECK(fifo.lw_check == fifo_macro.lw_check);
+    CHECK(memcmp(fifo.lw_words, fifo_macro.lw_words, 6 * sizeof fifo.lw_words[0]) == 0);
+    CHECK(sizeof(lw_fifo_mutex_t) == 784 && _Alignof(lw_fifo_mutex_t) == 4);
     CHECK(sizeof(lw_rwlock_t) == 64 && _Alignof(lw_rwlock_t) == 8);
 }
 

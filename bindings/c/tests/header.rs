@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "mutex.rs",
     "cond.rs",
+    "fifo.rs",
     "rwlock.rs",
     "sem.rs",
     "barrier.rs",

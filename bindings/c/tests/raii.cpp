@@ -149,6 +149,34 @@ static void conditions() {
     CHECK(global.is_mine() && second.is_mine());
 }
 
+static lockwright::fifo_mutex in_turn;
+
+static void requests_wait_in_turn() {
+    long total = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; i++) {
+        threads.emplace_back([&] {
+            for (int round = 0; round < 5000; round++) {
+                std::lock_guard<lockwright::fifo_mutex> guard(in_turn);
+                total++;
+            }
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    CHECK(total == 3 * 5000);
+    std::unique_lock<lockwright::fifo_mutex> guard(in_turn);
+    CHECK(in_turn.is_mine());
+    std::thread([] {
+        CHECK(!in_turn.try_lock());
+        CHECK(!in_turn.try_lock_for(5ms));
+        CHECK(!in_turn.try_lock_until(half_clock::now() + 5ms));
+        EXPECT(EPERM, error_of([] { in_turn.unlock(); }));
+    }).join();
+    EXPECT(EDEADLK, error_of([] { in_turn.lock(); }));
+}
+
 static lockwright::shared_mutex shared;
 
 static void readers_share() {
@@ -270,6 +298,7 @@ static void calls_are_repeated_until_one_returns() {
 int main() {
     begin_test();
     nothing_is_lost();
+    requests_wait_in_turn();
     readers_share();
     time_outs();
     errors();

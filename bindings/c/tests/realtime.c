@@ -78,6 +78,37 @@ static void an_owner_inherits(void) {
     EXPECT(0, become(SCHED_OTHER, 0));
 }
 
+static lw_fifo_mutex_t fifo = LW_FIFO_MUTEX_INITIALIZER;
+
+static void *asks_in_turn(void *level) {
+    EXPECT(0, become(SCHED_FIFO, *(int *)level));
+    EXPECT(0, lw_fifo_mutex_lock(&fifo));
+    EXPECT(0, lw_fifo_mutex_unlock(&fifo));
+    return NULL;
+}
+
+/* The owner of a FIFO mutex inherits from the second waiter through the first one. */
+static void a_fifo_owner_inherits(void) {
+    int levels[] = {40, 50};
+    pthread_t threads[2];
+    pid_t me = (pid_t)syscall(SYS_gettid);
+    EXPECT(0, become(SCHED_FIFO, 10));
+    EXPECT(0, lw_fifo_mutex_lock(&fifo));
+    for (int i = 0; i < 2; i++) {
+        threads[i] = start(asks_in_turn, &levels[i]);
+        struct timespec nap = ms(1);
+        for (int round = 0; round < WAIT_S_MAX * 100 && effective(me) != levels[i]; round++) {
+            nanosleep(&nap, NULL);
+        }
+        CHECK(effective(me) == levels[i]);
+    }
+    EXPECT(0, lw_fifo_mutex_unlock(&fifo));
+    CHECK(effective(me) == 10);
+    join(threads[0]);
+    join(threads[1]);
+    EXPECT(0, become(SCHED_OTHER, 0));
+}
+
 static void an_owner_has_the_ceiling(int robust) {
     lw_mutex_options_t options = {.protocol = LW_PROTOCOL_PROTECT, .ceiling = 60, .robust = (uint32_t)robust};
     lw_mutex_t low, high;
@@ -229,6 +260,7 @@ int main(void) {
     }
     EXPECT(0, become(SCHED_OTHER, 0));
     an_owner_inherits();
+    a_fifo_owner_inherits();
     an_owner_has_the_ceiling(0);
     an_owner_has_the_ceiling(1);
     a_ceiling_of_the_dead();

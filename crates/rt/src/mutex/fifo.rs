@@ -9,7 +9,7 @@ use super::error::Limit;
 use lockwright_sys::SysError;
 use lockwright_sys::futex::Deadline;
 use lockwright_sys::sched::gettid;
-pub(crate) use queue::Node;
+pub use queue::Node;
 use queue::{Failure, NONE, Queue};
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -19,9 +19,10 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 use words::WordError;
 
-/// A FIFO queue with inheritance, without a value. `N` holds its nodes.
+/// The lock of a [`FifoMutex`], without a value. `N` holds the nodes of its queue.
 #[derive(Debug)]
-pub(crate) struct RawFifo<N>(Queue<N>);
+#[repr(transparent)]
+pub struct RawFifo<N>(Queue<N>);
 
 /// Creates a node; `used` is 1 if it belongs to the tail.
 const fn node(used: u32) -> Node {
@@ -37,7 +38,10 @@ impl<N> RawFifo<N> {
 }
 
 impl<const NODES: usize> RawFifo<[Node; NODES]> {
-    const fn new() -> Self {
+    /// Creates a queue that nobody holds.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "a default would not be const")]
+    pub const fn new() -> Self {
         const { assert!(NODES >= 2 && NODES <= 1024, "a mutex has 2 to 1,024 nodes") };
         let mut nodes = [const { node(0) }; NODES];
         nodes[0] = node(1);
@@ -55,8 +59,11 @@ impl RawFifo<Box<[Node]>> {
 
 impl<N: AsRef<[Node]>> RawFifo<N> {
     /// Locks the mutex within `limit`. Returns whether the caller waited.
+    ///
+    /// # Errors
+    /// Those of [`FifoMutex::lock_until`] and [`FifoMutex::try_lock`].
     #[inline]
-    pub(crate) fn lock(&self, limit: Limit) -> Result<bool, FifoError> {
+    pub fn lock(&self, limit: Limit) -> Result<bool, FifoError> {
         let me = gettid().0;
         let locked = match limit {
             Limit::Now => self.0.try_lock(me).map(|()| false),
@@ -66,15 +73,24 @@ impl<N: AsRef<[Node]>> RawFifo<N> {
         locked.map_err(FifoError::of)
     }
 
-    /// Unlocks the mutex.
+    /// Unlocks the mutex, which the caller holds.
+    ///
+    /// # Errors
+    /// [`FifoError::Sys`] if the kernel refuses, with `EPERM` if the caller does not hold the mutex.
     #[inline]
-    pub(crate) fn unlock(&self) -> Result<(), FifoError> {
+    pub fn unlock(&self) -> Result<(), FifoError> {
         self.0.unlock(gettid().0).map_err(|errno| FifoError::Sys(SysError { call: "futex unlock", errno }))
     }
 
     /// The id of the thread that holds the mutex, or 0. A hint, unless the caller holds it.
     fn owner(&self) -> u32 {
         self.0.word() & libc::FUTEX_TID_MASK
+    }
+
+    /// Returns whether the caller holds the mutex.
+    #[inline]
+    pub fn is_mine(&self) -> bool {
+        self.is_held_by(gettid().0)
     }
 
     #[inline]
@@ -247,7 +263,7 @@ impl<T: ?Sized, const NODES: usize> FifoMutex<T, NODES> {
 
     /// Whether the calling thread holds the mutex.
     pub fn is_mine(&self) -> bool {
-        self.raw.is_held_by(gettid().0)
+        self.raw.is_mine()
     }
 }
 

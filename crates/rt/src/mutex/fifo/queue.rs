@@ -56,6 +56,7 @@ const ROUNDS_MAX: usize = 8;
 
 /// The place of one request in the queue.
 #[derive(Debug)]
+#[repr(C)] // An initialiser in C has this layout.
 pub struct Node {
     /// A PI futex: the id of the thread whose request this is, until that request ends.
     pub(super) word: AtomicU32,
@@ -77,6 +78,7 @@ pub(super) enum Failure {
 /// A queue with the nodes of `N`. Each thread that uses the mutex needs one, and one belongs to the tail. A request
 /// that gives up may need its node until its follower executes.
 #[derive(Debug)]
+#[repr(C)] // As `Node`.
 pub struct Queue<N> {
     /// The last node.
     pub(super) tail: AtomicU32,

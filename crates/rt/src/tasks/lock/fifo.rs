@@ -1,7 +1,7 @@
 //! `fmlp_long`: service in the order of requests, and priority inheritance by the kernel.
 
 use super::error::ResourceError;
-use crate::mutex::{FifoError, Limit, Node, RawFifo};
+use crate::mutex::{FifoError, FifoNode, Limit, RawFifo};
 use lockwright_sys::SysError;
 
 /// A mutex whose waiters lend the owner their priorities, and which serves them in the order of their requests.
@@ -9,7 +9,7 @@ use lockwright_sys::SysError;
 /// # Bound
 /// At most one section of each other user, and what can execute beside them; see `docs/fmlp_long.md`.
 #[derive(Debug)]
-pub(super) struct FifoLock(RawFifo<Box<[Node]>>);
+pub(super) struct FifoLock(RawFifo<Box<[FifoNode]>>);
 
 impl FifoLock {
     /// Creates a mutex for this number of tasks.
