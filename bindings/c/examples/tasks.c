@@ -1,5 +1,5 @@
 /* Two threads are the tasks of a set under DPCP: their sections on the bus execute on the bus's CPU. Needs
- * permission for SCHED_FIFO.
+ * permission for SCHED_FIFO. Prints what their jobs did.
  *
  *     cc tasks.c $(pkg-config --cflags --libs lockwright) -pthread && ./a.out
  */
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { JOBS = 100, NO_RIGHT = 77 };
+enum { JOBS = 1000, NO_RIGHT = 77 };
 
 static lw_taskset_t set;
 static uint32_t bus;
@@ -31,17 +31,28 @@ static int fail(int error) {
     return error;
 }
 
-static int job(void) {
-    int error = lw_task_begin();
+/* A job whose deadline is the next release. */
+static int job(const struct timespec *due) {
+    int error = lw_task_begin_due(CLOCK_MONOTONIC, due);
     if (error == 0) {
         error = lw_task_lock(bus);
         if (error == 0) {
+            for (volatile int i = 0; i < 20000; i++) {
+            }
             messages++; /* Executes on the CPU of the bus. */
             error = lw_task_unlock(bus);
         }
         lw_task_end();
     }
     return error;
+}
+
+static void advance(struct timespec *time, long ns) {
+    time->tv_nsec += ns;
+    if (time->tv_nsec >= 1000000000) {
+        time->tv_nsec -= 1000000000;
+        time->tv_sec++;
+    }
 }
 
 static void *work(void *argument) {
@@ -54,13 +65,11 @@ static void *work(void *argument) {
     struct timespec release;
     clock_gettime(CLOCK_MONOTONIC, &release);
     for (int i = 0; i < JOBS && thread->error == 0; i++) {
-        release.tv_nsec += thread->period_ns;
-        if (release.tv_nsec >= 1000000000) {
-            release.tv_nsec -= 1000000000;
-            release.tv_sec++;
-        }
+        advance(&release, thread->period_ns);
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &release, NULL);
-        thread->error = job();
+        struct timespec due = release;
+        advance(&due, thread->period_ns);
+        thread->error = job(&due);
     }
     if (thread->error != 0) {
         fail(thread->error);
@@ -78,7 +87,10 @@ int main(void) {
     struct thread control = {.period_ns = 1000000}, logging = {.period_ns = 1500000};
     if (lw_taskset_init(&set, "dpcp") != 0 || lw_taskset_resource(&set, "bus", last, &bus) != 0 ||
         lw_taskset_task(&set, "control", 0, 20, &bus, 1, &control.task) != 0 ||
-        lw_taskset_task(&set, "logging", last, 10, &bus, 1, &logging.task) != 0 || lw_taskset_build(&set) != 0) {
+        lw_taskset_task(&set, "logging", last, 10, &bus, 1, &logging.task) != 0 ||
+        lw_taskset_deadline(&set, control.task, (uint64_t)control.period_ns) != 0 ||
+        lw_taskset_deadline(&set, logging.task, (uint64_t)logging.period_ns) != 0 || lw_taskset_build(&set) != 0 ||
+        lw_taskset_measure(&set) != 0) {
         return fail(1);
     }
     pthread_t threads[2];
@@ -88,10 +100,15 @@ int main(void) {
     }
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
-    lw_taskset_destroy(&set);
     if (control.error == EPERM || logging.error == EPERM) {
         return NO_RIGHT;
     }
+    char report[4096];
+    if (lw_taskset_report(&set, report, sizeof report) != 0) {
+        return fail(1);
+    }
+    fputs(report, stdout);
+    lw_taskset_destroy(&set);
     printf("messages %ld\n", messages);
     return messages == 2 * JOBS ? 0 : 1;
 }

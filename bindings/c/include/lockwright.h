@@ -123,6 +123,9 @@
 // The number of values that a `lw_pqueue_t` holds.
 #define LW_PQUEUE_CAPACITY 1023
 
+// No task, in `holder`.
+#define LW_NO_TASK 4294967295
+
 // A section in progress. Valid only inside the body that receives it.
 typedef struct lw_ics_section_t lw_ics_section_t;
 
@@ -341,6 +344,42 @@ typedef struct lw_taskset_t {
     uint32_t lw_check;
     uint32_t lw_spare[5];
 } lw_taskset_t;
+
+// What the jobs of one task did since `lw_taskset_measure`. Times are in nanoseconds, and 0 if no job has ended.
+typedef struct lw_task_statistics_t {
+    // The number of jobs that have ended.
+    uint64_t jobs;
+    // The number of jobs that ended after their deadlines.
+    uint64_t misses;
+    // The number of jobs whose response time exceeded the bound of `lw_taskset_bound`.
+    uint64_t above_bound;
+    // The mean response time.
+    uint64_t mean_ns;
+    // A response time that 99.9 % of the jobs do not exceed, too long by a sixteenth at most.
+    uint64_t p999_ns;
+    // The longest response time.
+    uint64_t worst_ns;
+    // The number of the first job with that response time, from 1.
+    uint64_t worst_job;
+} lw_task_statistics_t;
+
+// What the jobs of one task did with one resource since `lw_taskset_measure`. Times are in nanoseconds.
+typedef struct lw_wait_statistics_t {
+    // The number of locks.
+    uint64_t sections;
+    // The number of locks that found the resource locked.
+    uint64_t waits;
+    // The sum of the waits.
+    uint64_t total_wait_ns;
+    // The longest wait.
+    uint64_t longest_wait_ns;
+    // The longest time from a lock to its unlock, preemption included.
+    uint64_t longest_section_ns;
+    // The task that held the resource at the request of the longest wait; LW_NO_TASK if none was seen.
+    uint32_t holder;
+    // 0.
+    uint32_t reserved;
+} lw_wait_statistics_t;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1278,6 +1317,15 @@ int lw_taskset_task_in_cluster(struct lw_taskset_t *set,
                                size_t count,
                                uint32_t *task);
 
+// Gives a task the relative deadline `deadline_ns`, in nanoseconds. The locks do not use it; `lw_taskset_report` and
+// `lw_taskset_statistics` count the jobs that miss it. The tasks of a file have the deadlines of the file.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `set` is not a task set, it has no such task, or the deadline is not from 1 to 10^15.
+// - EBUSY: the set is already built.
+int lw_taskset_deadline(struct lw_taskset_t *set, uint32_t task, uint64_t deadline_ns);
+
 // Completes the task set: nothing can be added any more, and threads may join. The call allocates memory.
 //
 // Returns:
@@ -1305,6 +1353,62 @@ int lw_taskset_find_task(const struct lw_taskset_t *set, const char *name, uint3
 // - ENOENT: no resource has that name.
 // - EINVAL: an argument is invalid, or the set is not built.
 int lw_taskset_find_resource(const struct lw_taskset_t *set, const char *name, uint32_t *resource);
+
+// Begins to count what the jobs of a complete task set do, from the next job of each task on: response times, deadline
+// misses, waits for resources, lengths of sections. Call it before the threads begin, because it allocates memory.
+//
+// A job then reads the clock when it begins and when it ends, before and after each lock, and before each unlock. Without
+// this call nothing is counted.
+//
+// The response time of a job counts from its release if the job began with `lw_task_begin_due` and its task has a
+// deadline: that deadline minus the relative one. Otherwise it counts from `lw_task_begin`.
+//
+// Returns:
+// - 0: success, also if it was called before.
+// - EINVAL: `set` is not a task set that is built.
+int lw_taskset_measure(struct lw_taskset_t *set);
+
+// Sets a bound on the response times of a task, such as `lockwright check` computes, in nanoseconds. Begins to count, as
+// `lw_taskset_measure` does. Jobs that exceed the bound are counted from then on.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `set` is not a task set that is built, it has no such task, or the bound is not from 1 to 10^15.
+int lw_taskset_bound(struct lw_taskset_t *set,
+                     uint32_t task,
+                     uint64_t bound_ns);
+
+// Writes what the jobs of a task did to `*statistics`. Tasks may execute meanwhile; a job that ends during the call may
+// be counted in some values and not in others. The call allocates memory.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `set` is not a task set that is built, nothing is counted, there is no such task, or `statistics` is NULL or
+//   misaligned.
+int lw_taskset_statistics(const struct lw_taskset_t *set,
+                          uint32_t task,
+                          struct lw_task_statistics_t *statistics);
+
+// Writes what the jobs of a task did with a resource to `*waits`, as `lw_taskset_statistics` does. All values are 0, and
+// `holder` is LW_NO_TASK, if the task has not locked it.
+//
+// Returns the values of `lw_taskset_statistics`, and:
+// - EINVAL, also: there is no such resource.
+int lw_taskset_waits(const struct lw_taskset_t *set,
+                     uint32_t task,
+                     uint32_t resource,
+                     struct lw_wait_statistics_t *waits);
+
+// Describes what the jobs of all tasks did, as tables for people: response times beside bounds and deadlines, and waits
+// with their holders. The call allocates memory.
+//
+// Writes a UTF-8 text and a final 0 to the `capacity` bytes at `text`.
+//
+// Returns:
+// - 0: success.
+// - ERANGE: the text did not fit, and was cut.
+// - EINVAL: `set` is not a task set that is built, nothing is counted, `capacity` is 0, or `text` is NULL.
+int lw_taskset_report(const struct lw_taskset_t *set, char *text, size_t capacity);
 
 // Makes the calling thread a task of the set, until `lw_task_leave` or the end of the thread.
 //

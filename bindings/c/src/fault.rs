@@ -104,10 +104,28 @@ pub fn told(body: impl FnOnce() -> Result<(), Fault>) -> c_int {
 
 /// A buffer of C's caller. Text that does not fit is dropped at a character boundary, and one byte is kept for the
 /// final 0.
-struct Buffer<'a> {
+pub struct Buffer<'a> {
     bytes: &'a mut [MaybeUninit<c_char>],
     length: usize,
-    is_cut: bool,
+    /// Whether text was dropped.
+    pub is_cut: bool,
+}
+
+impl<'a> Buffer<'a> {
+    /// Returns an empty buffer of `capacity` bytes at `text`, or `None` if there is no room.
+    ///
+    /// # Safety
+    /// Unless `capacity` is 0 or `text` is null, `capacity` bytes stand there, which no other thread uses during the
+    /// call.
+    pub unsafe fn at(text: Mut<'a, c_char>, capacity: size_t) -> Option<Self> {
+        if capacity == 0 {
+            return None;
+        }
+        // SAFETY: the contract of this function.
+        let bytes = unsafe { text.room(capacity) }?;
+        bytes.fill(MaybeUninit::new(0));
+        Some(Self { bytes, length: 0, is_cut: false })
+    }
 }
 
 impl Write for Buffer<'_> {
@@ -142,13 +160,8 @@ impl Write for Buffer<'_> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_error(text: Mut<'_, c_char>, capacity: size_t) -> c_int {
     crate::panic::guarded(|| {
-        if capacity == 0 {
-            return libc::EINVAL;
-        }
         // SAFETY: the header requires room for `capacity` bytes, which no other thread uses during the call.
-        let Some(bytes) = (unsafe { text.room(capacity) }) else { return libc::EINVAL };
-        bytes.fill(MaybeUninit::new(0));
-        let mut buffer = Buffer { bytes, length: 0, is_cut: false };
+        let Some(mut buffer) = (unsafe { Buffer::at(text, capacity) }) else { return libc::EINVAL };
         let _ = LAST.try_with(|last| match last.try_borrow() {
             Ok(last) => last.as_ref().map_or(Ok(()), |fault| write!(buffer, "{fault}")),
             Err(_) => Ok(()),

@@ -17,6 +17,7 @@
 //! | `section` | `lw_section_*` |
 //! | `buffer`, `queue`, `pqueue` | `lw_buffer_*`, `lw_queue_*`, `lw_pqueue_*`; `object` is what they share |
 //! | `taskset` | `lw_taskset_*`: tasks and resources |
+//! | `statistics` | what jobs did: `lw_taskset_measure`, `lw_taskset_report` |
 //! | `task` | `lw_task_*`: the calling thread as one of the tasks |
 //! | `fault` | errors of task sets, as a number and as a text |
 //! | `argument` | the pointers that C passes, with the contract of the header, and checks of what they point to |
@@ -49,6 +50,7 @@ mod queue;
 mod rwlock;
 mod section;
 mod sem;
+mod statistics;
 mod task;
 mod taskset;
 

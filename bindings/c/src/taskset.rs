@@ -5,7 +5,9 @@ use crate::fault::{Fault, told};
 use libc::{c_char, c_int, size_t};
 use lockwright::tasks::{TaskSet, TaskSetBuilder};
 use lockwright_model::format::{SOURCE_BYTES_MAX, nearest, parse_system_bytes};
-use lockwright_model::{CPUS_MAX, EXECUTED_TASKS_MAX, Protocol, RESOURCES_MAX, ResourceId, TaskId};
+use lockwright_model::{
+    CPUS_MAX, DURATION_MAX, Duration, EXECUTED_TASKS_MAX, Protocol, RESOURCES_MAX, ResourceId, TaskId,
+};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
@@ -75,6 +77,10 @@ const NO_SET: Fault = Fault::Plain(
 );
 const NO_PLACE: Fault =
     Fault::Plain(libc::EINVAL, "the pointer for the result is NULL or misaligned; give the address of a variable");
+pub const NO_TASK: Fault = Fault::Plain(
+    libc::EINVAL,
+    "the task set has no task of this number; lw_taskset_task and lw_taskset_find_task give numbers",
+);
 const BUILT: Fault = Fault::Plain(libc::EBUSY, "the task set is built and can no longer change; make another one");
 
 /// Returns the memory of the task set.
@@ -101,7 +107,7 @@ fn make(set: Mut<'_, lw_taskset_t>, building: Draft, built: OnceLock<TaskSet>) -
     Ok(())
 }
 
-fn require_place<T>(place: &Mut<'_, T>) -> Result<(), Fault> {
+pub fn require_place<T>(place: &Mut<'_, T>) -> Result<(), Fault> {
     if place.is_there() { Ok(()) } else { Err(NO_PLACE) }
 }
 
@@ -389,6 +395,33 @@ fn add_task(
     })?;
     task.write(u32::from(id.0));
     Ok(())
+}
+
+/// Gives a task the relative deadline `deadline_ns`, in nanoseconds. The locks do not use it; `lw_taskset_report` and
+/// `lw_taskset_statistics` count the jobs that miss it. The tasks of a file have the deadlines of the file.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `set` is not a task set, it has no such task, or the deadline is not from 1 to 10^15.
+/// - EBUSY: the set is already built.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_taskset_deadline(set: Mut<'_, lw_taskset_t>, task: u32, deadline_ns: u64) -> c_int {
+    told(|| {
+        let deadline = duration(deadline_ns)?;
+        draft(kept(set.object())?, |draft| {
+            let known = usize::try_from(task).ok().filter(|task| *task < draft.tasks);
+            let id = TaskId::new(known.ok_or(NO_TASK)?);
+            draft.builder.deadline(id, deadline);
+            Ok(())
+        })
+    })
+}
+
+/// Returns a time, unless it is 0 or too long.
+pub fn duration(ns: u64) -> Result<Duration, Fault> {
+    let time = Duration::from_ns(ns);
+    let is_valid = ns > 0 && time <= DURATION_MAX;
+    is_valid.then_some(time).ok_or(Fault::Plain(libc::EINVAL, "a time is not from 1 to 10^15 nanoseconds"))
 }
 
 /// Completes the task set: nothing can be added any more, and threads may join. The call allocates memory.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 19] = [
     "mutex.rs",
     "cond.rs",
     "fifo.rs",
@@ -21,6 +21,7 @@ const SOURCES: [&str; 18] = [
     "queue.rs",
     "pqueue.rs",
     "taskset.rs",
+    "statistics.rs",
     "task.rs",
     "fault.rs",
 ];

@@ -61,6 +61,10 @@ static void make_in(const char *protocol, int is_cluster) {
         }
     }
     EXPECT(0, lw_taskset_build(&set));
+    /* Under some protocols the jobs are counted, which allocates nothing either. */
+    if (protocol[0] == 'm') {
+        EXPECT(0, lw_taskset_measure(&set));
+    }
 }
 
 static void make(const char *protocol) {
@@ -113,6 +117,61 @@ static void one_holder_at_a_time(void) {
     }
     make_in("omlp", 1);
     all_work();
+}
+
+static void *holds_the_counter(void *unused) {
+    EXPECT(0, lw_task_join(&set, tasks[0]));
+    const struct timespec due = from_now(CLOCK_MONOTONIC, 1);
+    EXPECT(0, lw_task_begin_due(CLOCK_MONOTONIC, &due));
+    EXPECT(0, lw_task_lock(counter));
+    double end = seconds(now(CLOCK_MONOTONIC)) + 0.003;
+    while (seconds(now(CLOCK_MONOTONIC)) < end) {
+    }
+    EXPECT(0, lw_task_unlock(counter));
+    EXPECT(0, lw_task_end());
+    EXPECT(0, lw_task_leave());
+    return unused;
+}
+
+static void jobs_are_counted(void) {
+    lw_task_statistics_t of;
+    lw_wait_statistics_t waits;
+    char text[4096], small[8];
+    cpus = 1;
+    EXPECT(0, lw_taskset_init(&set, "pip"));
+    EXPECT(0, lw_taskset_resource(&set, "counter", -1, &counter));
+    EXPECT(0, lw_taskset_task(&set, "late", 0, 10, &counter, 1, &tasks[0]));
+    EXPECT(EINVAL, lw_taskset_deadline(&set, tasks[0], 0));
+    EXPECT(EINVAL, lw_taskset_deadline(&set, tasks[0], UINT64_MAX));
+    EXPECT(EINVAL, lw_taskset_deadline(&set, 77, 1000));
+    EXPECT(0, lw_taskset_deadline(&set, tasks[0], 2000000));
+    EXPECT(EINVAL, lw_taskset_measure(&set));
+    EXPECT(0, lw_taskset_build(&set));
+    EXPECT(EBUSY, lw_taskset_deadline(&set, tasks[0], 2000000));
+    EXPECT(EINVAL, lw_taskset_statistics(&set, tasks[0], &of));
+    EXPECT(EINVAL, lw_taskset_report(&set, text, sizeof text));
+    EXPECT(0, lw_taskset_measure(&set));
+    EXPECT(EINVAL, lw_taskset_bound(&set, 77, 1000));
+    EXPECT(EINVAL, lw_taskset_bound(&set, tasks[0], 0));
+    EXPECT(0, lw_taskset_bound(&set, tasks[0], 1000000));
+    EXPECT(0, lw_taskset_waits(&set, tasks[0], counter, &waits));
+    CHECK(waits.sections == 0 && waits.holder == LW_NO_TASK);
+    join(start(holds_the_counter, NULL));
+    EXPECT(0, lw_taskset_statistics(&set, tasks[0], &of));
+    CHECK(of.jobs == 1 && of.misses == 1 && of.above_bound == 1 && of.worst_job == 1);
+    CHECK(of.worst_ns >= 3000000 && of.mean_ns == of.worst_ns && of.p999_ns == of.worst_ns);
+    EXPECT(0, lw_taskset_waits(&set, tasks[0], counter, &waits));
+    CHECK(waits.sections == 1 && waits.waits == 0 && waits.longest_section_ns >= 3000000);
+    EXPECT(0, lw_taskset_report(&set, text, sizeof text));
+    CHECK(strstr(text, "late") && strstr(text, "counter") && strstr(text, "2 ms"));
+    EXPECT(ERANGE, lw_taskset_report(&set, small, sizeof small));
+    CHECK(strlen(small) == sizeof small - 1);
+    EXPECT(EINVAL, lw_taskset_report(&set, NULL, 10));
+    EXPECT(EINVAL, lw_taskset_statistics(&set, 77, &of));
+    EXPECT(EINVAL, lw_taskset_statistics(&set, tasks[0], NULL));
+    EXPECT(EINVAL, lw_taskset_waits(&set, tasks[0], 77, &waits));
+    EXPECT(0, lw_taskset_destroy(&set));
+    EXPECT(EINVAL, lw_taskset_report(&set, text, sizeof text));
 }
 
 static int policy(void) {
@@ -366,5 +425,6 @@ int main(void) {
     what_was_not_said();
     deadlines_decide();
     a_child_is_no_task();
+    jobs_are_counted();
     return 0;
 }

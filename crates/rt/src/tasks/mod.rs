@@ -34,6 +34,8 @@
 //! # Ok::<(), lockwright::tasks::TaskError>(())
 //! ```
 //!
+//! [`TaskSet::measure`] begins to count what the jobs do, and [`TaskSet::statistics`] reports it.
+//!
 //! # Rules for a program
 //!
 //! - Each task has one thread. The thread is under SCHED_FIFO and bound to its CPU from joining to leaving. Nothing
@@ -43,16 +45,20 @@
 //! - Under protocols without nested requests it holds one resource at a time. A lock for several resources is declared
 //!   as one resource.
 
+mod builder;
 pub(crate) mod error;
 pub(crate) mod executor;
 pub(crate) mod lock;
 pub(crate) mod priorities;
 mod set;
+mod statistics;
 
 pub use crate::levels::TASK_LEVELS_MAX;
+pub use builder::TaskSetBuilder;
 pub use error::{MachineError, TaskError};
 pub use lock::ResourceError;
 pub use lockwright_model::{Invalid, Protocol, ResourceId, Scheduler, System, TaskId};
 pub use lockwright_protocol::Refusal;
 pub use lockwright_sys::futex::Deadline;
-pub use set::{Job, Member, Section, TaskSet, TaskSetBuilder};
+pub use set::{Job, Member, Section, TaskSet};
+pub use statistics::{ResourceStatistics, Statistics, TaskStatistics};

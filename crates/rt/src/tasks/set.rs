@@ -1,20 +1,19 @@
 //! Task sets: the thread of each task, and the resources that its jobs hold.
 
+use super::builder::TaskSetBuilder;
 use super::error::{MachineError, TaskError, check_scheduler, check_system};
 use super::lock::{Locks, ResourceError};
 use super::priorities::Levels;
-use lockwright_model::{
-    CPUS_MAX, CpuId, Duration, Instant, Invalid, Mode, NESTING_MAX, Priority, Protocol, Resource, ResourceId,
-    Scheduler, Step, Subject, System, Task, TaskId,
-};
+use super::statistics::{Counters, Statistics};
+use lockwright_model::{Duration, Instant, Mode, NESTING_MAX, Protocol, ResourceId, Scheduler, System, TaskId};
 use lockwright_protocol::Refusal;
 use lockwright_sys::clock;
 use lockwright_sys::futex::{Clock, Deadline};
 use lockwright_sys::sched::{self, ME, Scheduling};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Tasks and resources under one protocol. A clone is another handle to the same task set.
 #[derive(Clone, Debug)]
@@ -29,6 +28,10 @@ struct Shared {
     cpus: Vec<usize>,
     /// Whether each task has a thread.
     taken: Box<[AtomicBool]>,
+    /// For each task, whether its deadline is that of the program. A builder makes up those that it is not given.
+    has_deadline: Vec<bool>,
+    /// What the jobs do, once it is asked for.
+    counters: OnceLock<Counters>,
 }
 
 impl Shared {
@@ -67,6 +70,14 @@ impl TaskSet {
     /// - a resource is under `ics` or `ics_lock`, which are not locks: see [`ics`](crate::ics) for their sections; or
     ///   under `lock_free` or `wait_free`: see [`objects`](crate::objects).
     pub fn new(system: &System, protocol: Protocol) -> Result<Self, TaskError> {
+        Self::with_deadlines(system, protocol, vec![true; system.tasks().len()])
+    }
+
+    pub(super) fn with_deadlines(
+        system: &System,
+        protocol: Protocol,
+        has_deadline: Vec<bool>,
+    ) -> Result<Self, TaskError> {
         check_scheduler(system)?;
         check_system(system, protocol)?;
         if let Some(resource) = system.interruptible(protocol) {
@@ -81,13 +92,14 @@ impl TaskSet {
         let levels = levels.map_err(|too_many| MachineError::TooManyPriorities { needed: too_many.0 })?;
         let locks = Locks::new(system, protocol, levels, &cpus);
         let taken = system.tasks().iter().map(|_| AtomicBool::new(false)).collect();
-        Ok(Self(Arc::new(Shared { system: system.clone(), protocol, locks, cpus, taken })))
+        let (system, counters) = (system.clone(), OnceLock::new());
+        Ok(Self(Arc::new(Shared { system, protocol, locks, cpus, taken, has_deadline, counters })))
     }
 
     /// Returns a builder to which tasks and resources are added one by one.
     #[must_use]
     pub fn builder(protocol: Protocol) -> TaskSetBuilder {
-        TaskSetBuilder { protocol, resources: Vec::new(), tasks: Vec::new(), clusters: Vec::new(), beyond: None }
+        TaskSetBuilder::new(protocol)
     }
 
     /// Returns the tasks and resources.
@@ -106,6 +118,46 @@ impl TaskSet {
     #[must_use]
     pub fn resource(&self, name: &str) -> Option<ResourceId> {
         self.0.system.resource_ids().find(|&id| self.0.system.resource(id).name == name)
+    }
+
+    /// Begins to count what jobs do, from the next job of each task on: their response times, deadline misses, waits for
+    /// resources, and the lengths of their sections. Allocates memory, so call it before the tasks begin. Until then
+    /// nothing is counted, and a job reads no clock for it.
+    ///
+    /// A job then reads the clock when it begins and when it ends, before and after each lock, and before each unlock.
+    pub fn measure(&self) {
+        self.counters();
+    }
+
+    fn counters(&self) -> &Counters {
+        let shared = &self.0;
+        shared.counters.get_or_init(|| Counters::new(&shared.system, &shared.has_deadline))
+    }
+
+    /// Sets a bound on the response times of a task, such as `lockwright check` computes, and begins to count, as
+    /// [`TaskSet::measure`] does. [`TaskStatistics::above_bound`](super::TaskStatistics::above_bound) counts the jobs
+    /// that exceed it.
+    ///
+    /// # Errors
+    /// [`TaskError::NoTask`].
+    pub fn set_bound(&self, task: TaskId, bound: Duration) -> Result<(), TaskError> {
+        if task.index() >= self.0.system.tasks().len() {
+            return Err(TaskError::NoTask);
+        }
+        self.counters().set_bound(task, bound);
+        Ok(())
+    }
+
+    /// Returns what the jobs did since [`TaskSet::measure`], or `None` before. Tasks may execute meanwhile; a job that
+    /// ends during the call may be counted in some values and not in others.
+    ///
+    /// The response time of a job counts from its release if the job began with [`Member::begin_due`]: its deadline
+    /// minus the relative deadline of the task. Otherwise it counts from the call of [`Member::begin`]; the time that
+    /// the thread needed to wake up is then missing. Tasks of a builder have the deadlines of
+    /// [`TaskSetBuilder::deadline`]; without one, no job misses its deadline, and each job counts from its begin.
+    #[must_use]
+    pub fn statistics(&self) -> Option<Statistics> {
+        Some(self.0.counters.get()?.read(&self.0.system))
     }
 
     /// Makes the calling thread a task until the returned value is dropped: under SCHED_FIFO, on the task's CPU.
@@ -131,6 +183,7 @@ impl TaskSet {
             declared,
             held: RefCell::new(Vec::with_capacity(NESTING_MAX)),
             begun: Cell::new(false),
+            measured: Cell::new(None),
             here: PhantomData,
         };
         let executor = &shared.locks.executor;
@@ -144,6 +197,23 @@ impl TaskSet {
     }
 }
 
+/// A resource that a job holds.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    resource: ResourceId,
+    /// When it was locked, if the job is counted.
+    since_ns: u64,
+}
+
+/// The times of a job that is counted, by the monotonic clock.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    /// The release, from which the response time counts.
+    release_ns: u64,
+    /// The absolute deadline, if the program named it.
+    due_ns: Option<u64>,
+}
+
 /// A thread that has joined a task set as a task.
 #[derive(Debug)]
 pub struct Member {
@@ -154,8 +224,10 @@ pub struct Member {
     /// For each resource, whether the task may read and may write it.
     declared: Vec<(bool, bool)>,
     /// The resources that the job holds, in the order of locking.
-    held: RefCell<Vec<ResourceId>>,
+    held: RefCell<Vec<Held>>,
     begun: Cell<bool>,
+    /// The times of the job, if it is counted.
+    measured: Cell<Option<Measured>>,
     /// Makes the member neither `Send` nor `Sync`: it belongs to this thread.
     here: PhantomData<*mut ()>,
 }
@@ -201,14 +273,18 @@ impl Member {
     }
 
     /// Begins a job with this deadline by the monotonic clock.
-    fn begin_at(&self, due: Instant) -> Result<(), TaskError> {
+    fn begin_at(&self, due: Instant, measured: Option<Measured>) -> Result<(), TaskError> {
         if self.begun.get() {
             return Err(TaskError::Begun);
         }
+        self.measured.set(measured);
         // If a protocol fails, others may already have counted the job.
         self.begun.set(true);
         let arrived = self.shared.locks.arrive(self.task, due);
-        arrived.or_else(|error| self.end().and(Err(error)))?;
+        arrived.or_else(|error| {
+            self.measured.set(None);
+            self.end().and(Err(error))
+        })?;
         Ok(())
     }
 
@@ -252,30 +328,48 @@ impl Member {
         let mut result = Ok(());
         // BOUND: the number of resources held, at most NESTING_MAX.
         loop {
-            let Some(resource) = self.held.borrow().last().copied() else { break };
-            result = result.and(self.give_back(resource));
+            let Some(held) = self.held.borrow().last().copied() else { break };
+            result = result.and(self.give_back(held));
         }
         if self.begun.replace(false) {
+            self.count_job();
             result = result.and(self.shared.locks.finish(self.task));
         }
         result
     }
 
-    fn give_back(&self, resource: ResourceId) -> Result<(), ResourceError> {
-        self.held.borrow_mut().retain(|&held| held != resource);
+    fn give_back(&self, Held { resource, since_ns }: Held) -> Result<(), ResourceError> {
+        self.held.borrow_mut().retain(|held| held.resource != resource);
+        if let Some(counters) = self.counted() {
+            counters.unlocking(self.task, resource, clock::now_ns().saturating_sub(since_ns));
+        }
         self.shared.locks.unlock(self.task, resource)
+    }
+
+    /// The counters, if the present job is counted.
+    #[inline]
+    fn counted(&self) -> Option<&Counters> {
+        self.measured.get().and_then(|_| self.shared.counters.get())
+    }
+
+    /// Counts the job, which ends now.
+    fn count_job(&self) {
+        let Some(counters) = self.counted() else { return };
+        let Some(Measured { release_ns, due_ns }) = self.measured.take() else { return };
+        let now = clock::now_ns();
+        counters.finish(self.task, now.saturating_sub(release_ns), due_ns.map(|due| now > due));
     }
 
     /// Checks what the protocol of one resource does not check or cannot: a resource that the job already holds, two at
     /// a time without nested requests, and too many at a time.
     fn admit(&self, resource: ResourceId) -> Result<(), Refusal> {
         let held = self.held.borrow();
-        if held.contains(&resource) {
+        if held.iter().any(|held| held.resource == resource) {
             return Err(Refusal::AlreadyHeld);
         }
         let ruling = |resource| self.shared.system.protocol_of(resource, self.shared.protocol);
         // The same condition as in `System::refused_nesting`.
-        if held.iter().any(|&outer| !(ruling(outer).has_nesting() && ruling(resource).has_nesting())) {
+        if held.iter().any(|outer| !(ruling(outer.resource).has_nesting() && ruling(resource).has_nesting())) {
             return Err(Refusal::Nested);
         }
         if held.len() == NESTING_MAX { Err(Refusal::TooDeep) } else { Ok(()) }
@@ -309,9 +403,11 @@ impl Member {
     /// Those of [`Member::begin`].
     pub fn begin_job(&self) -> Result<(), TaskError> {
         let by_deadline = self.shared.system.scheduler() == Scheduler::PEdf;
+        let is_counted = self.shared.counters.get().is_some();
+        let now = if by_deadline || is_counted { clock::now_ns() } else { 0 };
         let relative = self.shared.system.task(self.task).deadline;
-        let due = if by_deadline { clock::now_ns().saturating_add(relative.as_ns()) } else { 0 };
-        self.begin_at(Instant::from_ns(due))
+        let measured = is_counted.then_some(Measured { release_ns: now, due_ns: None });
+        self.begin_at(Instant::from_ns(now.saturating_add(relative.as_ns())), measured)
     }
 
     /// Begins a job with this deadline.
@@ -319,8 +415,14 @@ impl Member {
     /// # Errors
     /// Those of [`Member::begin_due`].
     pub fn begin_job_due(&self, due: Deadline) -> Result<(), TaskError> {
-        let at_ns = by_monotonic_clock(due, clock::now_ns(), clock::time_of_day_ns());
-        self.begin_at(Instant::from_ns(at_ns))
+        let now = clock::now_ns();
+        let at_ns = by_monotonic_clock(due, now, clock::time_of_day_ns());
+        let relative = self.shared.system.task(self.task).deadline.as_ns();
+        let measured = |_| match self.shared.has_deadline[self.task.index()] {
+            true => Measured { release_ns: at_ns.saturating_sub(relative), due_ns: Some(at_ns) },
+            false => Measured { release_ns: now, due_ns: None },
+        };
+        self.begin_at(Instant::from_ns(at_ns), self.shared.counters.get().map(measured))
     }
 
     /// Ends the job.
@@ -344,9 +446,16 @@ impl Member {
             return Err(TaskError::NotAUser);
         }
         self.admit(resource).map_err(ResourceError::from)?;
+        let Some(counters) = self.counted() else {
+            let waited = self.shared.locks.lock_in(mode, self.task, resource)?;
+            self.hold(resource, 0);
+            return Ok(waited);
+        };
+        let (holder, asked) = (counters.holder(resource), clock::now_ns());
         let waited = self.shared.locks.lock_in(mode, self.task, resource)?;
-        // The vector was made with room for NESTING_MAX.
-        self.held.borrow_mut().push(resource);
+        let now = clock::now_ns();
+        counters.locked(self.task, resource, holder, waited.then(|| now.saturating_sub(asked)));
+        self.hold(resource, now);
         Ok(waited)
     }
 
@@ -355,10 +464,14 @@ impl Member {
     /// # Errors
     /// [`TaskError::Lock`] if the job does not hold the resource, and those of [`Section::end`].
     pub fn unlock(&self, resource: ResourceId) -> Result<(), TaskError> {
-        if !self.held.borrow().contains(&resource) {
-            return Err(ResourceError::from(Refusal::NotHeld).into());
-        }
-        Ok(self.give_back(resource)?)
+        let held = self.held.borrow().iter().find(|held| held.resource == resource).copied();
+        let held = held.ok_or_else(|| ResourceError::from(Refusal::NotHeld))?;
+        Ok(self.give_back(held)?)
+    }
+
+    fn hold(&self, resource: ResourceId, since_ns: u64) {
+        // The vector was made with room for NESTING_MAX.
+        self.held.borrow_mut().push(Held { resource, since_ns });
     }
 }
 
@@ -459,108 +572,6 @@ impl Section<'_> {
 impl Drop for Section<'_> {
     fn drop(&mut self) {
         let _ = self.member.unlock(self.resource);
-    }
-}
-
-/// A builder to which tasks and resources are added one by one.
-#[derive(Clone, Debug)]
-pub struct TaskSetBuilder {
-    protocol: Protocol,
-    resources: Vec<Resource>,
-    tasks: Vec<Task>,
-    /// The CPUs of each task, as a bit set.
-    clusters: Vec<u64>,
-    /// The first CPU number that no system has, with the error to report.
-    beyond: Option<Invalid>,
-}
-
-impl TaskSetBuilder {
-    /// Adds a resource. Names are unique.
-    pub fn resource(&mut self, name: &str) -> ResourceId {
-        self.resources.push(Resource { name: name.into(), ..Resource::default() });
-        // An index beyond the range of ids is also beyond the limits of a task set, which `build` checks.
-        ResourceId::new((self.resources.len() - 1).min(usize::from(u16::MAX)))
-    }
-
-    /// Adds a resource whose sections execute on `cpu` under `dpcp` and `dflp`.
-    pub fn resource_at(&mut self, name: &str, cpu: u16) -> ResourceId {
-        let resource = self.resource(name);
-        self.resources[resource.index()].home = Some(CpuId(cpu));
-        self.look_at(cpu, Subject::Resource(resource), || format!("resource `{name}` is at home on CPU {cpu}"));
-        resource
-    }
-
-    /// Records an error for the first CPU number that no system has.
-    fn look_at(&mut self, cpu: u16, subject: Subject, message: impl FnOnce() -> String) {
-        if usize::from(cpu) >= CPUS_MAX && self.beyond.is_none() {
-            let help = format!("CPUs are numbered from 0, and at most {CPUS_MAX} are supported");
-            self.beyond = Some(Invalid { subject, key: Some("cpu"), message: message(), help });
-        }
-    }
-
-    /// Adds a task on a CPU, counted from 0 among those that the process may use. A greater priority (up to 65,535) is
-    /// more urgent. `uses` contains every resource that the task ever reads or
-    /// writes.
-    pub fn task(&mut self, name: &str, cpu: u16, priority: u16, uses: &[ResourceId]) -> TaskId {
-        // Times are ignored: each section lasts a nanosecond.
-        let run = Duration::from_ns(1);
-        let section = |&resource: &ResourceId| {
-            let inside = [Step::Run(run), Step::Unlock(resource)];
-            [Step::Lock(resource), Step::Read(resource)].map(|begin| [begin, inside[0], inside[1]]).concat()
-        };
-        let body: Vec<Step> = std::iter::once(Step::Run(run)).chain(uses.iter().flat_map(section)).collect();
-        let period = Duration::from_ms(1_000);
-        self.tasks.push(Task {
-            name: name.into(),
-            cpu: CpuId(cpu),
-            priority: Priority::base(u32::from(priority)),
-            period,
-            deadline: period,
-            jitter: Duration::ZERO,
-            offset: Duration::ZERO,
-            wcet: Duration::from_ns(1 + 2 * uses.len() as u64),
-            body,
-        });
-        self.clusters.push(1_u64.checked_shl(u32::from(cpu)).unwrap_or(0));
-        let task = TaskId::new((self.tasks.len() - 1).min(usize::from(u16::MAX)));
-        self.look_at(cpu, Subject::Task(task), || format!("task `{name}` is on CPU {cpu}"));
-        task
-    }
-
-    /// Adds a task that may execute on any CPU of a cluster. The clusters of two tasks are the same or have no CPU in
-    /// common. Only `omlp` supports clusters.
-    pub fn task_in_cluster(&mut self, name: &str, cpus: &[u16], priority: u16, uses: &[ResourceId]) -> TaskId {
-        let first = cpus.iter().copied().min().unwrap_or(0);
-        let task = self.task(name, first, priority, uses);
-        for &cpu in cpus {
-            self.look_at(cpu, Subject::Task(task), || format!("task `{name}` may execute on CPU {cpu}"));
-        }
-        // A CPU number that no system has makes the cluster empty, which is refused.
-        let cluster = cpus.iter().try_fold(0, |set, &cpu| Some(set | 1_u64.checked_shl(u32::from(cpu))?)).unwrap_or(0);
-        if let Some(own) = self.clusters.last_mut() {
-            *own = cluster;
-        }
-        task
-    }
-
-    /// Builds the task set.
-    ///
-    /// # Errors
-    /// [`TaskError::Invalid`] if names are not unique, a resource does not exist, or clusters overlap; those of
-    /// [`TaskSet::new`].
-    pub fn build(self) -> Result<TaskSet, TaskError> {
-        if let Some(beyond) = self.beyond {
-            return Err(beyond.into());
-        }
-        let cpus = self.tasks.iter().map(|task| task.cpu.index() + 1);
-        let homes = self.resources.iter().filter_map(|resource| Some(resource.home?.index() + 1));
-        let clusters = self.clusters.iter().map(|cluster| (u64::BITS - cluster.leading_zeros()) as usize);
-        let cpus = cpus.chain(homes).chain(clusters).max().unwrap_or(1);
-        let mut system = System::new("tasks".into(), cpus, Some(self.protocol), self.resources, self.tasks)?;
-        if self.clusters.iter().any(|cluster| cluster.count_ones() != 1) {
-            system = system.in_clusters(&self.clusters)?;
-        }
-        TaskSet::new(&system, self.protocol)
     }
 }
 

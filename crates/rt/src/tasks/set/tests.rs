@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::machine::require_realtime;
-use lockwright_model::Scheduler;
+use lockwright_model::{CpuId, Priority, Resource, Step, Task};
 use lockwright_sys::SysError;
 use std::sync::atomic::AtomicU64;
 
 mod edf;
+mod measured;
 
 /// Four tasks, spread over the available CPUs (at most two), and one counter.
 fn set(protocol: Protocol) -> (TaskSet, ResourceId) {

@@ -1,0 +1,128 @@
+//! What is counted of jobs on real threads.
+
+use super::*;
+use crate::tasks::{Statistics, TaskStatistics};
+
+const MS: u64 = 1_000_000;
+
+fn statistics(set: &TaskSet) -> Statistics {
+    set.statistics().expect("the set is measured")
+}
+
+/// Waits until `flag` is set, without using the CPU.
+fn await_flag(flag: &AtomicBool) {
+    // BOUND: ten seconds.
+    let end = clock::now_ns() + 10_000 * MS;
+    while !flag.load(Ordering::Acquire) {
+        assert!(clock::now_ns() < end, "the other task has not come so far");
+        clock::sleep_until(clock::now_ns() + 100_000).expect("the sleep succeeds");
+    }
+}
+
+/// `urgent` requests the bus while `logging` holds it, which then executes for 5 ms. Returns the statistics of the two.
+fn contended(measure: impl Fn(&TaskSet, TaskId)) -> (TaskSet, TaskId, TaskId) {
+    let mut builder = TaskSet::builder(Protocol::Pip);
+    let bus = builder.resource("bus");
+    let logging = builder.task("logging", 0, 10, &[bus]);
+    let urgent = builder.task("urgent", 0, 20, &[bus]);
+    builder.deadline(urgent, Duration::from_ms(1));
+    let set = builder.build().expect("a task set");
+    measure(&set, urgent);
+    let (is_locked, asks) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let me = set.join(logging).expect("permission was checked");
+            let job = me.begin().expect("no job has begun");
+            let section = job.lock(bus).expect("the task is a user");
+            is_locked.store(true, Ordering::Release);
+            await_flag(&asks);
+            let end = clock::now_ns() + 5 * MS;
+            // BOUND: 5 ms.
+            while clock::now_ns() < end {
+                std::hint::spin_loop();
+            }
+            section.end().expect("the section was held");
+        });
+        scope.spawn(|| {
+            let me = set.join(urgent).expect("permission was checked");
+            await_flag(&is_locked);
+            let job = me.begin().expect("no job has begun");
+            // From here on `logging`, which is on the same CPU, executes only while this thread waits.
+            asks.store(true, Ordering::Release);
+            assert!(job.lock(bus).expect("the task is a user").waited());
+        });
+    });
+    (set, logging, urgent)
+}
+
+#[test]
+fn a_wait_is_counted_with_its_holder() {
+    let Some(_machine) = require_realtime() else { return };
+    let (set, logging, urgent) = contended(|set, urgent| {
+        set.measure();
+        set.set_bound(urgent, Duration::from_ms(2)).expect("the task exists");
+    });
+    let found = statistics(&set);
+    let of = |task: TaskId| -> &TaskStatistics { &found.tasks[task.index()] };
+    let (low, high) = (of(logging), of(urgent));
+    assert_eq!((high.jobs, high.misses, high.above_bound, high.worst_job), (1, 1, 1, 1), "{found}");
+    assert_eq!((low.jobs, low.misses, low.deadline, low.bound), (1, 0, None, None), "{found}");
+    assert!(high.worst >= Duration::from_ms(5) && high.mean == high.worst, "{found}");
+    assert_eq!(high.percentile(50.0), Some(high.worst), "{found}");
+    let wait = &high.resources[0];
+    assert_eq!((wait.sections, wait.waits, wait.holder), (1, 1, Some(logging)), "{found}");
+    assert!(wait.longest_wait >= Duration::from_ms(5) && wait.total_wait == wait.longest_wait, "{found}");
+    assert!(wait.longest_section < wait.longest_wait, "{found}");
+    assert_eq!((low.resources[0].waits, low.resources[0].holder), (0, None), "{found}");
+    assert!(low.resources[0].longest_section >= Duration::from_ms(5), "{found}");
+}
+
+#[test]
+fn nothing_is_counted_before_it_is_asked_for() {
+    let Some(_machine) = require_realtime() else { return };
+    let (set, logging, _) = contended(|_, _| ());
+    assert_eq!(set.statistics(), None);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let me = set.join(logging).expect("permission was checked");
+            let job = me.begin().expect("no job has begun");
+            set.measure();
+            drop(job.lock(ResourceId(0)).expect("the task is a user"));
+            job.end().expect("the job had begun");
+            // The job had begun before.
+            assert!(statistics(&set).tasks.iter().all(|task| task.jobs == 0 && task.resources.is_empty()));
+            me.begin().expect("no job has begun").end().expect("the job had begun");
+            assert_eq!(statistics(&set).tasks[logging.index()].jobs, 1);
+        });
+    });
+}
+
+#[test]
+fn a_job_with_a_deadline_counts_from_its_release() {
+    let Some(_machine) = require_realtime() else { return };
+    let mut builder = TaskSet::builder(Protocol::Pip);
+    let with = builder.task("with", 0, 10, &[]);
+    let without = builder.task("without", 0, 10, &[]);
+    builder.deadline(with, Duration::from_ms(400));
+    let set = builder.build().expect("a task set");
+    set.measure();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for task in [with, without] {
+                let me = set.join(task).expect("permission was checked");
+                // Released 300 ms ago, and then one whose deadline has passed.
+                for due in [clock::now_ns() + 100 * MS, clock::now_ns() - 1] {
+                    let job = me.begin_due(Deadline { clock: Clock::Monotonic, at_ns: due });
+                    job.expect("no job has begun").end().expect("the job had begun");
+                }
+                me.leave().expect("the kernel restores the thread");
+            }
+        });
+    });
+    let found = statistics(&set);
+    let (with, without) = (&found.tasks[with.index()], &found.tasks[without.index()]);
+    assert_eq!((with.jobs, with.misses, with.worst_job), (2, 1, 2), "{found}");
+    assert!(with.worst >= Duration::from_ms(400) && with.mean >= Duration::from_ms(350), "{found}");
+    assert_eq!((without.jobs, without.misses), (2, 0), "{found}");
+    assert!(without.worst < Duration::from_ms(300), "{found}");
+}
