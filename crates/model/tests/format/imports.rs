@@ -1,6 +1,6 @@
-//! Files of SchedCAT and Cheddar: the systems that they become, and what is refused by name.
+//! Files of SchedCAT, Cheddar and rt-app: the systems that they become, and what is refused by name.
 
-use lockwright_model::format::{Imported, import_cheddar, import_schedcat, write_system};
+use lockwright_model::format::{Imported, import_cheddar, import_rt_app, import_schedcat, parse_system, write_system};
 use lockwright_model::{Duration, Priority, Protocol, Scheduler, Step};
 
 const MS: Duration = Duration::from_ms(1);
@@ -26,6 +26,37 @@ fn names(steps: &[Step], imported: &Imported) -> Vec<String> {
         Step::Unlock(id) => format!("unlock {}", name(*id)),
     };
     steps.iter().map(one).collect()
+}
+
+#[test]
+fn threads_by_deadline_become_tasks_under_edf() {
+    let source = corpus("rt-app/good-deadline.json");
+    let imported = import_rt_app(&source).expect("it is a workload");
+    let system = &imported.system;
+    // 9 / 20 + 3 * 0.9 / 2.5 = 1.53.
+    assert_eq!((system.scheduler(), system.cpus(), system.tasks().len()), (Scheduler::GEdf, 2, 4));
+    let times = |index: usize| {
+        let task = &system.tasks()[index];
+        (task.wcet, task.deadline, task.period)
+    };
+    assert_eq!(times(0), (Duration::from_ms(9), Duration::from_ms(15), Duration::from_ms(20)));
+    assert_eq!(times(3), (Duration::from_us(900), Duration::from_us(2_500), Duration::from_us(2_500)));
+    let notes = told(&source, &imported.notes);
+    for wanted in [
+        "4000: thread `video` executes for 9 ms and reserves 4 ms: Linux stops it; its task is not stopped",
+        "2000: the period of the reservation, 2 ms, is ignored: the timer has 2.5 ms",
+        "5: the priority is ignored: SCHED_DEADLINE has none",
+        "\"video\": the threads name no CPUs: 2 CPUs assumed, as their utilization needs at least",
+    ] {
+        assert!(notes.iter().any(|note| note == wanted), "{wanted}: {notes:#?}");
+    }
+    assert!(!notes.iter().any(|note| note.contains("SCHED_OTHER have no fixed")), "{notes:#?}");
+    assert_eq!(parse_system(&write_system(system)).as_ref(), Ok(system));
+    let bound = source.replace("\"SCHED_DEADLINE\",", "\"SCHED_DEADLINE\", \"cpus\" : [1],");
+    let bound = import_rt_app(&bound).expect("it is a workload").system;
+    assert_eq!((bound.scheduler(), bound.cpus()), (Scheduler::PEdf, 2));
+    assert!(bound.tasks().iter().all(|task| task.cpu.index() == 1));
+    assert_eq!(parse_system(&write_system(&bound)), Ok(bound));
 }
 
 #[test]

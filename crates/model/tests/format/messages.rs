@@ -452,7 +452,10 @@ fn rt_app_faults_name_the_event() {
         (&format!("\"run\" : 1, {timer}, \"run\" : 1"), "1:34: the timer of thread `t` is between its events; put it at the end of the loop".into()),
         (&format!("\"cpus\" : [0, 1], \"run\" : 1, {timer}"), "1:32: thread `t` may run on 2 CPUs; tasks stay on one CPU: name it, [0]".into()),
         (&format!("\"run\" : \"1\", {timer}"), "1:31: `run` is not a whole number from 0 to 1000000000000".into()),
-        (&format!("\"policy\" : \"SCHED_DEADLINE\", \"run\" : 1, {timer}"), "1:34: SCHED_DEADLINE cannot be imported; task sets have fixed priorities: use SCHED_FIFO".into()),
+        (&format!("\"policy\" : \"SCHED_DEADLNE\", \"run\" : 1, {timer}"), "1:34: the policy `SCHED_DEADLNE` cannot be imported; did you mean `SCHED_DEADLINE`?".into()),
+        (&format!("\"policy\" : \"SCHED_DEADLINE\", \"run\" : 1, {timer} }}, \"u\" : {{ \"run\" : 1, {timer}"), "1:95: thread `u` is not under SCHED_DEADLINE, unlike `t`; a task set has one scheduler: give all threads SCHED_DEADLINE, or none".into()),
+        (&format!("\"policy\" : \"SCHED_DEADLINE\", \"cpus\" : [1], \"run\" : 1, {timer} }}, \"u\" : {{ \"policy\" : \"SCHED_DEADLINE\", \"run\" : 1, {timer}"), "1:109: thread `u` names no CPU, unlike `t`; under SCHED_DEADLINE give each thread a CPU (p-edf), or none (g-edf)".into()),
+        (&format!("\"policy\" : \"SCHED_DEADLINE\", \"instance\" : 65, \"run\" : 100, {timer}"), "1:15: the threads have a utilization of 65 CPUs; at most 64 CPUs are supported: remove threads, or shorten their runs".into()),
         (&format!("\"lock\" : \"m\", \"run\" : 1, {timer}"), "1:32: task `t` never unlocks `m`; unlock it before the job ends".into()),
     ] {
         let source = thread(events);

@@ -61,6 +61,11 @@ impl Import {
         number
     }
 
+    /// Reads a time, with its place.
+    pub(super) fn time_at(&mut self, member: &Member) -> Option<(Duration, Range<usize>)> {
+        self.microseconds(member).map(|time| (time, member.node.span.clone()))
+    }
+
     pub(super) fn microseconds(&mut self, member: &Member) -> Option<Duration> {
         self.whole(member, crate::DURATION_MAX.as_ns() / 1_000).map(Duration::from_us)
     }

@@ -16,8 +16,8 @@ mod thread;
 use super::diagnostic::{Diagnostic, Diagnostics, check_length, shown};
 use super::runs::sum_of_runs;
 use crate::{
-    Duration, Priority, Protocol, RESOURCES_MAX, Resource, ResourceId, Step, Subject, System, TASKS_MAX, Task,
-    assign_rate_monotonic,
+    CPUS_MAX, CpuId, Duration, Priority, Protocol, RESOURCES_MAX, Resource, ResourceId, Scheduler, Step, Subject,
+    System, TASKS_MAX, Task, assign_rate_monotonic,
 };
 use core::ops::Range;
 use events::Event;
@@ -181,10 +181,14 @@ impl Import {
             builder.add(self, index, thread)?;
         }
         let Builder { mut tasks, resources, origins, resource_spans } = builder;
+        let scheduler = self.scheduler(threads)?;
         self.assign_priorities(threads, &origins, &mut tasks);
-        let cpus = tasks.iter().map(|task| task.cpu.index() + 1).max().unwrap_or(1);
+        let cpus = match scheduler {
+            Scheduler::GEdf => self.cpus_assumed(threads, &tasks)?,
+            _ => tasks.iter().map(|task| task.cpu.index() + 1).max().unwrap_or(1),
+        };
         match System::new(global.name, cpus, Some(global.protocol), resources, tasks) {
-            Ok(system) => Some(system),
+            Ok(system) => Some(system.under(scheduler)),
             Err(invalid) => {
                 let span = match invalid.subject {
                     Subject::Task(task) => threads[origins[task.index()]].span_of(invalid.key),
@@ -196,6 +200,50 @@ impl Import {
                 None
             }
         }
+    }
+
+    /// The scheduler of all threads: SCHED_DEADLINE is above all priorities, and a task set has one scheduler.
+    fn scheduler(&mut self, threads: &[Thread]) -> Option<Scheduler> {
+        let is_by_deadline = |thread: &&Thread| thread.policy == Policy::Deadline;
+        let Some(first) = threads.iter().find(is_by_deadline) else { return Some(Scheduler::PFp) };
+        if let Some(other) = threads.iter().find(|thread| !is_by_deadline(thread)) {
+            self.fault(
+                &other.span,
+                format!("thread {} is not under SCHED_DEADLINE, unlike {}", shown(&other.name), shown(&first.name)),
+                "a task set has one scheduler: give all threads SCHED_DEADLINE, or none",
+            );
+            return None;
+        }
+        let Some(bound) = threads.iter().find(|thread| thread.cpu.is_some()) else { return Some(Scheduler::GEdf) };
+        if let Some(free) = threads.iter().find(|thread| thread.cpu.is_none()) {
+            self.fault(
+                &free.span,
+                format!("thread {} names no CPU, unlike {}", shown(&free.name), shown(&bound.name)),
+                "under SCHED_DEADLINE give each thread a CPU (p-edf), or none (g-edf)",
+            );
+            return None;
+        }
+        Some(Scheduler::PEdf)
+    }
+
+    /// The number of CPUs of threads that name none: the least one that their utilization does not exceed.
+    fn cpus_assumed(&mut self, threads: &[Thread], tasks: &[Task]) -> Option<usize> {
+        // Rounded up: in millionths of a CPU.
+        let share =
+            |task: &Task| (u128::from(task.wcet.as_ns()) * 1_000_000).div_ceil(task.period.as_ns().max(1).into());
+        let needed = tasks.iter().map(share).sum::<u128>().div_ceil(1_000_000).max(1);
+        let span = threads.first().map_or(0..0, |thread| thread.span.clone());
+        let Some(cpus) = usize::try_from(needed).ok().filter(|&cpus| cpus <= CPUS_MAX) else {
+            let help = format!("at most {CPUS_MAX} CPUs are supported: remove threads, or shorten their runs");
+            self.fault(&span, format!("the threads have a utilization of {needed} CPUs"), help);
+            return None;
+        };
+        let s = if cpus == 1 { "" } else { "s" };
+        self.note(
+            &span,
+            format!("the threads name no CPUs: {cpus} CPU{s} assumed, as their utilization needs at least"),
+        );
+        Some(cpus)
     }
 
     /// Assigns the priorities. Real-time threads keep their order above all others; the others are rate monotonic.
@@ -215,7 +263,7 @@ impl Import {
                 None => others.next().map_or(Priority::MIN, |other| other.priority),
             };
         }
-        if let Some(first) = threads.iter().find(|thread| thread.realtime.is_none()) {
+        if let Some(first) = threads.iter().find(|thread| thread.policy == Policy::Other) {
             let message = "threads under SCHED_OTHER have no fixed priority: they get rate-monotonic priorities";
             self.note(&first.span, message);
             if threads.iter().any(|thread| thread.realtime.is_some()) {
@@ -248,7 +296,7 @@ impl Builder {
         }
         let blank = Task {
             name: thread.name.clone(),
-            cpu: thread.cpu,
+            cpu: thread.cpu.unwrap_or(CpuId(0)),
             priority: Priority::MIN,
             period: thread.period,
             deadline: thread.deadline,

@@ -13,6 +13,8 @@ pub(super) enum Policy {
     Other,
     /// SCHED_FIFO or SCHED_RR.
     Realtime,
+    /// SCHED_DEADLINE.
+    Deadline,
 }
 
 /// The real-time priority that rt-app assumes if a thread names none.
@@ -37,18 +39,12 @@ impl Policy {
                 );
                 Some(Self::Realtime)
             }
-            "SCHED_DEADLINE" => {
-                import.fault(
-                    span,
-                    "SCHED_DEADLINE cannot be imported",
-                    "task sets have fixed priorities: use SCHED_FIFO",
-                );
-                None
-            }
+            "SCHED_DEADLINE" => Some(Self::Deadline),
             other => {
-                let help = match nearest(other, ["SCHED_OTHER", "SCHED_FIFO", "SCHED_RR"]) {
+                let known = ["SCHED_OTHER", "SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"];
+                let help = match nearest(other, known) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => "it is one of SCHED_OTHER, SCHED_FIFO, SCHED_RR".into(),
+                    None => format!("it is one of {}", known.join(", ")),
                 };
                 import.fault(span, format!("the policy {} cannot be imported", shown(other)), help);
                 None
@@ -62,8 +58,10 @@ pub(super) struct Thread {
     pub(super) name: String,
     pub(super) span: Range<usize>,
     pub(super) instances: usize,
-    pub(super) cpu: CpuId,
-    /// The Linux priority of a real-time thread.
+    /// The CPU, if the thread names one.
+    pub(super) cpu: Option<CpuId>,
+    pub(super) policy: Policy,
+    /// The Linux priority of a thread under SCHED_FIFO or SCHED_RR.
     pub(super) realtime: Option<u32>,
     pub(super) period: Duration,
     pub(super) deadline: Duration,
@@ -74,15 +72,22 @@ pub(super) struct Thread {
     spans: Vec<(&'static str, Range<usize>)>,
 }
 
-const KEYS: [&str; 8] = ["instance", "policy", "priority", "cpus", "loop", "delay", "phases", "deadline"];
+const KEYS: [&str; 11] = [
+    "instance",
+    "policy",
+    "priority",
+    "cpus",
+    "loop",
+    "delay",
+    "phases",
+    "deadline",
+    "dl-runtime",
+    "dl-period",
+    "dl-deadline",
+];
 
 /// Keys of a thread that change its nature, and cannot be imported.
-const REFUSED: [(&str, &str); 4] = [
-    ("taskgroup", "task sets have no control groups"),
-    ("dl-runtime", "task sets have fixed priorities, not SCHED_DEADLINE"),
-    ("dl-period", "task sets have fixed priorities, not SCHED_DEADLINE"),
-    ("dl-deadline", "task sets have fixed priorities, not SCHED_DEADLINE"),
-];
+const REFUSED: [(&str, &str); 1] = [("taskgroup", "task sets have no control groups")];
 
 /// Keys of a thread that do not matter under fixed priorities.
 const IGNORED: [&str; 3] = ["nodes_membind", "util_min", "util_max"];
@@ -110,7 +115,7 @@ impl Thread {
             import.fault(&span, "a thread without a name", "give it a name");
         }
         draft.body.check_timer_place(import, &owner);
-        let Some(timer) = draft.body.timer else {
+        let Some(timer) = draft.body.timer.take() else {
             let help = "end its loop with \"timer\" : { \"ref\" : \"unique\", \"period\" : 10000 }";
             // A sleep or a suspend has already been refused with the same advice.
             if !draft.refused_event {
@@ -124,7 +129,8 @@ impl Thread {
             }
             return None;
         }
-        let realtime = match draft.policy.unwrap_or(default) {
+        let policy = draft.policy.unwrap_or(default);
+        let realtime = match policy {
             Policy::Realtime => Some(realtime_priority(import, draft.priority.as_ref())? as u32),
             Policy::Other => {
                 if let Some((_, span)) = &draft.priority {
@@ -132,21 +138,28 @@ impl Thread {
                 }
                 None
             }
+            Policy::Deadline => {
+                if let Some((_, span)) = &draft.priority {
+                    import.note(span, "the priority is ignored: SCHED_DEADLINE has none");
+                }
+                None
+            }
         };
-        let cpu = draft.cpu.unwrap_or_else(|| {
+        if draft.cpu.is_none() && policy != Policy::Deadline {
             import.note(&span, format!("{owner} names no CPU: CPU 0 is assumed"));
-            CpuId(0)
-        });
+        }
+        let deadline = draft.deadline_under(import, policy, timer.period, &owner);
         let mut spans = vec![("period", timer.span.clone())];
-        spans.extend(draft.deadline.as_ref().map(|(_, span)| ("deadline", span.clone())));
+        spans.extend(deadline.as_ref().map(|(_, span)| ("deadline", span.clone())));
         Some(Self {
             name,
             span,
             instances: draft.instances.unwrap_or(1),
-            cpu,
+            cpu: draft.cpu,
+            policy,
             realtime,
             period: timer.period,
-            deadline: draft.deadline.map_or(timer.period, |(deadline, _)| deadline),
+            deadline: deadline.map_or(timer.period, |(deadline, _)| deadline),
             offset: draft.offset.unwrap_or(Duration::ZERO),
             events: draft.body.events,
             timer_ref: timer.name.map(|name| (name, timer.span)),
@@ -165,6 +178,14 @@ fn realtime_priority(import: &mut Import, given: Option<&(Option<i64>, Range<usi
     priority
 }
 
+/// The keys of SCHED_DEADLINE, with their places.
+#[derive(Default)]
+struct Reservation {
+    runtime: Option<(Duration, Range<usize>)>,
+    period: Option<(Duration, Range<usize>)>,
+    deadline: Option<(Duration, Range<usize>)>,
+}
+
 /// A thread being read.
 #[derive(Default)]
 struct Draft {
@@ -174,6 +195,7 @@ struct Draft {
     cpu: Option<CpuId>,
     offset: Option<Duration>,
     deadline: Option<(Duration, Range<usize>)>,
+    reservation: Reservation,
     body: Loop,
     refused_event: bool,
     faulty: bool,
@@ -256,13 +278,51 @@ impl Draft {
                 }
             }
             "delay" => self.offset = import.microseconds(member),
-            "deadline" => {
-                self.deadline = import.microseconds(member).map(|deadline| (deadline, member.node.span.clone()));
-            }
+            "deadline" => self.deadline = import.time_at(member),
+            "dl-runtime" => self.reservation.runtime = import.time_at(member),
+            "dl-period" => self.reservation.period = import.time_at(member),
+            "dl-deadline" => self.reservation.deadline = import.time_at(member),
             // The phases are read after all keys.
             _ => {}
         }
         true
+    }
+
+    /// The relative deadline of the task, if one is given. The deadline of a reservation is that of its jobs, and its
+    /// period is the least distance of two jobs; the runtime limits what the thread executes.
+    fn deadline_under(
+        &mut self,
+        import: &mut Import,
+        policy: Policy,
+        period: Duration,
+        owner: &str,
+    ) -> Option<(Duration, Range<usize>)> {
+        let Reservation { runtime, period: own_period, deadline } = core::mem::take(&mut self.reservation);
+        let keys = [("dl-runtime", &runtime), ("dl-period", &own_period), ("dl-deadline", &deadline)];
+        if policy != Policy::Deadline {
+            for (key, given) in keys {
+                if let Some((_, span)) = given {
+                    import.note(span, format!("{} is ignored: {owner} is not under SCHED_DEADLINE", shown(key)));
+                }
+            }
+            return self.deadline.take();
+        }
+        let runs = self.body.events.iter().filter_map(|(event, _)| match event {
+            Event::Run(time) => Some(*time),
+            Event::Lock(_) | Event::Unlock(_) => None,
+        });
+        let cost = Duration::from_ns(runs.fold(0, |sum, time| sum.saturating_add(time.as_ns())));
+        if let Some((runtime, span)) = runtime.filter(|(runtime, _)| *runtime < cost) {
+            import.note(
+                &span,
+                format!("{owner} executes for {cost} and reserves {runtime}: Linux stops it; its task is not stopped"),
+            );
+        }
+        if let Some((own, span)) = own_period.filter(|(own, _)| *own != period) {
+            import.note(&span, format!("the period of the reservation, {own}, is ignored: the timer has {period}"));
+        }
+        // As in rt-app, the deadline of a reservation is its period unless it is given.
+        deadline.or_else(|| self.deadline.take())
     }
 
     fn take_foreign_key(&mut self, import: &mut Import, member: &Member, owner: &str) -> bool {
