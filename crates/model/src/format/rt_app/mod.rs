@@ -187,7 +187,9 @@ impl Import {
             Scheduler::GEdf => self.cpus_assumed(threads, &tasks)?,
             _ => tasks.iter().map(|task| task.cpu.index() + 1).max().unwrap_or(1),
         };
-        match System::new(global.name, cpus, Some(global.protocol), resources, tasks) {
+        // Under EDF the scheduler chooses the protocols.
+        let protocol = (scheduler == Scheduler::PFp).then_some(global.protocol);
+        match System::new(global.name, cpus, protocol, resources, tasks) {
             Ok(system) => Some(system.under(scheduler)),
             Err(invalid) => {
                 let span = match invalid.subject {
