@@ -4,7 +4,7 @@
 /*
  * Lockwright for C and C++: mutexes, condition variables, reader-writer locks, semaphores, barriers and one-time
  * initialisation for real-time threads on Linux, sections that other threads do not preempt, interruptible sections,
- * buffers and queues that nobody waits for, and task sets whose locks follow a real-time locking protocol.
+ * non-blocking buffers and queues, and task sets whose locks follow a real-time locking protocol.
  *
  *     static lw_mutex_t mutex = LW_MUTEX_INITIALIZER;     // the owner inherits the priority of its most urgent waiter
  *

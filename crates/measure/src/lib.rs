@@ -9,7 +9,7 @@
 //! | [`protocols`](fn@protocols) | what each protocol of a task set costs |
 //! | [`overheads`], [`ics_overheads`] | the overheads that analyses charge |
 //! | [`ics_experiments`] | interruptible sections beside locks |
-//! | [`object_costs`], [`contended_objects`] | objects that nobody waits for, beside sequential ones under locks |
+//! | [`object_costs`], [`contended_objects`] | non-blocking objects, beside sequential ones under locks |
 //!
 //! # Examples
 //!

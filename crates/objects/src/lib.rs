@@ -1,4 +1,4 @@
-//! Objects for real time that nobody waits for: buffers, queues and priority queues, lock-free and wait-free.
+//! Non-blocking objects for real time: buffers, queues and priority queues, lock-free and wait-free.
 //!
 //! | object | interface | lock-free | wait-free | under a spinlock |
 //! |---|---|---|---|---|

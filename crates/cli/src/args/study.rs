@@ -98,10 +98,10 @@ pub enum StudyVerb {
     /// List the published studies, with the paper and the command of each
     #[command(after_help = LIST_EXAMPLES)]
     List,
-    /// Repeat a study of spinning, suspending and objects that nobody waits for, under global and partitioned EDF
+    /// Repeat a study of spinning, suspending and non-blocking objects, under global and partitioned EDF
     ///
-    /// The paper is Brandenburg, Calandrino, Block, Leontyev, Anderson, RTAS 2008. docs/rtas2008.md tells what it
-    /// leaves open, what comes out, and what does not.
+    /// The paper is Brandenburg, Calandrino, Block, Leontyev, Anderson, RTAS 2008. docs/rtas2008.md describes the
+    /// choices that it leaves open, and which of its conclusions hold.
     #[command(name = "rtas2008", after_help = RTAS2008_EXAMPLES)]
     Rtas2008(Rtas2008),
 }
