@@ -1,7 +1,8 @@
 //! Objects that several processes share: those are the C library's.
 //!
 //! Another process may use the same object without this library, so both must follow one protocol on its memory. The
-//! functions here decide whose an object is, and serve the combinations of a shared object with a private one.
+//! functions here decide which library serves an object, and serve the combinations of a shared object with a private
+//! one.
 //!
 //! | condition variable | mutex | a wait |
 //! |---|---|---|

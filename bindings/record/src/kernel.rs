@@ -1,4 +1,4 @@
-//! What the kernel tells about the scheduling of a thread.
+//! The scheduling of a thread, as the kernel reports it.
 
 use crate::ring::Ring;
 use libc::{cpu_set_t, pid_t};

@@ -13,7 +13,7 @@
 //! becomes the new top, and the old top continues when it ends. The place on the stack is the job's priority. A task
 //! without a started job is above all places ([`Edf::ARRIVING`]), so that it can decide when its next job is released.
 //!
-//! Of equal deadlines, that of the task with the lower id is earlier, as in the simulator.
+//! If deadlines are equal, the task with the lower id goes first, as in the simulator.
 //!
 //! While the waiting job with the earliest deadline is held by a ceiling, no job with a later deadline starts, whatever
 //! its preemption level is.

@@ -1,5 +1,5 @@
-//! Locks for real-time threads on Linux: mutexes with a known worst case, sections that nothing preempts, and the locks
-//! of whole task sets.
+//! Locks for real-time threads on Linux: mutexes with a known worst case, non-preemptive sections, and the locks of
+//! whole task sets.
 //!
 //! | module | contents |
 //! |---|---|

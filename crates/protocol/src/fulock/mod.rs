@@ -34,7 +34,7 @@
 //! of the two kinds of unlock: only a more urgent task may lock a free mutex before its first waiter, and the bound of
 //! `pip` depends on that.
 //!
-//! It is the reference for the mutexes of the crate `lockwright`: its tests play random scripts on both.
+//! It is the reference for the mutexes of the crate `lockwright`, whose tests execute random scripts on both.
 //!
 //! # Example
 //! ```

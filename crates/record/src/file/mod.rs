@@ -10,9 +10,9 @@
 //! chunk   4 bytes "LWCH", u32 kind, u32 argument, u32 bytes, contents, zeros up to a multiple of 8 bytes
 //! ```
 //!
-//! [`mod@format`] lists the kinds of chunks and events. Stamps are counts of the processor's time-stamp counter where it
-//! serves the kernel as its clock, and nanoseconds elsewhere. Chunks of the kind `CLOCK` tell which stamp belongs to
-//! which time; between two of them, time is interpolated.
+//! [`mod@format`] lists the kinds of chunks and events. Stamps are counts of the processor's time-stamp counter where
+//! it serves the kernel as its clock, and nanoseconds elsewhere. Chunks of the kind `CLOCK` assign times to stamps;
+//! between two of them, time is interpolated.
 
 mod clock;
 mod decode;

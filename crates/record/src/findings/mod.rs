@@ -1,7 +1,8 @@
-//! What went wrong in a recorded run, and what could.
+//! The problems of a recorded run: those that occurred, and those that could occur.
 //!
 //! `waits` follows all threads at once: it finds the holder of each contended lock, and inversions. `order` finds
-//! orders of locking that can deadlock. `uses` counts what threads and locks did. `sentences` tells all of it.
+//! orders of locking that can deadlock. `uses` counts the operations of threads and locks. `sentences` describes all
+//! findings.
 
 mod order;
 mod sentences;

@@ -1,4 +1,4 @@
-//! How to infer.
+//! The options of the inference.
 
 /// How to infer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

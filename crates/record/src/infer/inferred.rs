@@ -1,4 +1,4 @@
-//! What follows from a recording.
+//! The results of inferring a task set from a recording.
 
 use super::choices::Choices;
 use super::task::InferredTask;

@@ -7,12 +7,12 @@
 //! | `gates` | the writer's thread id, where readers of this phase wait |
 //!
 //! `turn` and the gates are words with priority inheritance, so every thread that waits for a writer lends it its
-//! priority. A writer that waits for readers waits at the lower half of `state`, and lends nothing: the kernel knows
-//! owners of words, and readers are only counted.
+//! priority. A writer that waits for readers waits at the lower half of `state`, and lends nothing: the kernel lends
+//! priorities only to owners of words, and readers are only counted.
 //!
 //! When the writer leaves, it unlocks each gate. A reader that gets a gate unlocks it for the next one at this gate.
 //!
-//! The layout leaves free what the C library's lock (glibc, 64 bits) has at 28 and at 48, and zeros are a free lock.
+//! The layout leaves the fields of the C library's lock (glibc, 64 bits) at 28 and 48 free, and zeros are a free lock.
 
 use super::state::{Enter, GATES, Place, State};
 use crate::mutex::{Deadline, Limit, RawError, nap};

@@ -15,12 +15,12 @@
 //!                                      H -> 0, begins its job
 //! ```
 //!
-//! This is the non-preemptive section of LITMUS^RT on a stock kernel. There, too, a flag marks a thread as inside. The
-//! scheduler checks the flag at releases; here the threads themselves do.
+//! This is the non-preemptive section of LITMUS^RT on a stock kernel. LITMUS^RT also marks a thread that is inside by a
+//! flag. Its scheduler checks the flag at releases; here the threads themselves do.
 //!
 //! The compare-and-swaps are those of std, which also work if threads of one word execute on two processors: after a
 //! managed thread was bound elsewhere, or the processor was taken offline. (On x86-64 a `cmpxchg` without its LOCK
-//! prefix would work as long as nobody does that, and could otherwise lose a waiter for ever. It was measured to be no
+//! prefix would work only if neither happens, and could otherwise lose a waiter for ever. It was measured to be no
 //! faster.)
 
 use super::error::SectionError;

@@ -1,29 +1,30 @@
 //! Counting semaphores for real-time threads.
 //!
 //! A semaphore has a number of units. [`Semaphore::acquire`] takes one and waits while there is none;
-//! [`Semaphore::release`] adds one, and any thread may call it, also a signal handler.
+//! [`Semaphore::release`] adds one; any thread may call it, and so may a signal handler.
 //!
-//! Units are **handed over**. A unit that is released while threads wait belongs to these threads: a thread that asks
-//! later cannot take it, even if it executes first. With the usual rule, under which an awakened thread competes with
-//! all others, a thread that releases and acquires in a loop can keep a more urgent waiter of another processor waiting
-//! for ever. The price is a switch to the waiter for each such unit.
+//! Units are **handed over**. A unit that is released while threads wait belongs to these threads: a thread that
+//! requests one later cannot take it, even if it executes first. With the usual rule, under which a woken thread
+//! competes with all others, a thread that releases and acquires in a loop can keep a more urgent waiter of another
+//! processor waiting for ever. The price is a switch to the waiter for each such unit.
 //!
-//! Of the waiting threads, the kernel wakes the most urgent one, and among equals the one that has waited longest.
+//! Of the waiting threads, the kernel wakes the most urgent one, and among equally urgent ones the one that has waited
+//! longest.
 //!
 //! Without waiters, each call makes one atomic exchange and no system call. Nothing spins, and nothing allocates.
 //!
 //! # Bound
 //! A thread that waits gets the first unit that is released while no more urgent thread waits, and none of its own
 //! level that began before, with two exceptions:
-//! - A thread that has asked before the release and has yet to suspend (some instructions later) may take the unit in
-//!   its place. At most one thread for each processor executes these instructions, and it takes one unit each time it
-//!   asks. A thread that is preempted there counts as well.
+//! - A thread that made its request before the release and has yet to suspend (some instructions later) may take the
+//!   unit in its place. At most one thread of each processor executes these instructions at a time, and it takes one
+//!   unit for each request. Threads that are preempted there count in addition.
 //! - The kernel sorts a thread by the priority with which it suspends. A later change of the priority does not move it,
 //!   nor does a boost. A thread that was woken in vain suspends again behind those of its level.
 //!
 //! # Limits
-//! - A semaphore has no owner, so nothing inherits priorities: a waiter lends its priority to nobody. Use a
-//!   [mutex](crate::mutex) to protect data.
+//! - A semaphore has no owner, so a waiter lends its priority to no thread. Use a [mutex](crate::mutex) to protect
+//!   data.
 //! - A thread or process that ends keeps the units that it took, and one unit that was handed to it.
 //! - A thread may free the memory as soon as it has acquired the last unit, although the thread that released this unit
 //!   has yet to return from its call: after its exchange, the release uses only the address.

@@ -1,4 +1,4 @@
-//! The reasons why a generator cannot draw what was asked for.
+//! The reasons why a generator cannot draw the requested values.
 
 use lockwright_model::{RESOURCES_MAX, TASKS_MAX};
 
