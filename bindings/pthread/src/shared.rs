@@ -29,7 +29,7 @@ pub(crate) fn is_shared(mutex: &RawMutex) -> bool {
     own & attributes::SHARED != 0 && own != DESTROYED
 }
 
-/// Initialises a mutex with attributes that say it is shared. The policy may add inheritance.
+/// Initialises a mutex with the attributes of a shared one. The policy may add inheritance.
 pub(crate) unsafe fn init(mutex: *mut RawMutex, attributes: *const u32) -> c_int {
     // SAFETY: the attributes marked the mutex as shared, so they are not null, and no other thread writes them during
     // the call.

@@ -79,7 +79,7 @@ impl Slot {
         })
     }
 
-    /// Returns the slot of a core, for a kernel that can tell its core.
+    /// Returns the slot of a core, for a kernel that can determine on which core it executes.
     ///
     /// # Panics
     /// If `index` is not below [`SLOTS_MAX`].

@@ -84,7 +84,7 @@ pub enum Refusal {
     NotWaiting,
     /// The task's base priority is above the ceiling of the resource (POSIX: `EINVAL`).
     AboveCeiling,
-    /// The task holds or asks for another resource: the protocol has no nested requests.
+    /// The task holds or requests another resource: the protocol has no nested requests.
     Nested,
     /// The task has a job already, or none.
     Job,

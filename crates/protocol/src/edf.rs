@@ -58,7 +58,7 @@ enum Job {
         /// The resource policy has not let the job start.
         is_held: bool,
     },
-    /// The job was woken to start at this place of the stack, and was not told its priority yet.
+    /// The job was woken to start at this place of the stack, and has not got its priority yet.
     Woken(u16),
     /// The job has started at this place of the stack.
     Started(u16),

@@ -21,7 +21,7 @@ use lockwright_locks::Slot;
 /// before it noted so.
 /// Each writer owns `SLOTS` places, of which the other participants hold `SLOTS - 1` at most.
 ///
-/// A participant that is preempted or killed keeps a place held, and delays nobody.
+/// A participant that is preempted or killed keeps a place held, and delays no other participant.
 /// The slot of a participant that was killed in a write must not be used for the same buffer again.
 /// A tag returns after 2^48 writes or 2^46 reads of one participant.
 ///

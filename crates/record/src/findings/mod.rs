@@ -31,7 +31,7 @@ pub struct Findings {
     pub cycles: Vec<Cycle>,
     /// The use of each lock that was locked, in the order of their objects.
     pub locks: Vec<LockUse>,
-    /// The sections that are longer than was asked for, the longest first; one for each thread, lock and place.
+    /// The sections that are longer than the requested limit, the longest first; one for each thread, lock and place.
     pub long_sections: Vec<LongSection>,
     /// All threads, in the order of the recording.
     pub threads: Vec<ThreadUse>,

@@ -74,7 +74,7 @@ impl InferredTask {
     }
 }
 
-/// Infers the task of a thread, or tells why its jobs cannot be told.
+/// Infers the task of a thread, or returns why its jobs cannot be recognised.
 pub(super) fn task_of(
     recording: &Recording,
     thread: ThreadIndex,
@@ -187,7 +187,7 @@ fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// The policy at most releases.
+/// The most frequent policy at releases.
 fn policy(entries: &[Entry], cut: &Cut) -> Policy {
     let mut policies: Vec<(Policy, usize)> = Vec::new();
     let mut now = Policy::Fair { nice: 0 };

@@ -80,7 +80,7 @@ impl State {
     }
 }
 
-/// A barrier for a number of threads. It must not move while anybody uses it.
+/// A barrier for a number of threads. It must not move while it is in use.
 ///
 /// # Bound
 /// See the [module](self).

@@ -24,7 +24,7 @@ pub enum Unlock {
     /// lock it before the first waiter executes.
     Serial,
     /// The unlock frees the mutex, and a running thread may lock it before the woken waiter does. A robust mutex is
-    /// serial all the same, because nobody would notice a woken waiter that ends.
+    /// nevertheless serial, because no thread would detect that a woken waiter has ended.
     Parallel,
     /// Serial if a real-time thread waits, otherwise parallel.
     #[default]
@@ -84,8 +84,8 @@ impl Builder {
         Self { robust, ..self }
     }
 
-    /// Sets whether each lock goes through the kernel, so that the kernel knows every owner. This changes only mutexes
-    /// with [`MutexProtocol::Inherit`].
+    /// Sets whether each lock goes through the kernel, so that the kernel can find every owner. This changes only
+    /// mutexes with [`MutexProtocol::Inherit`].
     #[must_use]
     pub const fn kernel_owned(self, kernel_owned: bool) -> Self {
         Self { kernel_owned, ..self }

@@ -54,7 +54,7 @@ const WAITER: u32 = 2;
 const DESTROYED: u32 = 1;
 
 /// A condition variable without its mutex type. It is as large as the C library's, and zeros are a private one. It must
-/// not move while anybody uses it.
+/// not move while it is in use.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawCondvar {

@@ -189,7 +189,7 @@ unsafe impl<T: ?Sized + Send, const NODES: usize> Sync for FifoMutex<T, NODES> {
 unsafe impl<T: ?Sized + Send, const NODES: usize> Send for FifoMutex<T, NODES> {}
 
 impl<T, const NODES: usize> FifoMutex<T, NODES> {
-    /// Creates a mutex that nobody holds.
+    /// Creates a free mutex.
     #[must_use]
     pub const fn new(value: T) -> Self {
         Self { raw: RawFifo::<[Node; NODES]>::new(), value: UnsafeCell::new(value) }
@@ -211,7 +211,7 @@ impl<T: ?Sized, const NODES: usize> FifoMutex<T, NODES> {
         self.lock_within(Limit::Never)
     }
 
-    /// Locks the mutex if nobody holds it and nobody waits for it.
+    /// Locks the mutex if no thread holds it or waits for it.
     ///
     /// # Errors
     /// [`FifoError::Busy`], and those of [`FifoMutex::lock`].

@@ -32,7 +32,7 @@ const CYCLE_NAP_NS: u64 = 1_000_000;
 const SETTLE_NAP_NS: u64 = 50_000;
 const SETTLE_NAPS_MAX: u32 = 100;
 
-/// A reader-writer lock without a value. It must not move while anybody uses it.
+/// A reader-writer lock without a value. It must not move while it is in use.
 #[repr(C)]
 pub struct RawRwLock {
     state: AtomicU64,
@@ -127,8 +127,8 @@ impl RawRwLock {
         self.read_as(false, limit)
     }
 
-    /// Locks for reading as [`RawRwLock::read`] does, for a caller that may hold the lock for reading already. It also
-    /// enters while a writer waits for readers, which then waits for the caller as well.
+    /// Locks for reading as [`RawRwLock::read`] does, for a caller that may already hold the lock for reading. It also
+    /// enters while a writer waits for readers; that writer then also waits for the caller.
     ///
     /// # Errors
     /// Those of [`RawRwLock::read`].

@@ -55,7 +55,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A counting semaphore. It must not move while anybody uses it.
+/// A counting semaphore. It must not move while it is in use.
 ///
 /// # Bound
 /// See the [module](self).

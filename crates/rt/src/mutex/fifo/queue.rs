@@ -104,7 +104,7 @@ impl<N: AsRef<[Node]>> Queue<N> {
         self.follow(me, mine, before, limit)
     }
 
-    /// Locks the mutex if nobody holds it and nobody waits.
+    /// Locks the mutex if no thread holds it or waits.
     ///
     /// # Errors
     /// [`WordError::Busy`] also if another request came first at the same time.
