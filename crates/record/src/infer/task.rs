@@ -145,7 +145,7 @@ fn nothing_cuts(entries: &[Entry]) -> String {
     let waits = entries.iter().filter(|entry| matches!(entry.kind, EventKind::Wait { .. })).count();
     match waits {
         0 => "it never waits for an activation".into(),
-        _ => format!("no wait of it separates at least {JOBS_MIN} jobs that execute most of its CPU time"),
+        _ => format!("none of its waits separates at least {JOBS_MIN} jobs that execute most of its CPU time"),
     }
 }
 

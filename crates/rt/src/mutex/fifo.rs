@@ -122,7 +122,7 @@ impl fmt::Display for FifoError {
             Self::Busy => f.write_str("another thread holds the mutex"),
             Self::TimedOut => f.write_str("the deadline passed before it was the caller's turn"),
             Self::Deadlock => f.write_str("a deadlock: the caller would wait for itself"),
-            Self::OwnerDied => f.write_str("a thread ended while it held the mutex, which nobody can lock any more"),
+            Self::OwnerDied => f.write_str("a thread ended while it held the mutex, which can no longer be locked"),
             Self::TooManyThreads => {
                 f.write_str("more threads use the mutex at once than it has nodes; give it more: `FifoMutex<T, NODES>`")
             }

@@ -48,7 +48,7 @@ impl Policy {
             other => {
                 let help = match nearest(other, ["SCHED_OTHER", "SCHED_FIFO", "SCHED_RR"]) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => "it is one of SCHED_OTHER, SCHED_FIFO, SCHED_RR".into(),
+                    None => "use one of SCHED_OTHER, SCHED_FIFO and SCHED_RR".into(),
                 };
                 import.fault(span, format!("the policy {} cannot be imported", shown(other)), help);
                 None
