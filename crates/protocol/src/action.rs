@@ -55,7 +55,7 @@ pub enum Action {
         /// The task.
         task: TaskId,
     },
-    /// The effective priority of the task is this from now on.
+    /// From now on, this is the effective priority of the task.
     SetPriority {
         /// The task.
         task: TaskId,
@@ -78,7 +78,7 @@ pub enum Refusal {
     AlreadyHeld,
     /// The task does not hold what it wants to release.
     NotHeld,
-    /// The task waits: it cannot ask or release before it was woken.
+    /// The task waits: it cannot request or release before it is woken.
     Waiting,
     /// The task does not wait: there is nothing to wake or cancel.
     NotWaiting,

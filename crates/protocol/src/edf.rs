@@ -153,7 +153,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Edf<TASKS, RESOURCES> {
         }
     }
 
-    /// Tells `task` its priority.
+    /// Gives `task` its priority.
     fn tell(&mut self, task: TaskId, priority: Priority, act: &mut dyn FnMut(Action)) {
         let epoch = &mut self.tasks[task.index()].epoch;
         *epoch = epoch.wrapping_add(1);

@@ -83,7 +83,7 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> LockFreeBuffer<T, WORDS, 
 }
 
 impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for LockFreeBuffer<T, WORDS, SLOTS> {
-    /// Returns the values of the last write, or those of the bits zero before the first one.
+    /// Returns the values of the last write, or, before the first write, values whose bits are all zero.
     ///
     /// # Bound
     /// `WORDS` + 2 steps for each attempt. There are as many attempts as writes of others overlap, and one more.

@@ -123,7 +123,7 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> WaitFreeBuffer<T, WORDS, 
 }
 
 impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for WaitFreeBuffer<T, WORDS, SLOTS> {
-    /// Returns the values of the last write, or those of the bits zero before the first one.
+    /// Returns the values of the last write, or, before the first write, values whose bits are all zero.
     ///
     /// # Bound
     /// `WORDS` + 5 steps.

@@ -33,7 +33,7 @@ pub enum Unlock {
 
 /// The attributes of a mutex to be built. Get one from [`Mutex::builder`](super::Mutex::builder).
 ///
-/// The first lock with a ceiling, and the first wait that looks for a deadlock, register a fork handler with the C
+/// The first lock with a ceiling, and the first wait that checks for a deadlock, register a fork handler with the C
 /// library once. After [`warm_up`](super::warm_up) no lock does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Builder {
@@ -91,8 +91,8 @@ impl Builder {
         Self { kernel_owned, ..self }
     }
 
-    /// Sets whether a thread looks for a deadlock before it waits. The look costs about two uncontended locks for each
-    /// wait, and nothing without contention.
+    /// Sets whether a thread checks for a deadlock before it waits. The check costs about two uncontended locks for
+    /// each wait, and nothing without contention.
     #[must_use]
     pub const fn check_deadlocks(self, checked: bool) -> Self {
         Self { checked, ..self }

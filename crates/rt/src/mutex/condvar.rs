@@ -219,7 +219,7 @@ pub struct Suspension {
 /// How [`RawCondvar::destroy`] ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Destroyed {
-    /// Nobody uses the condition variable any more.
+    /// The condition variable is no longer in use.
     Done,
     /// A thread waits, or was moved to an inheriting mutex that the caller holds, or has not left for 1 s, as the
     /// waiters of the parent appear in a child process. Nothing has changed.

@@ -158,9 +158,9 @@ impl std::error::Error for FifoError {}
 /// before: at most one of each other thread. On their processors the holders have at least the priority of the caller;
 /// `lockwright check` charges what can execute beside them under `fmlp_long`. A thread that has entered the queue must
 /// execute for a moment before it passes priorities on, and so must a waiter whose predecessor gives up, and one for
-/// which the kernel reports a deadlock: it asks the kernel again, up to `NODES` times, because a thread that is
-/// preempted while it begins to wait can get that answer wrongly. The processor of that thread executes work at least
-/// as urgent until then.
+/// which the kernel reports a deadlock: it repeats its request to the kernel, up to `NODES` times, because a thread
+/// that is preempted while it begins to wait can get that answer wrongly. The processor of that thread executes work at
+/// least as urgent until then.
 ///
 /// # Reference
 /// A. Block, H. Leontyev, B. Brandenburg, J. Anderson: A flexible real-time locking protocol for multiprocessors, RTCSA

@@ -152,8 +152,8 @@ impl<T: ?Sized> RwLock<T> {
         self.read_until(Deadline::after(time))
     }
 
-    /// Locks for reading while the caller may hold the lock for reading already. It does not wait for a writer that
-    /// waits for readers, so writers have no bound where threads do this again and again.
+    /// Locks for reading, for a caller that may already hold the lock for reading. It does not wait for a writer that
+    /// waits for readers, so writers have no bound if threads do this again and again.
     ///
     /// # Errors
     /// Those of [`RwLock::read`].

@@ -166,7 +166,7 @@ impl Drop for Eager {
     }
 }
 
-/// An eager section, which ends when this value is dropped, also during a panic.
+/// An eager section, which ends when this value is dropped, even during a panic.
 ///
 /// The kernel has no reason to refuse to lower a thread. If it does, [`EagerSection::leave`] returns the error, and the
 /// thread stays raised until the end of its next section or of its handle succeeds. A section that is forgotten

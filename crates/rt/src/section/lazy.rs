@@ -346,7 +346,7 @@ impl Drop for Lazy {
     }
 }
 
-/// A lazy section, which ends when this value is dropped, also during a panic.
+/// A lazy section, which ends when this value is dropped, even during a panic.
 ///
 /// The kernel has no reason to refuse the end of a section. If it does, [`LazySection::leave`] returns the error and
 /// other threads keep waiting. The next check, section, or end of this thread then repairs it. A section that is

@@ -97,7 +97,7 @@ pub struct Request {
     seen: u32,
 }
 
-/// What became of a request that was suspended.
+/// The result of a suspended request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// The caller has a unit, and the request has ended.
@@ -265,7 +265,7 @@ impl Semaphore {
         self.release_many(1)
     }
 
-    /// Adds `units` units at once. The most urgent waiters get them, and what remains is free.
+    /// Adds `units` units at once. The most urgent waiters get them, and the remaining units are free.
     ///
     /// # Errors
     /// Those of [`Semaphore::release`].
@@ -319,7 +319,7 @@ impl Semaphore {
         }
     }
 
-    /// Looks whether a request that was suspended has a unit now.
+    /// Checks whether a suspended request has a unit now.
     pub fn answered(&self, request: &mut Request, answer: Suspended) -> Progress {
         self.progress(request, answer.ended())
     }
@@ -358,7 +358,7 @@ impl Semaphore {
         }
     }
 
-    /// Ends a request without waiting any longer. Returns whether the caller has got a unit all the same.
+    /// Ends a request without waiting any longer. Returns whether the caller has nevertheless got a unit.
     pub fn give_up(&self, request: Request) -> bool {
         // BOUND: a round fails because another thread has changed the word or taken a grant.
         loop {
