@@ -148,7 +148,7 @@ pub struct LockedBuffer<A, T, const WORDS: usize> {
 
 impl<A: Algorithm, T, const WORDS: usize> LockedBuffer<A, T, WORDS> {
     constructor! {
-        /// Creates a buffer of values of the bits zero.
+        /// Creates a buffer of values whose bits are zero.
         #[must_use]
         pub fn new() -> Self {
             Self { words: SpinLock::new([0; WORDS]), holds: PhantomData }

@@ -64,7 +64,7 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> LockFreeBuffer<T, WORDS, 
     pub const WRITE: Bound = Bound { once: 4 + WORDS as u64, attempt: 0, attempts: Some(1) };
 
     constructor! {
-        /// Creates a buffer of values of the bits zero.
+        /// Creates a buffer of values whose bits are zero.
         #[must_use]
         pub fn new() -> Self {
             let () = Self::IS_VALID;
