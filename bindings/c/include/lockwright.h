@@ -4,7 +4,7 @@
 /*
  * Lockwright for C and C++: mutexes, condition variables, reader-writer locks, semaphores, barriers and one-time
  * initialisation for real-time threads on Linux, sections that other threads do not preempt, interruptible sections,
- * buffers and queues that nobody waits for, and task sets whose locks follow a real-time locking protocol.
+ * non-blocking buffers and queues, and task sets whose locks follow a real-time locking protocol.
  *
  *     static lw_mutex_t mutex = LW_MUTEX_INITIALIZER;     // the owner inherits the priority of its most urgent waiter
  *
@@ -52,7 +52,7 @@
 #define LW_PRIVATE_ALIGNED_(bytes) __attribute__((aligned(bytes)))
 
 
-// Priority inheritance: the owner executes at the priority of its most urgent waiter, also along chains of owners.
+// Priority inheritance: the owner executes at the priority of its most urgent waiter, even along chains of owners.
 // This is the kernel's PI futex. Unlocking is always serial (`LW_UNLOCK_SERIAL`).
 #define LW_PROTOCOL_INHERIT 0
 
@@ -92,13 +92,13 @@
 
 // Commits by restartable sequences, for threads of one CPU, if the system has them, otherwise by compare-and-swap.
 // This is correct wherever threads execute: once a thread enters on another CPU, the object changes to
-// compare-and-swap for good.
+// compare-and-swap permanently.
 #define LW_ICS_AUTO 0
 
 // Commits by compare-and-swap, for threads of several CPUs.
 #define LW_ICS_LOCKED 1
 
-// Commits by compare-and-swap without the LOCK prefix; on other processors than x86-64, the same as `LW_ICS_LOCKED`.
+// Commits by compare-and-swap without the LOCK prefix; on processors other than x86-64, the same as `LW_ICS_LOCKED`.
 // All threads that enter must be bound to one CPU, and nothing may move them. Otherwise updates are lost.
 #define LW_ICS_PLAIN 2
 
@@ -158,7 +158,7 @@ typedef struct lw_mutex_options_t {
     // the mutex, repairs the protected data, and calls `lw_mutex_make_consistent`. If it unlocks the mutex without
     // that call, every later lock returns ENOTRECOVERABLE.
     uint32_t robust;
-    // 1: every lock and unlock goes through the kernel, so that the kernel always knows the owner. Has an effect only
+    // 1: every lock and unlock goes through the kernel, so that the kernel can always find the owner. Effective only
     // with `LW_PROTOCOL_INHERIT`.
     uint32_t kernel_owned;
     // 1: threads of several processes use the mutex, in memory that these processes share.
@@ -199,7 +199,7 @@ typedef struct lw_fifo_mutex_t {
 
 // A reader-writer lock: 64 bytes, aligned to 8.
 //
-// Readers share it, and a writer has it alone. Readers and writers alternate: after each writer, all readers that wait
+// Readers share it, and a writer holds it alone. Readers and writers alternate: after each writer, all waiting readers
 // enter together, and once a writer waits for the readers inside, later readers wait for this writer. So a reader
 // waits for at most one writer. Writers are served in the order of their priorities.
 //
@@ -216,8 +216,8 @@ typedef struct lw_rwlock_t {
 
 // A counting semaphore: 32 bytes, aligned to 8.
 //
-// A unit that is posted while threads wait belongs to these threads: a thread that asks later cannot take it. The most
-// urgent waiter is woken. A semaphore has no owner, so a waiter lends its priority to nobody.
+// A unit that is posted while threads wait belongs to these threads: a thread that requests one later cannot take it.
+// The most urgent waiter is woken. A semaphore has no owner, so a waiter lends its priority to no thread.
 //
 // It may be wherever a mutex may be. Initialise it with `LW_SEM_INITIALIZER(value)` or `lw_sem_init`. Never move or
 // copy it. Its fields are private.
@@ -242,7 +242,7 @@ typedef struct lw_barrier_t {
     uint32_t lw_spare;
 } lw_barrier_t;
 
-// Tells whether something was initialised: 8 bytes, aligned to 4.
+// Records whether an initialisation has been performed: 8 bytes, aligned to 4.
 //
 // It must belong to one process. Initialise it with `LW_ONCE_INITIALIZER`. Never move or copy it. Its fields are
 // private.
@@ -536,8 +536,8 @@ int lw_cond_destroy(struct lw_cond_t *cond);
 // - EPERM: the caller did not hold the mutex. It has not waited.
 // - EINVAL: `cond` or `mutex` is not initialised, or the caller has locked a recursive mutex more than once. It has
 //   not waited.
-// - Otherwise an error of `lw_mutex_lock`. The caller does not hold the mutex, unless the error came before the wait;
-//   `lw_mutex_is_mine` tells.
+// - Otherwise an error of `lw_mutex_lock`. The caller does not hold the mutex, unless the error came before the wait:
+//   use `lw_mutex_is_mine` to find out.
 int lw_cond_wait(struct lw_cond_t *cond, struct lw_mutex_t *mutex);
 
 // Waits as `lw_cond_wait` does, at most until `clock` reads `*time`.
@@ -670,8 +670,8 @@ int lw_rwlock_destroy(struct lw_rwlock_t *rwlock);
 // - Any other number is an error of the kernel, such as ENOMEM.
 int lw_rwlock_rdlock(struct lw_rwlock_t *rwlock);
 
-// Locks for reading as `lw_rwlock_rdlock` does, by a thread that may hold the lock for reading already. It does not
-// wait for a writer that waits for readers, so writers have no bound where threads do this again and again.
+// Locks for reading as `lw_rwlock_rdlock` does, for a thread that may already hold the lock for reading. It does not
+// wait for a writer that waits for readers, so writers have no bound if threads do this again and again.
 //
 // Returns the values of `lw_rwlock_rdlock`.
 int lw_rwlock_rdlock_nested(struct lw_rwlock_t *rwlock);
@@ -744,7 +744,7 @@ int lw_sem_init(struct lw_sem_t *sem, int shared, unsigned int value);
 
 // Destroys a semaphore: every later use except `lw_sem_init` returns EINVAL.
 //
-// A thread may call this as soon as its own wait has got the last unit, although the thread that posted this unit has
+// A thread may call this as soon as its own wait has acquired the last unit, even if the thread that posted it has
 // yet to return from `lw_sem_post`.
 //
 // Returns:
@@ -792,8 +792,8 @@ int lw_sem_wait_for(struct lw_sem_t *sem, const struct timespec *time);
 // - EINVAL: `sem` is not an initialised semaphore.
 int lw_sem_post(struct lw_sem_t *sem);
 
-// Adds `count` units at once. The most urgent waiters get them, and what remains is free. A signal handler may call
-// this.
+// Adds `count` units at once. The most urgent waiters get them, and the remaining units are free. A signal handler may
+// call this.
 //
 // Returns the values of `lw_sem_post`.
 int lw_sem_post_many(struct lw_sem_t *sem, unsigned int count);
@@ -1032,7 +1032,7 @@ int lw_ics_update(struct lw_ics_slot_t *slot, lw_ics_body_t body, void *argument
 //
 // `signal` is SIGUSR1, SIGUSR2, or a real-time signal (SIGRTMIN to SIGRTMAX). It belongs to the library from then on,
 // in the whole process: the program must not send or handle it. All objects use the same signal, and it cannot be
-// changed. To set it again is harmless.
+// changed. Setting it again is harmless.
 //
 // Returns:
 // - 0: success.
@@ -1090,7 +1090,7 @@ int lw_ics_query(const struct lw_ics_t *ics, lw_ics_body_t body, void *argument)
 // - EINVAL: `section` is NULL, there is no such word, or `value` is NULL or misaligned.
 int lw_ics_read(struct lw_ics_section_t *section, uint32_t word, uint64_t *value);
 
-// Checks whether a section can still commit. A long body calls this now and then, to avoid useless work.
+// Checks whether a section can still commit. A long body should call this regularly, to avoid useless work.
 //
 // `section` must be the one that the calling body received.
 //
@@ -1140,7 +1140,7 @@ int lw_buffer_init(struct lw_buffer_t *buffer, uint32_t kind);
 // - EINVAL: `buffer` is not an initialised buffer.
 int lw_buffer_destroy(struct lw_buffer_t *buffer);
 
-// Copies the first `size` bytes of the value to `bytes`. They are of one write, and zeros before the first one.
+// Copies the first `size` bytes of the value to `bytes`. They come from one write, or are zeros before the first one.
 //
 // Returns:
 // - 0: success.
@@ -1304,8 +1304,8 @@ int lw_taskset_task(struct lw_taskset_t *set,
 // Adds a task of a cluster, whose jobs execute on any of the `cpu_count` CPUs at `cpus`. The other parameters are
 // those of `lw_taskset_task`.
 //
-// Two tasks must have all of these CPUs in common, or none; `lw_taskset_build` checks this. The resources of such a
-// task must be under `omlp`.
+// Two tasks must have either all of these CPUs in common or none; `lw_taskset_build` checks this. The resources of
+// such a task must be under `omlp`.
 //
 // Returns the values of `lw_taskset_task`.
 int lw_taskset_task_in_cluster(struct lw_taskset_t *set,
@@ -1438,7 +1438,7 @@ int lw_task_begin(void);
 
 // Begins a job as `lw_task_begin` does, with the absolute deadline `*due` by `clock`: the release of the job plus the
 // relative deadline of the task. A thread that begins a job late gives the job the deadline that it would have had in
-// time. The deadline has no effect under other schedulers than `p-edf`.
+// time. The deadline has no effect under schedulers other than `p-edf`.
 //
 // Returns the values of `lw_task_begin`, and:
 // - EINVAL: `clock` is neither CLOCK_MONOTONIC nor CLOCK_REALTIME, `due` is null, or `due->tv_nsec` is not within 0 to
@@ -1475,7 +1475,7 @@ int lw_task_read(uint32_t resource);
 // Returns:
 // - 0: success.
 // - EPERM: the thread is not a task, or its job does not hold the resource.
-// - Any other number is an error of the kernel. The resource is unlocked all the same.
+// - Any other number is an error of the kernel. The resource is nevertheless unlocked.
 int lw_task_unlock(uint32_t resource);
 
 // Ends the job. Call it before the thread sleeps until its next job.
@@ -1485,7 +1485,7 @@ int lw_task_unlock(uint32_t resource);
 // Returns:
 // - 0: success.
 // - EPERM: the thread is not a task, or no job has begun.
-// - Any other number is an error of the kernel. The job has ended all the same.
+// - Any other number is an error of the kernel. The job has nevertheless ended.
 int lw_task_end(void);
 
 // Ends the thread's time as a task. The thread has its previous policy, priority and CPUs again. A job that has begun
@@ -1495,7 +1495,7 @@ int lw_task_end(void);
 // - 0: success.
 // - EPERM: the thread is not a task.
 // - Any other number: the end of the job failed with this number, or the kernel did not restore the policy or the CPUs.
-//   The thread is no task any more all the same.
+//   The thread is nevertheless no longer a task.
 int lw_task_leave(void);
 
 // Describes the calling thread's last failed call of `lw_taskset_…` or `lw_task_…`: what is wrong, and what to do.

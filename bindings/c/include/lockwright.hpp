@@ -1,7 +1,7 @@
 /*
  * Lockwright for C++11 and later: mutexes, a condition variable and a shared mutex that work with std::lock_guard,
- * std::unique_lock, std::scoped_lock and std::shared_lock; a semaphore, a barrier, and call_once; buffers and queues that
- * nobody waits for.
+ * std::unique_lock, std::scoped_lock and std::shared_lock; a semaphore, a barrier, and call_once; non-blocking buffers
+ * and queues.
  *
  *     lockwright::mutex mutex;                    // the owner inherits the priority of its most urgent waiter
  *     lockwright::mutex ceiling(lockwright::protect(80));

@@ -59,7 +59,7 @@ fn refused(size: usize, is_null: bool) -> Option<c_int> {
     }
 }
 
-/// Copies the first `size` bytes of the value to `bytes`. They are of one write, and zeros before the first one.
+/// Copies the first `size` bytes of the value to `bytes`. They come from one write, or are zeros before the first one.
 ///
 /// Returns:
 /// - 0: success.

@@ -125,8 +125,8 @@ fn wait(
 /// - EPERM: the caller did not hold the mutex. It has not waited.
 /// - EINVAL: `cond` or `mutex` is not initialised, or the caller has locked a recursive mutex more than once. It has
 ///   not waited.
-/// - Otherwise an error of `lw_mutex_lock`. The caller does not hold the mutex, unless the error came before the wait;
-///   `lw_mutex_is_mine` tells.
+/// - Otherwise an error of `lw_mutex_lock`. The caller does not hold the mutex, unless the error came before the wait:
+///   use `lw_mutex_is_mine` to find out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_cond_wait(cond: Mut<'_, lw_cond_t>, mutex: Mut<'_, lw_mutex_t>) -> c_int {
     wait(cond, mutex, || Some(None))

@@ -334,7 +334,7 @@ pub unsafe extern "C" fn lw_ics_update(
 ///
 /// `signal` is SIGUSR1, SIGUSR2, or a real-time signal (SIGRTMIN to SIGRTMAX). It belongs to the library from then on,
 /// in the whole process: the program must not send or handle it. All objects use the same signal, and it cannot be
-/// changed. To set it again is harmless.
+/// changed. Setting it again is harmless.
 ///
 /// Returns:
 /// - 0: success.
@@ -519,7 +519,7 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
     unsafe { in_section(section, read) }
 }
 
-/// Checks whether a section can still commit. A long body calls this now and then, to avoid useless work.
+/// Checks whether a section can still commit. A long body should call this regularly, to avoid useless work.
 ///
 /// `section` must be the one that the calling body received.
 ///

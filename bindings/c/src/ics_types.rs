@@ -12,11 +12,11 @@ pub const LW_ICS_WRITES: u32 = 16;
 
 /// Commits by restartable sequences, for threads of one CPU, if the system has them, otherwise by compare-and-swap.
 /// This is correct wherever threads execute: once a thread enters on another CPU, the object changes to
-/// compare-and-swap for good.
+/// compare-and-swap permanently.
 pub const LW_ICS_AUTO: u32 = 0;
 /// Commits by compare-and-swap, for threads of several CPUs.
 pub const LW_ICS_LOCKED: u32 = 1;
-/// Commits by compare-and-swap without the LOCK prefix; on other processors than x86-64, the same as `LW_ICS_LOCKED`.
+/// Commits by compare-and-swap without the LOCK prefix; on processors other than x86-64, the same as `LW_ICS_LOCKED`.
 /// All threads that enter must be bound to one CPU, and nothing may move them. Otherwise updates are lost.
 pub const LW_ICS_PLAIN: u32 = 2;
 /// Commits by restartable sequences. Only `lw_ics_commit` returns this value; `lw_ics_init` does not accept it.

@@ -7,7 +7,7 @@ use libc::{c_int, timespec};
 use lockwright::mutex::{Limit, RawError, RawMutex, attributes};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Priority inheritance: the owner executes at the priority of its most urgent waiter, also along chains of owners.
+/// Priority inheritance: the owner executes at the priority of its most urgent waiter, even along chains of owners.
 /// This is the kernel's PI futex. Unlocking is always serial (`LW_UNLOCK_SERIAL`).
 pub const LW_PROTOCOL_INHERIT: u32 = 0;
 /// No protection against priority inversion: a thread of medium priority can delay an urgent waiter without bound.
@@ -93,7 +93,7 @@ pub struct lw_mutex_options_t {
     /// the mutex, repairs the protected data, and calls `lw_mutex_make_consistent`. If it unlocks the mutex without
     /// that call, every later lock returns ENOTRECOVERABLE.
     pub robust: u32,
-    /// 1: every lock and unlock goes through the kernel, so that the kernel always knows the owner. Has an effect only
+    /// 1: every lock and unlock goes through the kernel, so that the kernel can always find the owner. Effective only
     /// with `LW_PROTOCOL_INHERIT`.
     pub kernel_owned: u32,
     /// 1: threads of several processes use the mutex, in memory that these processes share.

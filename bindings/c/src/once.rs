@@ -7,7 +7,7 @@ use libc::{c_int, c_void};
 use lockwright::once::{Once as State, OnceError, Run};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Tells whether something was initialised: 8 bytes, aligned to 4.
+/// Records whether an initialisation has been performed: 8 bytes, aligned to 4.
 ///
 /// It must belong to one process. Initialise it with `LW_ONCE_INITIALIZER`. Never move or copy it. Its fields are
 /// private.

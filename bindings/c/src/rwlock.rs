@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A reader-writer lock: 64 bytes, aligned to 8.
 ///
-/// Readers share it, and a writer has it alone. Readers and writers alternate: after each writer, all readers that wait
+/// Readers share it, and a writer holds it alone. Readers and writers alternate: after each writer, all waiting readers
 /// enter together, and once a writer waits for the readers inside, later readers wait for this writer. So a reader
 /// waits for at most one writer. Writers are served in the order of their priorities.
 ///
@@ -132,8 +132,8 @@ pub unsafe extern "C" fn lw_rwlock_rdlock(rwlock: Mut<'_, lw_rwlock_t>) -> c_int
     lock(rwlock, RawRwLock::read, || Some(Limit::Never))
 }
 
-/// Locks for reading as `lw_rwlock_rdlock` does, by a thread that may hold the lock for reading already. It does not
-/// wait for a writer that waits for readers, so writers have no bound where threads do this again and again.
+/// Locks for reading as `lw_rwlock_rdlock` does, for a thread that may already hold the lock for reading. It does not
+/// wait for a writer that waits for readers, so writers have no bound if threads do this again and again.
 ///
 /// Returns the values of `lw_rwlock_rdlock`.
 #[unsafe(no_mangle)]

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A counting semaphore: 32 bytes, aligned to 8.
 ///
-/// A unit that is posted while threads wait belongs to these threads: a thread that asks later cannot take it. The most
-/// urgent waiter is woken. A semaphore has no owner, so a waiter lends its priority to nobody.
+/// A unit that is posted while threads wait belongs to these threads: a thread that requests one later cannot take it.
+/// The most urgent waiter is woken. A semaphore has no owner, so a waiter lends its priority to no thread.
 ///
 /// It may be wherever a mutex may be. Initialise it with `LW_SEM_INITIALIZER(value)` or `lw_sem_init`. Never move or
 /// copy it. Its fields are private.
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn lw_sem_init(sem: Mut<'_, lw_sem_t>, shared: c_int, valu
 
 /// Destroys a semaphore: every later use except `lw_sem_init` returns EINVAL.
 ///
-/// A thread may call this as soon as its own wait has got the last unit, although the thread that posted this unit has
+/// A thread may call this as soon as its own wait has acquired the last unit, even if the thread that posted it has
 /// yet to return from `lw_sem_post`.
 ///
 /// Returns:
@@ -179,8 +179,8 @@ pub unsafe extern "C" fn lw_sem_post(sem: Mut<'_, lw_sem_t>) -> c_int {
     with(sem, Semaphore::release)
 }
 
-/// Adds `count` units at once. The most urgent waiters get them, and what remains is free. A signal handler may call
-/// this.
+/// Adds `count` units at once. The most urgent waiters get them, and the remaining units are free. A signal handler may
+/// call this.
 ///
 /// Returns the values of `lw_sem_post`.
 #[unsafe(no_mangle)]

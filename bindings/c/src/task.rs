@@ -121,7 +121,7 @@ pub unsafe extern "C" fn lw_task_begin() -> c_int {
 
 /// Begins a job as `lw_task_begin` does, with the absolute deadline `*due` by `clock`: the release of the job plus the
 /// relative deadline of the task. A thread that begins a job late gives the job the deadline that it would have had in
-/// time. The deadline has no effect under other schedulers than `p-edf`.
+/// time. The deadline has no effect under schedulers other than `p-edf`.
 ///
 /// Returns the values of `lw_task_begin`, and:
 /// - EINVAL: `clock` is neither CLOCK_MONOTONIC nor CLOCK_REALTIME, `due` is null, or `due->tv_nsec` is not within 0 to
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn lw_task_read(resource: u32) -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: the thread is not a task, or its job does not hold the resource.
-/// - Any other number is an error of the kernel. The resource is unlocked all the same.
+/// - Any other number is an error of the kernel. The resource is nevertheless unlocked.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_unlock(resource: u32) -> c_int {
     told(|| with_member(|member| member.unlock(ResourceId(id(resource)))))
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn lw_task_unlock(resource: u32) -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: the thread is not a task, or no job has begun.
-/// - Any other number is an error of the kernel. The job has ended all the same.
+/// - Any other number is an error of the kernel. The job has nevertheless ended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_end() -> c_int {
     told(|| with_member(Member::end_job))
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn lw_task_end() -> c_int {
 /// - 0: success.
 /// - EPERM: the thread is not a task.
 /// - Any other number: the end of the job failed with this number, or the kernel did not restore the policy or the CPUs.
-///   The thread is no task any more all the same.
+///   The thread is nevertheless no longer a task.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_leave() -> c_int {
     told(|| with_joined(Joined::end))

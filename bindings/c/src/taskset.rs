@@ -331,8 +331,8 @@ pub unsafe extern "C" fn lw_taskset_task(
 /// Adds a task of a cluster, whose jobs execute on any of the `cpu_count` CPUs at `cpus`. The other parameters are
 /// those of `lw_taskset_task`.
 ///
-/// Two tasks must have all of these CPUs in common, or none; `lw_taskset_build` checks this. The resources of such a
-/// task must be under `omlp`.
+/// Two tasks must have either all of these CPUs in common or none; `lw_taskset_build` checks this. The resources of
+/// such a task must be under `omlp`.
 ///
 /// Returns the values of `lw_taskset_task`.
 #[unsafe(no_mangle)]

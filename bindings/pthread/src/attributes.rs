@@ -49,7 +49,7 @@ pub(crate) fn attributes_and_ceiling(attributes: u32) -> (u32, u8) {
     (bits, 0)
 }
 
-/// Returns the attributes of a shared mutex under the policy: with inheritance, if the policy says so and the program
+/// Returns the attributes of a shared mutex under the policy: with inheritance, if the policy adds it and the program
 /// requested no protocol.
 pub(crate) fn with_policy(attributes: u32) -> u32 {
     let inherits = Policy::get().bits() & attributes::INHERIT != 0 && attributes & PROTOCOL == 0;

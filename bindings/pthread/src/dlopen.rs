@@ -1,11 +1,12 @@
-//! Two ways past this library: `dlopen` with `RTLD_DEEPBIND`, and `dlvsym`.
+//! Two calls by which a program could bypass this library: `dlopen` with `RTLD_DEEPBIND`, and `dlvsym`.
 //!
 //! A library that is opened with `RTLD_DEEPBIND` would call the C library's functions on this library's objects, and
-//! threads would wait for ever. So the flag is removed, and a line says so. `dlvsym` searches for a version of a
-//! function, and this library's functions have none. So it finds them here.
+//! threads would wait for ever. So the flag is removed, and a line on stderr reports it. `dlvsym` searches for a
+//! version of a function, and this library's functions have no version. So it is replaced here, and finds these
+//! functions.
 //!
-//! The loader treats its caller's library specially (its search path, what comes after it), and knows the caller by the
-//! return address. So both functions jump to the C library's, and do not call it.
+//! The loader depends on the library of its caller (for its search path, and for the libraries after it), and finds the
+//! caller by the return address. So both functions jump to the C library's functions instead of calling them.
 
 use crate::next::Next;
 use crate::{condvar, mutex, once, report, rwlock, sem};

@@ -10,7 +10,7 @@
 //! | `sem` | `sem_*` |
 //! | `once` | `pthread_once`, `call_once`; `once.c` is the call of an initialiser |
 //! | `shared` | objects that several processes share, which are the C library's |
-//! | `dlopen` | `dlopen` and `dlvsym`, which lead past this library (x86-64) |
+//! | `dlopen` | `dlopen` and `dlvsym`, by which a program could bypass this library (x86-64) |
 //! | `next` | the C library's own functions |
 //! | `threads_h` | `mtx_*`, `cnd_*` |
 //! | `scheduling` | `pthread_setschedparam`, `pthread_setschedprio`, `pthread_getschedparam` without ceilings |

@@ -6,7 +6,7 @@
 //! for readers usually waits for that writer, and would wait for itself if it held the lock for reading already. POSIX
 //! allows it to read again, and programs do. So each thread counts its locks for reading: with none it waits its turn,
 //! and otherwise it may hold this lock, and enters beside a writer that waits. Only
-//! `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP` excludes that.
+//! `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP` excludes this.
 //!
 //! The attributes are the C library's.
 

@@ -1,7 +1,8 @@
 //! Objects that several processes share: those are the C library's.
 //!
 //! Another process may use the same object without this library, so both must follow one protocol on its memory. The
-//! functions here decide whose an object is, and serve the combinations of a shared object with a private one.
+//! functions here decide which library serves an object, and serve the combinations of a shared object with a private
+//! one.
 //!
 //! | condition variable | mutex | a wait |
 //! |---|---|---|
@@ -28,7 +29,7 @@ pub(crate) fn is_shared(mutex: &RawMutex) -> bool {
     own & attributes::SHARED != 0 && own != DESTROYED
 }
 
-/// Initialises a mutex with attributes that say it is shared. The policy may add inheritance.
+/// Initialises a mutex with the attributes of a shared one. The policy may add inheritance.
 pub(crate) unsafe fn init(mutex: *mut RawMutex, attributes: *const u32) -> c_int {
     // SAFETY: the attributes marked the mutex as shared, so they are not null, and no other thread writes them during
     // the call.

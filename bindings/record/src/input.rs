@@ -1,6 +1,7 @@
 //! Waits for timers and data: `read`, `recv`, `poll` and their relatives.
 //!
-//! Each call is recorded, because no one knows before it whether it will wait; a call that must not wait is not.
+//! Each call is recorded, because it is not known in advance whether it will wait; a call that must not wait is not
+//! recorded.
 
 use crate::entry::{entries, entries_of_six};
 use crate::next;

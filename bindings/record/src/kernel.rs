@@ -1,10 +1,10 @@
-//! What the kernel tells about the scheduling of a thread.
+//! The scheduling of a thread, as the kernel reports it.
 
 use crate::ring::Ring;
 use libc::{cpu_set_t, pid_t};
 use lockwright_record::file::format::event;
 
-/// What the kernel tells about a thread, `struct sched_attr` in its first version.
+/// The scheduling of a thread, as the kernel reports it: `struct sched_attr` in its first version.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {

@@ -1,4 +1,4 @@
-//! Records what an unmodified program does with locks, and when its threads execute. `lockwright record` preloads it.
+//! Records the lock operations of an unmodified program, and when its threads execute. `lockwright record` preloads it.
 //!
 //! Each function of the C library that locks, waits or changes the scheduling has a function of the same name here. It
 //! records the call and calls the next function of this name: the C library's, or that of another preloaded library.
@@ -6,7 +6,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `entry` | how a function here learns from where it was called |
+//! | `entry` | how a function here determines from where it was called |
 //! | `next` | the next functions of the names that this library defines |
 //! | `ring` | the ring of a thread, which holds its events until they are written |
 //! | `thread` | the ring of the calling thread; its first and last event |
@@ -15,7 +15,7 @@
 //! | `wait` | condition variables, semaphores, barriers |
 //! | `sleep`, `input` | sleeps; waits for timers and data |
 //! | `scheduling` | changes of policies, priorities and CPUs; `sched_yield` |
-//! | `kernel` | what the kernel tells about the scheduling of a thread |
+//! | `kernel` | the scheduling of a thread, as the kernel reports it |
 //! | `syscall` | futex waits that do not use the C library's locks |
 //! | `threads_h` | the names of C11 |
 //! | `clock` | stamps |

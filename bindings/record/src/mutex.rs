@@ -1,7 +1,7 @@
 //! The functions `pthread_mutex_*`.
 //!
-//! A lock is tried first, and recorded as a request only if the mutex is busy. A lock is recorded after it happened,
-//! and an unlock before it happens, so that the stamps of different threads have the order of what they did.
+//! A lock is tried first, and recorded as a request only if the mutex is busy. A lock is recorded after it happens, and
+//! an unlock before it happens, so that the stamps of different threads have the order of the operations.
 
 use crate::entry::entries;
 use crate::next::{self, Opaque};

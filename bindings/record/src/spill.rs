@@ -1,5 +1,5 @@
-//! The thread that writes what the rings contain. It has the ordinary scheduling policy, takes no lock that the program
-//! knows, and the program waits for it only at its end.
+//! The thread that writes the contents of the rings. It has the ordinary scheduling policy and takes no lock that the
+//! program uses, and the program waits for it only at its end.
 
 use crate::clock;
 use crate::file::Output;

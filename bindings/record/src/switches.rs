@@ -1,6 +1,6 @@
 //! The kernel's records of context switches, one ring for each CPU.
 //!
-//! The first thread opens the rings before it creates others, and these inherit them. That needs no rights where
+//! The first thread opens the rings before it creates others, which inherit them. This requires no privileges where
 //! `kernel.perf_event_paranoid` is 2 or less.
 
 use libc::c_int;

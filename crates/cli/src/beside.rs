@@ -90,7 +90,7 @@ pub fn sentence(system: &System, protocol: &str, beside: &Beside) -> String {
     };
     let better: Vec<String> = beside.better.iter().map(told).collect();
     let worse: Vec<String> = beside.worse.iter().map(told).collect();
-    let wins = if better.is_empty() { "nobody".into() } else { list(&better) };
-    let loses = if worse.is_empty() { "nobody".into() } else { list(&worse) };
+    let wins = if better.is_empty() { "no task".into() } else { list(&better) };
+    let loses = if worse.is_empty() { "no task".into() } else { list(&worse) };
     format!("{protocol}: better than {} for {wins}; worse for {loses}.\n", beside.lock)
 }

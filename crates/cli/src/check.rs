@@ -333,7 +333,7 @@ fn losers(system: &System, report: &Report) -> String {
     let names: Vec<&str> =
         report.rows.iter().filter(|row| !row.holds()).map(|row| system.task(row.task).name.as_str()).collect();
     match names.len() {
-        0 => "nobody".into(),
+        0 => "none".into(),
         n if n > LOSERS_SHOWN => format!("{} and {} more", names[..LOSERS_SHOWN].join(", "), n - LOSERS_SHOWN),
         _ => names.join(", "),
     }

@@ -458,7 +458,7 @@ impl Worst {
     /// What occupied the CPU meanwhile, longest first.
     fn takers_text(&self) -> String {
         let Some(takers) = &self.takers else {
-            return "idle, other threads, the kernel, interrupts or the host: the kernel does not tell this user"
+            return "idle, other threads, the kernel, interrupts or the host: the kernel does not show this to the user"
                 .into();
         };
         let (shown, rest) = takers.split_at(takers.len().min(TAKERS_SHOWN));

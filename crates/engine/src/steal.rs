@@ -1,7 +1,7 @@
 //! Steal time: the time that a host took from the CPUs of a virtual machine, from `/proc/stat`.
 //!
-//! The kernel counts it for each CPU in steps of [`STEP`], and rounds down. So a counter that is read twice tells how
-//! much was taken meanwhile, to within one step, and not when.
+//! The kernel counts it for each CPU in steps of [`STEP`], and rounds down. So two readings of a counter show how much
+//! was taken in between, to within one step, but not when.
 
 use std::time::Duration as Wall;
 

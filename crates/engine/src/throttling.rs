@@ -2,7 +2,7 @@
 
 use lockwright_model::Duration;
 
-/// Real-time threads get at most `runtime` of every `period` on a CPU that ordinary threads need as well.
+/// Real-time threads get at most `runtime` of every `period` on a CPU that ordinary threads also need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Throttling {
     /// The CPU time for real-time threads.

@@ -1,4 +1,4 @@
-//! Strategies that decide commits: the one place where threads agree on something.
+//! Strategies that decide commits, the only point at which threads synchronise.
 //!
 //! | strategy | one processor | several | on x86-64 |
 //! |---|---|---|---|

@@ -23,7 +23,7 @@
 //! Once the head has changed, the locator has therefore changed too.
 //! A locator never returns, because each version is given once; so the compare-and-swap of the helper fails.
 //!
-//! # Why a writer can tell what became of its last attempt
+//! # Why a writer can determine the result of its last attempt
 //! Every thread that commits after a head `h` has marked `h` as performed in its record, or has found the mark; this
 //! includes the owner of the record.
 //! Marks are changed as locators are, so a late mark changes nothing once the head is not `h`.

@@ -1,9 +1,9 @@
-//! Interruptible critical sections: shared data for which an urgent thread never waits.
+//! Interruptible critical sections: shared data for which an urgent thread never has to wait.
 //!
-//! A section reads a consistent state, records what it writes, and commits with one compare-and-swap.
-//! A commit invalidates the sections that entered before it; an invalidated section restarts.
-//! On one processor only more urgent threads can therefore delay a thread, because no thread waits for a preempted one.
-//! The next entry performs the writes that were posted last, which are those of one section.
+//! A section reads a consistent state, records what it writes, and commits with one compare-and-swap. A commit
+//! invalidates the sections that entered before it; an invalidated section restarts. On one processor, only more urgent
+//! threads can therefore delay a thread, because no thread waits for a preempted one. The next entry performs the
+//! writes that were posted last, which are those of one section.
 //!
 //! | item | purpose |
 //! |---|---|

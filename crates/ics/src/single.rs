@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering;
 /// A value that other commits changed and restored does no harm, because a section reads nothing else.
 ///
 /// # Bound
-/// A section makes one attempt more for each commit during it. An attempt is one load and one conditional store.
+/// A section makes one more attempt for each commit during it. An attempt is one load and one conditional store.
 ///
 /// # Examples
 /// ```
@@ -74,7 +74,7 @@ impl<T: Value, C: Commit> Single<T, C> {
     /// The error of `body`, except [`Stop::Conflict`], which restarts it. The word is unchanged then.
     ///
     /// # Bound
-    /// One attempt more for each commit of another thread during the section.
+    /// One more attempt for each commit of another thread during the section.
     #[inline]
     pub fn update<R>(&self, mut body: impl FnMut(T) -> Result<(T, R), Stop>) -> Result<R, Stop> {
         // BOUND: the commits of other threads.

@@ -34,7 +34,7 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRIT
     /// The error of `body`, except [`Stop::Conflict`], which restarts it.
     ///
     /// # Bound
-    /// Each attempt takes an entry, and there is one attempt more for each commit during the query.
+    /// Each attempt takes an entry, and there is one more attempt for each commit during the query.
     pub fn query<R>(
         &self,
         mut body: impl FnMut(&View<'_, W, WRITERS, WRITES, C>) -> Result<R, Stop>,

@@ -139,7 +139,7 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     /// The error of `body`, except [`Stop::Conflict`], which restarts it.
     ///
     /// # Bound
-    /// Each attempt takes an entry, and there is one attempt more for each commit during the section.
+    /// Each attempt takes an entry, and there is one more attempt for each commit during the section.
     /// On one processor these are commits of more urgent threads. Use [`Writer::attempt`] to limit the attempts.
     #[inline]
     pub fn update<R>(

@@ -13,8 +13,8 @@
 //! ```
 //! A place shows a whole ticket and no flag. Nothing is reset, and a waiter at a place that is still in use cannot
 //! mistake the ticket shown there for its own.
-//! Two waiters may therefore share a place, which happens where tickets wrap around if the number of places is no power
-//! of two.
+//! Two waiters may therefore share a place, which happens where tickets wrap around if the number of places is not a
+//! power of two.
 //! The ticket of the first one is shown until it is seen, because its own release or a later one shows the next ticket
 //! there.
 

@@ -1,6 +1,6 @@
 //! Spinlocks for real time, each with its order of waiters and its waiting bound.
 //!
-//! | algorithm | order | wait, in critical sections of others (`m` cores) | request | gives up |
+//! | algorithm | order | wait, in critical sections of others (`m` cores) | request | supports giving up |
 //! |---|---|---|---|---|
 //! | [`Tas`] | none | unbounded | nothing | yes |
 //! | [`Ticket`] | FIFO | m − 1 | nothing | no |
@@ -22,14 +22,14 @@
 //! # Assumption of all bounds
 //! Bounds count critical sections, for waiters and holders that **cannot be preempted**.
 //! A holder that is preempted delays all waiters for that time, and a preempted FIFO waiter delays those behind it.
-//! A kernel disables preemption and interrupts first.
-//! A program under Linux locks inside a non-preemptive section (`lockwright::section`).
-//! Without one, a more urgent thread that spins for a holder on its own core spins forever.
+//! A kernel must disable preemption and interrupts first.
+//! A program on Linux locks inside a non-preemptive section (`lockwright::section`).
+//! Without such a section, a more urgent thread that spins for a holder on its own core spins forever.
 //!
 //! A holder must not lock the same lock again: it would wait for itself.
 //!
 //! # Targets
-//! The crate needs compare-and-swap of 32 bits and of the width of a pointer.
+//! The crate needs compare-and-swap of 32 bits and of pointer width.
 //! The build fails with one message on a target without it, such as `thumbv6m-none-eabi`.
 //! No lock needs 64-bit atomics; on targets that have them, [`Bpl`] and [`Batched`] can consist of `u64` words.
 //!

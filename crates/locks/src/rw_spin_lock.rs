@@ -25,7 +25,7 @@ pub struct RwSpinLock<A, T: ?Sized> {
     lock: SpinLock<A, T>,
 }
 
-/// The shared access to the value until the guard is dropped, also by a panic. A guard stays on its thread.
+/// The shared access to the value until the guard is dropped, even by a panic. A guard stays on its thread.
 ///
 /// # Examples
 /// ```
@@ -74,7 +74,7 @@ impl<A: Shareable, T: ?Sized> RwSpinLock<A, T> {
     /// Acquires the lock for reading.
     ///
     /// # Bound
-    /// That of the algorithm.
+    /// The bound of the algorithm.
     #[inline]
     pub fn read(&self) -> ReadGuard<'_, A, T> {
         self.lock.algorithm().acquire_shared();
@@ -91,7 +91,7 @@ impl<A: Shareable, T: ?Sized> RwSpinLock<A, T> {
     /// Acquires the lock for writing.
     ///
     /// # Bound
-    /// That of the algorithm.
+    /// The bound of the algorithm.
     #[inline]
     pub fn write(&self) -> Guard<'_, A, T> {
         self.lock.lock()

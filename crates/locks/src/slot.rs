@@ -35,7 +35,7 @@ impl Priority {
 
 /// The exclusive right to one place among the waiters of every lock.
 ///
-/// A thread or core waits for one lock at a time, so one slot serves all its locks, nested ones too.
+/// A thread or core waits for one lock at a time, so one slot serves all its locks, including nested ones.
 /// A slot can neither be sent to another thread nor be used by two threads at once.
 ///
 /// A slot that waits makes no other request.
@@ -79,7 +79,7 @@ impl Slot {
         })
     }
 
-    /// Returns the slot of a core, for a kernel that can tell its core.
+    /// Returns the slot of a core, for a kernel that can determine on which core it executes.
     ///
     /// # Panics
     /// If `index` is not below [`SLOTS_MAX`].

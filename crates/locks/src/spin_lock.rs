@@ -25,7 +25,7 @@ pub struct SpinLock<A, T: ?Sized> {
 // moves between threads, which requires `Send`.
 unsafe impl<A: Algorithm + Sync, T: ?Sized + Send> Sync for SpinLock<A, T> {}
 
-/// The access to the value until the guard is dropped, also by a panic.
+/// The access to the value until the guard is dropped, even by a panic.
 ///
 /// A guard stays on its thread and borrows the slot of its request.
 ///
@@ -81,7 +81,7 @@ impl<A: Algorithm, T: ?Sized> SpinLock<A, T> {
     /// If the slot is not one of the lock's slots, or waits for a lock already.
     ///
     /// # Bound
-    /// That of the algorithm.
+    /// The bound of the algorithm.
     #[inline]
     pub fn lock_with<'a>(&'a self, request: A::Request<'a>) -> Guard<'a, A, T> {
         self.guard(self.algorithm.acquire(request))
@@ -147,7 +147,7 @@ impl<A: for<'r> Algorithm<Request<'r> = ()>, T: ?Sized> SpinLock<A, T> {
     /// Acquires the lock.
     ///
     /// # Bound
-    /// That of the algorithm.
+    /// The bound of the algorithm.
     #[inline]
     pub fn lock(&self) -> Guard<'_, A, T> {
         self.lock_with(())

@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering;
 
 /// The test-and-test-and-set lock, which the fastest waiter acquires.
 ///
-/// Waiters spin on a load. Each waiter may delay each other one repeatedly.
+/// Waiters spin on a load. Each waiter may repeatedly delay each other waiter.
 ///
 /// # Bound
 /// None: a waiter may be passed without end. That is rare with random arrivals, but it is not excluded.

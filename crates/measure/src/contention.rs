@@ -3,10 +3,10 @@
 //! Each CPU has one task. The tasks have distinct priorities, and execute under SCHED_FIFO above all other threads. A
 //! task waits for its next arrival, locks, holds the lock for one section, and then draws its next arrival.
 //!
-//! The locks take turns, so that a disturbance of the machine affects all of them, and all have the same arrivals. A
-//! request that waited longer than the sections of others explain was *disturbed*: by an interrupt, by the host, or by
-//! the share of the CPU that the kernel keeps for ordinary threads. Disturbed requests are counted, and left out of the
-//! means.
+//! The locks take turns, so that a disturbance of the machine affects all of them, and all have the same arrivals. If
+//! the sections of others do not explain the wait of a request, the request was *disturbed*: by an interrupt, by the
+//! host, or by the share of the CPU that the kernel keeps for ordinary threads. Disturbed requests are counted, and
+//! omitted from the means.
 
 use super::pace::Pace;
 use super::squad::{Duty, Orders, squad};

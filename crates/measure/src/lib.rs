@@ -1,15 +1,15 @@
-//! Measures what locks and sections cost on this machine: without contention, under contention, and compared with those
-//! of the C library.
+//! Measures the costs of locks and sections on this machine: without contention, under contention, and compared with
+//! the locks of the C library.
 //!
-//! | function | what it measures |
+//! | function | subject |
 //! |---|---|
 //! | [`cost`](fn@cost) | lock and unlock of each spinlock without contention, with warm and with cold caches |
 //! | [`contention`](fn@contention) | throughput and waits of spinlocks under contention |
 //! | [`mutex_cost`], [`hand_over`] | mutexes, and the time from an unlock to the next owner |
-//! | [`protocols`](fn@protocols) | what each protocol of a task set costs |
+//! | [`protocols`](fn@protocols) | the costs of each protocol of a task set |
 //! | [`overheads`], [`ics_overheads`] | the overheads that analyses charge |
 //! | [`ics_experiments`] | interruptible sections beside locks |
-//! | [`object_costs`], [`contended_objects`] | objects that nobody waits for, beside sequential ones under locks |
+//! | [`object_costs`], [`contended_objects`] | non-blocking objects, beside sequential ones under locks |
 //!
 //! # Examples
 //!

@@ -18,9 +18,9 @@ pub(super) const BATCH: u64 = 100;
 /// The reading that is charged, of many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pick {
-    /// The mean of all but the top 1 %.
+    /// The mean without the top 1 %.
     Average,
-    /// The greatest of all but the top 1 %.
+    /// The greatest without the top 1 %.
     Worst,
     /// For the latency of releases and for interruptions, the greatest of all readings; for other operations, as
     /// `Worst`. Without the top 1 %, no interrupt is charged twice: once as an interruption and once in another

@@ -8,8 +8,8 @@
 //!
 //! # Features
 //!
-//! - `alloc`: the types that own memory, such as [`System`] and [`Task`]. Without it, the crate has identifiers,
-//!   priorities, times, records and limits, and needs no allocator.
+//! - `alloc`: the types that own memory, such as [`System`] and [`Task`]. Without it, the crate contains only
+//!   identifiers, priorities, times, records and limits, and needs no allocator.
 //! - `format` (default): reading and writing task-set files. It implies `alloc` and needs the standard library.
 //!
 //! # Examples

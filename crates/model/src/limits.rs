@@ -1,4 +1,4 @@
-//! The limits of a system. They are the capacities of the protocol machines as well.
+//! The limits of a system. They are also the capacities of the protocol machines.
 
 /// The maximum number of tasks of one system.
 pub const TASKS_MAX: usize = 8192;

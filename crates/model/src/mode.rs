@@ -7,6 +7,6 @@ pub enum Mode {
     #[default]
     Write,
     /// Other sections that read the resource may be executed at the same time, under a reader-writer protocol. Under
-    /// every other protocol, a section that reads is exclusive as well.
+    /// every other protocol, a section that reads is also exclusive.
     Read,
 }

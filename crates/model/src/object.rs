@@ -1,4 +1,4 @@
-//! Objects that nobody waits for.
+//! Non-blocking objects.
 
 use core::fmt;
 

@@ -131,7 +131,7 @@ impl Protocol {
         matches!(self, Self::Ics | Self::IcsLock) || self.is_object()
     }
 
-    /// Returns whether resources are objects that nobody waits for, also across processors.
+    /// Returns whether resources are non-blocking objects, for which no job waits, even across processors.
     #[must_use]
     pub const fn is_object(self) -> bool {
         matches!(self, Self::LockFree | Self::WaitFree)

@@ -84,7 +84,7 @@ impl System {
     }
 
     /// Returns a used resource that cannot be locked if the system is under `protocol`. With clusters of several
-    /// processors, these are all resources under another protocol than `omlp`.
+    /// processors, these are all resources under a protocol other than `omlp`.
     #[must_use]
     pub fn refused_in_clusters(&self, protocol: Protocol) -> Option<ResourceId> {
         let is_refused =

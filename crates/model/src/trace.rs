@@ -30,7 +30,7 @@ pub enum Event {
     Release(ResourceId),
     /// The job's interruptible section restarts, because another section on the resource was committed since it began.
     Restart(ResourceId),
-    /// The task's effective priority is this from now on.
+    /// From now on, this is the task's effective priority.
     Priority(Priority),
     /// The task executes on this processor from now on.
     Migrate(CpuId),

@@ -142,7 +142,7 @@ impl System {
                 return invalid_key(
                     subject,
                     "protocol",
-                    format!("`{protocol}` knows no clusters of several CPUs"),
+                    format!("`{protocol}` does not support clusters of several CPUs"),
                     "use `omlp`, or give each task one CPU",
                 );
             }

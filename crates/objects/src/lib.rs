@@ -1,4 +1,4 @@
-//! Objects for real time that nobody waits for: buffers, queues and priority queues, lock-free and wait-free.
+//! Non-blocking objects for real time: buffers, queues and priority queues, lock-free and wait-free.
 //!
 //! | object | interface | lock-free | wait-free | under a spinlock |
 //! |---|---|---|---|---|
@@ -17,7 +17,7 @@
 //!   the others.
 //!   The slot of a participant that was killed inside an operation must not be used for the same object again.
 //! - Each operation has a [`Bound`] in steps, where a step is one access to shared memory.
-//!   A wait-free operation takes at most so many steps, whatever others do.
+//!   A wait-free operation takes at most this number of steps, whatever others do.
 //!   A lock-free operation takes one attempt, and one more for each interfering operation that overlaps it.
 //! - Nothing allocates, and there is no `unsafe` code.
 //!   An object of zeros is valid and empty.

@@ -74,7 +74,7 @@ macro_rules! locked {
 }
 
 locked! {
-    /// A bounded queue under a spinlock, to exchange for one that nobody waits for.
+    /// A bounded queue under a spinlock, with the interface of the non-blocking ones.
     ///
     /// All requests to the lock have the least priority.
     ///
@@ -98,7 +98,7 @@ locked! {
 }
 
 locked! {
-    /// A priority queue under a spinlock, to exchange for one that nobody waits for.
+    /// A priority queue under a spinlock, with the interface of the non-blocking ones.
     ///
     /// All requests to the lock have the least priority.
     ///
@@ -122,7 +122,7 @@ locked! {
     LockedHeap: PriorityQueue, Heap<T>, 1, T: [Value + Ord], insert, extract_max
 }
 
-/// A buffer under a spinlock, to exchange for one that nobody waits for.
+/// A buffer under a spinlock, with the interface of the non-blocking ones.
 ///
 /// All requests to the lock have the least priority.
 ///
@@ -148,7 +148,7 @@ pub struct LockedBuffer<A, T, const WORDS: usize> {
 
 impl<A: Algorithm, T, const WORDS: usize> LockedBuffer<A, T, WORDS> {
     constructor! {
-        /// Creates a buffer of values of the bits zero.
+        /// Creates a buffer of values whose bits are zero.
         #[must_use]
         pub fn new() -> Self {
             Self { words: SpinLock::new([0; WORDS]), holds: PhantomData }

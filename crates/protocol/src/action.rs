@@ -55,7 +55,7 @@ pub enum Action {
         /// The task.
         task: TaskId,
     },
-    /// The effective priority of the task is this from now on.
+    /// From now on, this is the effective priority of the task.
     SetPriority {
         /// The task.
         task: TaskId,
@@ -78,13 +78,13 @@ pub enum Refusal {
     AlreadyHeld,
     /// The task does not hold what it wants to release.
     NotHeld,
-    /// The task waits: it cannot ask or release before it was woken.
+    /// The task waits: it cannot request or release before it is woken.
     Waiting,
     /// The task does not wait: there is nothing to wake or cancel.
     NotWaiting,
     /// The task's base priority is above the ceiling of the resource (POSIX: `EINVAL`).
     AboveCeiling,
-    /// The task holds or asks for another resource: the protocol has no nested requests.
+    /// The task holds or requests another resource: the protocol has no nested requests.
     Nested,
     /// The task has a job already, or none.
     Job,

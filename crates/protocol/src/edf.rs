@@ -13,7 +13,7 @@
 //! becomes the new top, and the old top continues when it ends. The place on the stack is the job's priority. A task
 //! without a started job is above all places ([`Edf::ARRIVING`]), so that it can decide when its next job is released.
 //!
-//! Of equal deadlines, that of the task with the lower id is earlier, as in the simulator.
+//! If deadlines are equal, the task with the lower id goes first, as in the simulator.
 //!
 //! While the waiting job with the earliest deadline is held by a ceiling, no job with a later deadline starts, whatever
 //! its preemption level is.
@@ -58,7 +58,7 @@ enum Job {
         /// The resource policy has not let the job start.
         is_held: bool,
     },
-    /// The job was woken to start at this place of the stack, and was not told its priority yet.
+    /// The job was woken to start at this place of the stack, and has not got its priority yet.
     Woken(u16),
     /// The job has started at this place of the stack.
     Started(u16),
@@ -153,7 +153,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Edf<TASKS, RESOURCES> {
         }
     }
 
-    /// Tells `task` its priority.
+    /// Gives `task` its priority.
     fn tell(&mut self, task: TaskId, priority: Priority, act: &mut dyn FnMut(Action)) {
         let epoch = &mut self.tasks[task.index()].epoch;
         *epoch = epoch.wrapping_add(1);

@@ -5,7 +5,7 @@
 //!   release   first waiter w: -> w, grant w, wake w;  else: -> none;  fall
 //! ```
 //!
-//! When the levels of requests run out, the requests of the processor get new levels. The tasks are told in the order
+//! When the levels of requests run out, the requests of the processor get new levels. The tasks get them in the order
 //! of their requests, as in `parts/distributed.rs`.
 
 use crate::parts::request_order::RequestOrder;

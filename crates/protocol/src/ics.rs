@@ -8,7 +8,7 @@
 //!   invalidated  -               inside, restart                                      invalidated
 //! ```
 //!
-//! A conflict is found when the section tries to commit. It costs one more execution of the section, whatever the
+//! A conflict is detected when the section tries to commit. It costs one more execution of the section, whatever the
 //! number of commits.
 
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};

@@ -1,8 +1,7 @@
 //! Real-time locking protocols as plain state machines: events in, ordered actions out.
 //!
-//! A machine decides, and does nothing else. It makes no system calls, does not allocate, never waits, and has no
-//! clock. The simulator carries out its [`Action`]s in virtual time, and the runtime carries them out with system
-//! calls.
+//! A machine only decides. It makes no system calls, does not allocate, never waits, and has no clock. The simulator
+//! carries out its [`Action`]s in virtual time, and the runtime carries them out with system calls.
 //!
 //! # Example
 //! ```
@@ -30,8 +29,8 @@
 //!
 //! 1. Call the machine under mutual exclusion. Carry out the actions afterwards, in the order given: other tasks come
 //!    first and the caller comes last, so that the next owner is awake before the caller lowers its own priority.
-//! 2. [`Action::SetPriority`] has an absolute value. Drop one whose epoch is older than the last one applied to the
-//!    same task.
+//! 2. [`Action::SetPriority`] carries an absolute value. Drop an action whose epoch is older than that of the last one
+//!    applied to the same task.
 //! 3. A task that was woken without a grant calls [`woken`](Machine::woken): it may have to wait again.
 //!
 //! # Machines
@@ -65,7 +64,7 @@
 //! The protocols for several processors, except `Mpcp`, have no nested requests. Resources that are nested are put into
 //! a group with one lock.
 //!
-//! [`Edf`] is a scheduler, and no protocol: it decides which job of a processor executes, by deadlines, with the machine
+//! [`Edf`] is a scheduler, not a protocol: it decides by deadlines which job of a processor executes, with the machine
 //! [`Srp`] for the resources of the processor.
 //!
 //! Machines are total: in every state, every event gives actions or a [`Refusal`] with the reason, and a refused event

@@ -14,12 +14,12 @@ pub trait Machine {
         false
     }
 
-    /// Returns whether the priorities that a decision tells to other tasks must be in effect before the next event is
+    /// Returns whether the priorities that a decision gives to other tasks must be in effect before the next event is
     /// decided.
     ///
-    /// If so, the caller applies them one by one, in the order in which they are told, under the same mutual exclusion.
-    /// This is necessary where priorities express the order of requests: otherwise a request that is decided in between
-    /// could be above an earlier one whose task was not told yet.
+    /// If so, the caller applies them one by one, in the order of the actions, under the same mutual exclusion. This is
+    /// necessary where priorities express the order of requests: otherwise a request that is decided in between could
+    /// be above an earlier one whose task does not have its new priority yet.
     fn settles_others_at_once(&self) -> bool {
         false
     }
@@ -60,8 +60,8 @@ pub trait Machine {
     /// [`Refusal::Nested`], [`Refusal::TooDeep`], [`Refusal::Deadlock`] and [`Refusal::Job`] as the protocol requires.
     fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal>;
 
-    /// As [`request`](Machine::request), for reading. Only reader-writer protocols tell the two apart: under every
-    /// other protocol a section that reads is exclusive.
+    /// As [`request`](Machine::request), for reading. Only reader-writer protocols distinguish the two: under every
+    /// other protocol, a section that reads is exclusive.
     ///
     /// # Errors
     /// Those of [`request`](Machine::request).

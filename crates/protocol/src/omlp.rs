@@ -17,9 +17,9 @@
 //! urgent job arrives and becomes the lender instead. So each job lends at most once, when it arrives. Each request has
 //! a place from the request to the release, and owners execute.
 //!
-//! With one processor, there is no other job that a lender could keep waiting. So it is not held, and executes while
-//! the request waits. Of the deferred requests, the most urgent one goes on first, and the earliest one among equals. A
-//! job does not lose its place to an equally urgent one without a request.
+//! With one processor, there is no other job that a lender could keep waiting. So a lender is not held back, and
+//! executes while the request waits. Of the deferred requests, the most urgent one continues first, and among equally
+//! urgent ones the earliest. A job does not lose its place to an equally urgent one without a request.
 
 use crate::parts::queue::{Links, WaitQueue};
 use crate::parts::single::{Single, Stand};

@@ -7,7 +7,7 @@
 //!   woken     may go on: -> task, grant;  else: wait
 //! ```
 //!
-//! A resource is not handed over. A woken task tries again, and may find that a more urgent task came before it. If the
+//! A resource is not handed over. A woken task tries again, and may find that a more urgent task was faster. If the
 //! base priority of a task changes while it holds or waits for a resource, the change takes effect when it has released
 //! everything. Otherwise the ceilings would guarantee nothing.
 

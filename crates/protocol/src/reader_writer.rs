@@ -135,7 +135,7 @@ impl<const TASKS: usize, const RESOURCES: usize> ReaderWriter<TASKS, RESOURCES> 
         act(Action::Grant { task, resource });
     }
 
-    /// Begins the next phase on a resource that nobody holds. `after` is the mode of the last phase.
+    /// Begins the next phase on a free resource. `after` is the mode of the last phase.
     fn next_phase(&mut self, resource: ResourceId, after: Mode, act: &mut dyn FnMut(Action)) {
         let Some(first) = self.queues[resource.index()].first() else { return };
         let mode = match (self.fairness, after) {

@@ -8,8 +8,8 @@
 //!   release   -> none; wake the held jobs that are above the ceilings now
 //! ```
 //!
-//! Priorities do not change. If a job suspends by itself, another one may find a resource locked. That one waits; the
-//! most urgent waiter is served first. A change of base priority takes effect with the next job.
+//! Priorities do not change. If a job suspends by itself, another job may find a resource locked, and waits; the most
+//! urgent waiter is served first. A change of base priority takes effect with the next job.
 
 use crate::parts::cycle::waits_for_itself;
 use crate::parts::peers::Peers;

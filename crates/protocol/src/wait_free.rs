@@ -1,6 +1,6 @@
 //! `wait_free`: operations for which no task waits and that are never repeated.
 //!
-//! The machine knows only which task is in an operation, so that it refuses nested and unfinished ones.
+//! The machine records only which task is in an operation, so that it can refuse nested and unfinished operations.
 
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};

@@ -34,7 +34,7 @@ pub enum EventKind {
     Scheduling(Policy),
     /// The thread may execute on these CPUs from now on: bit k stands for CPU k, for the first 64 CPUs.
     Affinity(u64),
-    /// The thread asked for the object at this place of the code, and has to wait.
+    /// The thread requested the object at this place of the code, and has to wait.
     Request {
         /// The object.
         object: ObjectId,

@@ -2,13 +2,13 @@
 //!
 //! The recording library writes a recording while a program runs; this crate reads it, infers a task set from it
 //! (`infer`), and finds what went wrong (`Findings`): priority inversions, long waits, orders of locking that can
-//! deadlock. `Trends` tells how a program uses its locks.
+//! deadlock. `Trends` summarises how a program uses its locks.
 //!
 //! # Features
 //!
 //! - `infer`: task sets, findings and trends.
-//! - `names`: finds the functions, lines and variables behind addresses, in the files of the program. Without it they
-//!   remain addresses.
+//! - `names`: finds the functions, lines and variables behind addresses, in the files of the program. Without this
+//!   feature, they remain addresses.
 //! - `programs`: starts programs.
 
 #![forbid(unsafe_code)]

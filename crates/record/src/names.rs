@@ -97,7 +97,7 @@ fn module(bytes: &[u8], path: &str, start: u64, offset: u64) -> Option<Module> {
     Some(Module { path: path.to_owned(), begin, end, bias })
 }
 
-/// `fetch (sensor.c:41)`, or as much of it as the file tells.
+/// `fetch (sensor.c:41)`, or the parts of it that the file contains.
 fn name_of_code(code: &Loader, address: u64) -> Option<String> {
     let demangled = |name: &str| addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned();
     let mut function = None;

@@ -19,7 +19,7 @@ pub struct Recording {
     pub events: Vec<Event>,
     /// How many events were lost because a ring was full.
     pub lost: u64,
-    /// Whether the program ended and everything was written; otherwise the recording is read up to where it breaks off.
+    /// Whether the program ended and everything was written; otherwise the recording is read up to its end.
     pub complete: bool,
     /// Whether switches of threads were recorded: without them, execution times are unknown.
     pub switches: bool,

@@ -1,4 +1,4 @@
-//! Recordings of schedules, as a program would be recorded that executes them.
+//! Recordings of schedules: each is the recording of a program that executes the schedule.
 
 use crate::event::{Clock, Event, EventKind, Policy, Stop, Wait};
 use crate::recording::{MutexProtocol, Object, ObjectKind, Recording, Site, Thread};

@@ -117,7 +117,7 @@ pub fn start(command: &[OsString], options: &Options) -> Result<Run, StartError>
         .map_err(|error| StartError::Program(format!("{} does not start: {error}", path.display())))?;
     if !folder.join(FILE_NAME).exists() {
         let reason = format!(
-            "nothing was recorded: {} was not loaded into {}, or cannot write below {}; its messages above tell more",
+            "nothing was recorded: {} was not loaded into {}, or cannot write below {}; see its messages above",
             library.display(),
             path.display(),
             folder.display()

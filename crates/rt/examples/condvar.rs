@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::Duration;
 
-/// The numbers that nobody has received yet. Mutexes inherit priorities unless another protocol is chosen.
+/// The numbers that have not been received yet. Mutexes inherit priorities unless another protocol is chosen.
 static MAILBOX: Mutex<VecDeque<u32>> = Mutex::new(VecDeque::new());
 static ARRIVED: Condvar = Condvar::new();
 

@@ -1,5 +1,5 @@
-//! Locks for real-time threads on Linux: mutexes with a known worst case, sections that nothing preempts, and the locks
-//! of whole task sets.
+//! Locks for real-time threads on Linux: mutexes with a known worst case, non-preemptive sections, and the locks of
+//! whole task sets.
 //!
 //! | module | contents |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | [`ics`] | interruptible sections: urgent threads interrupt others, whose sections are executed again |
 //! | [`tasks`] | the locks of a task set under any of the protocols, for the threads of a program |
 //! | [`locks`] | spinlocks, the crate `lockwright-locks` |
-//! | [`objects`] | buffers, queues and priority queues that nobody waits for, the crate `lockwright-objects` |
+//! | [`objects`] | non-blocking buffers, queues and priority queues, the crate `lockwright-objects` |
 //! | [`model`] | the systems from which [`tasks`] makes its locks, the crate `lockwright-model`; its feature `format` reads task-set files |
 //!
 //! The crate `lockwright-engine` executes a whole task set from a file, and `lockwright-measure` measures the costs of

@@ -1,4 +1,4 @@
-//! Objects that nobody waits for, between processes, through the public interface.
+//! Non-blocking objects between processes, through the public interface.
 
 #[path = "../../sys/tests/support/machine.rs"]
 #[allow(dead_code, reason = "for the tests of mutexes")]

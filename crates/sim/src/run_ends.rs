@@ -1,7 +1,7 @@
 //! The ends of the processors' current runs.
 //!
-//! There are few processors, and an event often changes several ends. So the ends are not kept in an order: all are
-//! compared when the earliest is wanted, in groups and without branches, which would be unpredictable.
+//! There are few processors, and an event often changes several ends. So the ends are not kept in order: to find the
+//! earliest, all are compared, in groups and without branches, which would be unpredictable.
 
 /// Stands for the end of a run on an idle processor.
 pub(crate) const NEVER: u64 = u64::MAX;

@@ -1,7 +1,7 @@
 //! Systems with a job that finishes late, just before the next job of its task arrives, and schedules aimed at them.
 //!
 //! Such a pair of jobs puts the sections of two jobs into a window far shorter than the period. A bound without
-//! carry-in, which forgets jobs from before the window, counts one. Random schedules hardly find the case: the job
+//! carry-in, which ignores jobs from before the window, counts one. Random schedules hardly ever find the case: the job
 //! must be late by almost its period, and others must make their requests at that time.
 
 use crate::hold::{Excess, hold};

@@ -1,8 +1,8 @@
 //! Functions that a child process calls after `fork`, to forget the state of its parent.
 //!
-//! The handler of `fork` is registered by a constructor, before the program's threads exist. So no lock registers it,
-//! and no thread waits for another one that does: a child made at any moment finds the handler, and an urgent thread's
-//! first lock does not depend on a less urgent one.
+//! A constructor registers the handler of `fork`, before the program's threads exist. So no lock has to register it,
+//! and no thread waits for another one that does: the handler runs in every child, and an urgent thread's first lock
+//! does not depend on a less urgent thread.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};

@@ -67,7 +67,7 @@ pub fn abort_all() -> Result<(), SysError> {
 #[cold]
 pub fn give_up() -> ! {
     const MESSAGE: &[u8] =
-        b"lockwright: ics: the kernel refuses membarrier, so a thread on another processor cannot go on; aborted\n";
+        b"lockwright: ics: the kernel refuses membarrier, so a thread on another processor cannot continue; aborted\n";
     // SAFETY: the message is a constant, so the pointer is valid for its length.
     unsafe { libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
     std::process::abort()

@@ -1,8 +1,8 @@
 //! Published examples of analyses, with input and expected result, and a comparison of this library with them.
 //!
-//! `examples/` has the answers of other programs, each with its source. An example
+//! `examples/` contains the answers of other programs, each with its source. An example
 //! names an analysis, and [`analyses`] lists the computation of the library for it.
-//! Files of others in the same format are read alike: `cargo xtask vectors DIR`.
+//! `cargo xtask vectors DIR` reads any other files in the same format.
 //!
 //! ```text
 //!   { "schema": "rt-analysis-vectors/1", "vectors": [ { "id", "analysis", "input", "expected", "source" }, .. ] }

@@ -160,7 +160,7 @@ class ProtocolResult:
 
 
 class Results:
-    """The results of a command: one for each protocol. With one protocol, the result has its attributes, too."""
+    """The results of a command: one for each protocol. With one protocol, the result also has its attributes."""
 
     def __init__(self, found: dict[str, Any]) -> None:
         """Create results from the JSON object of a command."""

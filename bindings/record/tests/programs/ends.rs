@@ -93,11 +93,11 @@ fn garbage_is_refused_with_its_place() {
         Recording::read(&options.folder).expect_err("garbage").to_string()
     };
     let said = error_of(&|bytes| bytes[0] = b'X');
-    assert!(said.contains("byte 0: this is no recording"), "{said}");
+    assert!(said.contains("byte 0: this is not a recording"), "{said}");
     let said = error_of(&|bytes| bytes[8] = 9);
     assert!(said.contains("byte 8: the recording has version 9"), "{said}");
     let said = error_of(&|bytes| bytes[40] = 0);
-    assert!(said.contains("byte 40: here should be a chunk"), "{said}");
+    assert!(said.contains("byte 40: a chunk is missing here"), "{said}");
     let said = error_of(&|bytes| bytes[44] = 99);
     assert!(said.contains("byte 56: there is no chunk of kind 99"), "{said}");
     let events = bytes.windows(8).position(|window| window == b"LWCH\x05\0\0\0").expect("events") + 16;

@@ -138,7 +138,7 @@ fn charge_as(
     if let Some(id) = machine.unmeasured() {
         let name = &system.task(id).name;
         let message = format!("the working set of task `{name}` is beyond the last point of `cache_delay`");
-        return Err(refuse(Subject::Task(id), message, "measure the cache delay of the largest working set as well"));
+        return Err(refuse(Subject::Task(id), message, "also measure the cache delay of the largest working set"));
     }
     let tasks = system.task_ids().map(|id| charges.task(id).ok_or_else(too_long));
     let tasks = tasks.collect::<Result<Vec<Task>, Invalid>>()?;

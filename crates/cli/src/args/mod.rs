@@ -23,7 +23,7 @@ use std::path::PathBuf;
 /// Real-time locking that you can analyse, simulate and run.
 ///
 /// The input is one task-set file: tasks, CPUs, resources and a locking protocol. `check` computes bounds on the
-/// response times, `simulate` plays the schedule in virtual time, and `run` executes the tasks as real-time threads.
+/// response times, `simulate` executes the tasks in virtual time, and `run` executes them as real-time threads.
 /// All three print the same table. `verify` measures the overheads of this machine, computes bounds that include them,
 /// executes the tasks, and compares the two.
 #[derive(Parser, Debug)]
@@ -81,7 +81,7 @@ pub enum Verb {
     /// Execute a program, and infer a task set from its threads, locks and sleeps
     ///
     /// The program needs no change. The directory of the results gets the task set (system.toml), all results
-    /// (report.json) and a trace (trace.pftrace). Standard output has priority inversions, possible deadlocks, long
+    /// (report.json) and a trace (trace.pftrace). Standard output shows priority inversions, possible deadlocks, long
     /// waits, and the bounds of the task set.
     #[command(after_help = RECORD_HELP)]
     Record(Record),
@@ -90,8 +90,8 @@ pub enum Verb {
     Measure(Measure),
     /// Judge many generated systems, as a file describes, or repeat a published study
     ///
-    /// A study draws systems at random and judges each by several methods. The file says what the systems are, what
-    /// varies, and which methods judge them. The results do not depend on threads or interruptions.
+    /// A study draws systems at random and judges each by several methods. The file defines the systems, the values
+    /// that vary, and the methods. The results do not depend on threads or interruptions.
     Study(Study),
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_HELP)]

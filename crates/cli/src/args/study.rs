@@ -98,10 +98,10 @@ pub enum StudyVerb {
     /// List the published studies, with the paper and the command of each
     #[command(after_help = LIST_EXAMPLES)]
     List,
-    /// Repeat a study of spinning, suspending and objects that nobody waits for, under global and partitioned EDF
+    /// Repeat a study of spinning, suspending and non-blocking objects, under global and partitioned EDF
     ///
-    /// The paper is Brandenburg, Calandrino, Block, Leontyev, Anderson, RTAS 2008. docs/rtas2008.md tells what it
-    /// leaves open, what comes out, and what does not.
+    /// The paper is Brandenburg, Calandrino, Block, Leontyev, Anderson, RTAS 2008. docs/rtas2008.md describes the
+    /// choices that it leaves open, and which of its conclusions hold.
     #[command(name = "rtas2008", after_help = RTAS2008_EXAMPLES)]
     Rtas2008(Rtas2008),
 }
@@ -161,7 +161,7 @@ pub struct Rtas2008 {
         ("per-job", "Also as often as the others request during the job", Counting::PerJob),
     ]))]
     pub counting: Counting,
-    /// What the long sections of others are charged
+    /// What is charged for the long sections of others
     #[arg(long, value_name = "CHARGE", default_value = "release", help_heading = READING, value_parser = one_of([
         ("release", "The release of the lock", Others::Release),
         ("switches", "The release, and the switches to and from the owner", Others::Switches),

@@ -86,7 +86,7 @@ const CAVEATS: [Caveat; 13] = [
         subject.is_executed() && subject.has_jitter()
     }),
     (
-        "Threads that spin under `mrsp`, `msrp`, `fmlp_short`, `phase_fair` and `task_fair` nap between looks after \
+        "Threads that spin under `mrsp`, `msrp`, `fmlp_short`, `phase_fair` and `task_fair` nap between checks after \
          20 ms: the owner was then delayed by something outside the protocol.",
         |subject| subject.is_executed() && subject.is_under(&["mrsp", "msrp", "fmlp_short", "phase_fair", "task_fair"]),
     ),

@@ -31,7 +31,7 @@ use crate::fault::Fault;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::Serialize;
 
-/// The object that `lockwright` prints with `--json`. The key `verb` tells which one it is; an object without it
+/// The object that `lockwright` prints with `--json`. The key `verb` identifies its kind; an object without it
 /// reports an error.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]

@@ -1,4 +1,4 @@
-//! `lockwright measure objects`: objects that nobody waits for, beside sequential ones under locks.
+//! `lockwright measure objects`: non-blocking objects, beside sequential ones under locks.
 
 use super::costs::three_digits;
 use super::figures;

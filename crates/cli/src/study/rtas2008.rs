@@ -31,7 +31,7 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
     if let Some(unknown) = numbers.iter().find(|&&number| !figures().any(|known| known == number)) {
         console.error(
             format!("figure {unknown} cannot be repeated"),
-            "choose 1 to 4, 7 to 20 or 49 to 76; docs/rtas2008.md tells why the others are missing",
+            "choose 1 to 4, 7 to 20 or 49 to 76; docs/rtas2008.md gives the reasons why the others are missing",
         );
         return Err(Exit::BadInput);
     }

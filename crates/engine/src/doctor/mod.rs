@@ -1,6 +1,6 @@
 //! Checks what this machine lacks for real time, and suggests fixes.
 //!
-//! The checks change nothing. They read files, and try on a separate thread what only trying can show.
+//! The checks change nothing. They read files, and, where files are not enough, try operations on a separate thread.
 //!
 //! | file | about |
 //! |---|---|

@@ -2,10 +2,10 @@
 //!
 //! The kernel gives each thread a *reservation*: a runtime in each period. A thread that wakes up for a job has the
 //! deadline of that job. A job that executes for longer than the runtime may be *throttled* until its deadline; the
-//! kernel looks at its ticks. So the runtime is the execution time of the task and a margin for the work of the kernel
-//! and of the run itself.
+//! kernel checks this at its ticks. So the runtime is the execution time of the task and a margin for the work of the
+//! kernel and of the run itself.
 //!
-//! The period of a reservation is the relative deadline of the task, also if the task's period is longer. With a longer
+//! The period of a reservation is the relative deadline of the task, even if the task's period is longer. With a longer
 //! period, the kernel would keep a job from executing until a period after the last wake-up, so one late wake-up would
 //! delay all later jobs; and it would shorten the runtime of a job that waits.
 

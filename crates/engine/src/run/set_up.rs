@@ -33,13 +33,13 @@ const START_DELAY_NS: u64 = 50_000_000;
 /// finished.
 ///
 /// Under `g-edf`, the threads are under SCHED_DEADLINE, and the kernel schedules them by deadlines on all CPUs that the
-/// process may use. A task may execute for its execution time, a tenth of it and 200 us within its deadline; the kernel
-/// may throttle a job that takes longer ([`TaskOutcome::throttled`]). Resources are under `lock_free`, `wait_free` or
-/// `none`, and no blocking is observed.
+/// process may use. A task may execute for C + C/10 + 200 us within its deadline, where C is its execution time; the
+/// kernel may throttle a job that takes longer ([`TaskOutcome::throttled`]). Resources are under `lock_free`,
+/// `wait_free` or `none`, and no blocking is observed.
 ///
-/// Under `p-edf`, the tasks of each CPU decide among themselves whose job executes: the one with the earliest deadline,
-/// and of equal ones that of the task with the lower id. Resources are under `srp` and `msrp`, and no blocking is
-/// observed.
+/// Under `p-edf`, the tasks of each CPU decide among themselves which job executes: the one with the earliest deadline,
+/// and among equal deadlines that of the task with the lower id. Resources are under `srp` and `msrp`, and no blocking
+/// is observed.
 ///
 /// CPU k of the system is the k-th CPU that the calling thread may use. The calling thread only waits. Threads of a run
 /// block all signals. The run locks all memory that is mapped at the start, which undoes an earlier

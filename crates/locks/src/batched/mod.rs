@@ -22,8 +22,8 @@
 //!             if it was ABANDONED, the next one
 //! ```
 //! A release that sees no arrivals, and a slot that arrives meanwhile, can miss each other.
-//! The lock is free then, and the waiter sees that.
-//! It locks the lock, and hands it to the first slot in order: itself, or another one that arrived with it.
+//! The waiter then sees that the lock is free.
+//! It takes the lock, and hands it to the first slot in order: itself, or another slot that arrived with it.
 //! A release therefore needs only a plain store.
 //!
 //! # Why no slot waits for more than m − 1 sections

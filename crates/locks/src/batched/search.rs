@@ -1,7 +1,7 @@
 //! The search of every interleaving of a few slots.
 //!
-//! It checks exclusion, that no slot waits forever, that the first batch is served first, and the most urgent slot of a
-//! batch first, and that at most one section of each other slot executes while a slot waits.
+//! It checks exclusion, that no slot waits forever, that the first batch and the most urgent slot of a batch are served
+//! first, and that at most one section of each other slot executes while a slot waits.
 //!
 //! The memory is sequentially consistent here; loom covers weaker memory (`cargo xtask test --deep loom`).
 //!

@@ -1,7 +1,7 @@
-//! Objects that nobody waits for, beside the sequential ones: alone, and used by all CPUs at once.
+//! Non-blocking objects, beside the sequential ones: alone, and used by all CPUs at once.
 //!
-//! The operations are those of a published table: a buffer of ten words is written and read by turns at random; a
-//! queue and a heap grow, as 60 % of the operations append. All objects get the same operations.
+//! The operations are those of a published table: a buffer of ten words is written or read at random; a queue and a
+//! heap grow, because 60 % of the operations append. All objects get the same operations.
 
 pub(crate) mod alone;
 pub(crate) mod contended;

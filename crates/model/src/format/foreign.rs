@@ -1,4 +1,4 @@
-//! Other formats than TOML, recognised by how they begin.
+//! Formats other than TOML, recognised by their first characters.
 
 use crate::format::Diagnostic;
 

@@ -326,7 +326,7 @@ fn clusters() {
         check(&file(&platform, "", [mine, other]), &[&fault]);
     }
     let both = ["cpus = [0, 1]", "cpus = [0, 1]"];
-    let fault = "`mpcp` knows no clusters of several CPUs; use `omlp`, or give each task one CPU";
+    let fault = "`mpcp` does not support clusters of several CPUs; use `omlp`, or give each task one CPU";
     check(&file(platform, "protocol = \"mpcp\"", both), &[&format!("6:12: {fault}")]);
     check(&file(&format!("protocol = \"mpcp\"\n{platform}"), "", both), &[&format!("1:12: {fault}")]);
 }

@@ -64,7 +64,7 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> LockFreeBuffer<T, WORDS, 
     pub const WRITE: Bound = Bound { once: 4 + WORDS as u64, attempt: 0, attempts: Some(1) };
 
     constructor! {
-        /// Creates a buffer of values of the bits zero.
+        /// Creates a buffer of values whose bits are zero.
         #[must_use]
         pub fn new() -> Self {
             let () = Self::IS_VALID;
@@ -83,7 +83,7 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> LockFreeBuffer<T, WORDS, 
 }
 
 impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for LockFreeBuffer<T, WORDS, SLOTS> {
-    /// Returns the values of the last write, or those of the bits zero before the first one.
+    /// Returns the values of the last write, or, before the first write, values whose bits are all zero.
     ///
     /// # Bound
     /// `WORDS` + 2 steps for each attempt. There are as many attempts as writes of others overlap, and one more.

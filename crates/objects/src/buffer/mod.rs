@@ -25,7 +25,7 @@ use lockwright_locks::Slot;
 /// assert_eq!(b.read(&slot), [0.5, 1.5, 2.5]);
 /// ```
 pub trait Buffer<T, const WORDS: usize> {
-    /// Returns the values of the last write, or those of the bits zero before the first one.
+    /// Returns the values of the last write, or, before the first write, values whose bits are all zero.
     ///
     /// # Panics
     /// If the slot is not one of the object's slots.

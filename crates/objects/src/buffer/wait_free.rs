@@ -21,7 +21,7 @@ use lockwright_locks::Slot;
 /// before it noted so.
 /// Each writer owns `SLOTS` places, of which the other participants hold `SLOTS - 1` at most.
 ///
-/// A participant that is preempted or killed keeps a place held, and delays nobody.
+/// A participant that is preempted or killed keeps a place held, and delays no other participant.
 /// The slot of a participant that was killed in a write must not be used for the same buffer again.
 /// A tag returns after 2^48 writes or 2^46 reads of one participant.
 ///
@@ -81,7 +81,7 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> WaitFreeBuffer<T, WORDS, 
     pub const WRITE: Bound = Bound { once: 6 + WORDS as u64 + 4 * SLOTS as u64, attempt: 0, attempts: Some(1) };
 
     constructor! {
-        /// Creates a buffer of values of the bits zero.
+        /// Creates a buffer of values whose bits are zero.
         #[must_use]
         pub fn new() -> Self {
             let () = Self::IS_VALID;
@@ -123,7 +123,7 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> WaitFreeBuffer<T, WORDS, 
 }
 
 impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for WaitFreeBuffer<T, WORDS, SLOTS> {
-    /// Returns the values of the last write, or those of the bits zero before the first one.
+    /// Returns the values of the last write, or, before the first write, values whose bits are all zero.
     ///
     /// # Bound
     /// `WORDS` + 5 steps.

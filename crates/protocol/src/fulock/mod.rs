@@ -34,7 +34,7 @@
 //! of the two kinds of unlock: only a more urgent task may lock a free mutex before its first waiter, and the bound of
 //! `pip` depends on that.
 //!
-//! It is the reference for the mutexes of the crate `lockwright`: its tests play random scripts on both.
+//! It is the reference for the mutexes of the crate `lockwright`, whose tests execute random scripts on both.
 //!
 //! # Example
 //! ```
@@ -384,7 +384,7 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         Ok(())
     }
 
-    /// The class of `task` changes; releases from now on go by it.
+    /// The class of `task` changes; later releases use the new one.
     ///
     /// # Errors
     /// [`Refusal::UnknownTask`].
@@ -466,7 +466,7 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         }
     }
 
-    /// The priority that a lock asks its owner to have.
+    /// The priority that a lock requires of its owner.
     fn weight(&self, resource: ResourceId) -> Priority {
         match self.locks[resource.index()].protection {
             Protection::None => Priority::MIN,

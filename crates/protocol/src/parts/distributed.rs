@@ -16,7 +16,7 @@
 //! the resource remains. "First waiter" is the earliest request, if its task has arrived. So a task that is on its way
 //! will find the resource free, and later tasks wait. The next owner does not depend on which task executes first.
 //!
-//! When the levels of requests run out, the requests of one home get new levels. The tasks are told in the order of
+//! When the levels of requests run out, the requests of one home get new levels. The tasks get them in the order of
 //! their requests: at each step an earlier request is above a later one, see [`RequestOrder`].
 
 use crate::parts::request_order::RequestOrder;

@@ -1,4 +1,4 @@
-//! What several machines share.
+//! The parts that several machines share.
 
 pub(crate) mod cycle;
 pub(crate) mod distributed;

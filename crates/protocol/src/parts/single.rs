@@ -1,5 +1,5 @@
-//! What the protocols without nested requests share: owners, queues, and the priority and the processor that each task
-//! was told last.
+//! The common part of the protocols without nested requests: owners, queues, and the priority and the processor that
+//! each task got last.
 //!
 //! ```text
 //!   task      enter                          exit                      give_up

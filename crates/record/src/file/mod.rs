@@ -10,9 +10,9 @@
 //! chunk   4 bytes "LWCH", u32 kind, u32 argument, u32 bytes, contents, zeros up to a multiple of 8 bytes
 //! ```
 //!
-//! [`mod@format`] lists the kinds of chunks and events. Stamps are counts of the processor's time-stamp counter where it
-//! serves the kernel as its clock, and nanoseconds elsewhere. Chunks of the kind `CLOCK` tell which stamp belongs to
-//! which time; between two of them, time is interpolated.
+//! [`mod@format`] lists the kinds of chunks and events. Stamps are counts of the processor's time-stamp counter where
+//! it serves the kernel as its clock, and nanoseconds elsewhere. Chunks of the kind `CLOCK` assign times to stamps;
+//! between two of them, time is interpolated.
 
 mod clock;
 mod decode;
@@ -56,7 +56,7 @@ impl Recording {
     /// files, if these are still there.
     ///
     /// # Errors
-    /// The folder contains no recording, or the file is damaged. A file that breaks off is no error, see
+    /// The folder contains no recording, or the file is damaged. A file that ends early is not an error, see
     /// [`complete`](Self::complete).
     pub fn read(folder: &Path) -> Result<Self, FileError> {
         let path = folder.join(format::FILE_NAME);
@@ -74,7 +74,7 @@ impl Recording {
     /// Reads the recording in the bytes of its file. Addresses get no names.
     ///
     /// # Errors
-    /// The file is damaged. A file that breaks off is no error, see [`complete`](Self::complete).
+    /// The file is damaged. A file that ends early is not an error, see [`complete`](Self::complete).
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, FileError> {
         let fail = |problem: Problem| FileError { path: None, at: Some(problem.at as u64), reason: problem.reason };
         read(bytes).map(|(recording, _)| recording).map_err(fail)

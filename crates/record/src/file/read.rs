@@ -73,9 +73,9 @@ fn double(bytes: &[u8], at: usize) -> Option<u64> {
 
 fn header(bytes: &[u8]) -> Result<Header, Problem> {
     if !bytes.starts_with(&MAGIC) {
-        return Err(Problem::new(0, "this is no recording; give the folder that `lockwright record` wrote"));
+        return Err(Problem::new(0, "this is not a recording; give the folder that `lockwright record` wrote"));
     }
-    let short = || Problem::new(bytes.len(), "the file breaks off in its header; record the program again");
+    let short = || Problem::new(bytes.len(), "the file ends within its header; record the program again");
     let version = word(bytes, 8).ok_or_else(short)?;
     if version != VERSION {
         let reason = format!("the recording has version {version}, and this program reads {VERSION}; record it again");
@@ -94,7 +94,7 @@ pub(super) fn contents(bytes: &[u8]) -> Result<Contents, Problem> {
     while let Some(head) = bytes.get(at..at + CHUNK_HEADER) {
         let field = |index: usize| word(head, 4 * index).unwrap_or_default();
         if field(0) != CHUNK_MAGIC {
-            return Err(Problem::new(at, "here should be a chunk; the file is damaged, record the program again"));
+            return Err(Problem::new(at, "a chunk is missing here; the file is damaged, record the program again"));
         }
         let begin = at + CHUNK_HEADER;
         let length = field(3) as usize;

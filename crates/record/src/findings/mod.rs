@@ -1,7 +1,8 @@
-//! What went wrong in a recorded run, and what could.
+//! The problems of a recorded run: those that occurred, and those that could occur.
 //!
 //! `waits` follows all threads at once: it finds the holder of each contended lock, and inversions. `order` finds
-//! orders of locking that can deadlock. `uses` counts what threads and locks did. `sentences` tells all of it.
+//! orders of locking that can deadlock. `uses` counts the operations of threads and locks. `sentences` describes all
+//! findings.
 
 mod order;
 mod sentences;
@@ -30,7 +31,7 @@ pub struct Findings {
     pub cycles: Vec<Cycle>,
     /// The use of each lock that was locked, in the order of their objects.
     pub locks: Vec<LockUse>,
-    /// The sections that are longer than was asked for, the longest first; one for each thread, lock and place.
+    /// The sections that are longer than the requested limit, the longest first; one for each thread, lock and place.
     pub long_sections: Vec<LongSection>,
     /// All threads, in the order of the recording.
     pub threads: Vec<ThreadUse>,

@@ -1,10 +1,10 @@
 //! Orders of locking that can deadlock.
 //!
-//! Threads deadlock if each holds a lock and requests one that the next thread holds, in a circle. A recording without
+//! Threads deadlock if each holds a lock and requests one that the next thread holds, in a cycle. A recording without
 //! a deadlock shows that this can happen: each thread requested its lock while it held another, and no lock that two
 //! of them held at these times keeps them apart (the algorithm Goodlock).
 //!
-//! An attempt (`pthread_mutex_trylock`) waits for nobody. Two readers of a lock neither wait for each other nor keep
+//! An attempt (`pthread_mutex_trylock`) does not wait. Two readers of a lock neither wait for each other nor keep
 //! each other apart. Locks that let a reader wait behind a waiting writer can deadlock in more ways, which are not
 //! found.
 

@@ -6,8 +6,8 @@ use crate::texts::times;
 use lockwright_model::Duration;
 
 impl Findings {
-    /// One sentence for each inversion and each cycle, then for the longest wait, for locks that nobody waited for, and
-    /// for long sections.
+    /// One sentence for each inversion and each cycle, then for the longest wait, for uncontended locks, and for long
+    /// sections.
     #[must_use]
     pub fn sentences(&self, recording: &Recording) -> Vec<String> {
         let mut sentences: Vec<String> = self.inversions.iter().map(|found| inversion(recording, found)).collect();

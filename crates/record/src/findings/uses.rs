@@ -27,7 +27,7 @@ pub struct LockUse {
     pub longest_cpu_ns: u64,
 }
 
-/// Sections of one thread, lock and place that are longer than was asked for.
+/// Sections of one thread, lock and place that are longer than the requested limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LongSection {

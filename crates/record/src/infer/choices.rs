@@ -1,6 +1,6 @@
-//! How to infer.
+//! The options of the inference.
 
-/// How to infer.
+/// The options of the inference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
     /// Execution times are lengthened by this many percent.

@@ -1,11 +1,11 @@
-//! What follows from a recording.
+//! The results of inferring a task set from a recording.
 
 use super::choices::Choices;
 use super::task::InferredTask;
 use crate::recording::{ObjectId, ThreadIndex};
 use lockwright_model::System;
 
-/// What follows from a recording.
+/// The results of inferring a task set from a recording.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Inferred {
@@ -13,11 +13,11 @@ pub struct Inferred {
     pub system: Result<System, String>,
     /// The evidence for each task, by task id.
     pub tasks: Vec<InferredTask>,
-    /// The threads that are no tasks.
+    /// The threads that are not tasks.
     pub left_out: Vec<LeftOut>,
     /// The object behind each resource, by resource id.
     pub objects: Vec<ObjectId>,
-    /// What the task set does not express, and its bounds therefore do not cover.
+    /// The parts of the program that the task set does not express, and that its bounds therefore do not cover.
     pub warnings: Vec<String>,
     /// How the system was recorded, for the head of the file.
     pub(super) head: Vec<String>,
@@ -30,6 +30,6 @@ pub struct Inferred {
 pub struct LeftOut {
     /// The thread.
     pub thread: ThreadIndex,
-    /// Why its jobs cannot be told.
+    /// Why its jobs cannot be recognised.
     pub reason: String,
 }

@@ -1,8 +1,8 @@
 //! Task sets that follow from recordings.
 //!
-//! A thread is a task if its jobs can be told: one wait of its code separates them (`jobs`). The steps of all jobs
-//! give its body (`body`), and the distances of their releases its period (`period`). `system` makes a task set of
-//! them, and `remarks` the comments that tell the evidence for each value.
+//! A thread is a task if its jobs can be recognised: one wait in its code separates them (`jobs`). The steps of all
+//! jobs give its body (`body`), and the distances between their releases its period (`period`). `system` makes a task
+//! set of them, and `remarks` the comments that state the evidence for each value.
 
 mod body;
 mod choices;

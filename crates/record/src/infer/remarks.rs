@@ -32,7 +32,7 @@ pub(super) fn head(
         lines.push(format!("Execution times are lengthened by {} %.", choices.margin));
     }
     if recording.lost > 0 || !recording.complete {
-        let end = if recording.complete { "" } else { " The recording breaks off." };
+        let end = if recording.complete { "" } else { " The recording ends early." };
         lines.push(format!("{} events were lost.{end}", recording.lost));
     }
     for out in left_out.iter().filter(|_| !tasks.is_empty()) {
@@ -134,7 +134,7 @@ fn period_lines(task: &InferredTask) -> Vec<String> {
     let [least, median, most] = [task.period_ns, task.median_ns, task.most_ns].map(text);
     vec![match (task.policy, task.regularity) {
         (Policy::Deadline { .. }, _) => "as set for SCHED_DEADLINE".into(),
-        (_, Regularity::Exact) => "exact: the program asks for these instants".into(),
+        (_, Regularity::Exact) => "exact: the program requests these instants".into(),
         (_, Regularity::Periodic) => {
             format!("periodic: distances of {least} to {most}, median {median}; the least one")
         }

@@ -41,7 +41,7 @@ fn system(
         return Err("switches of threads were not recorded, so execution times are unknown".into());
     }
     if tasks.is_empty() {
-        return Err("the jobs of no thread can be told".into());
+        return Err("no thread has recognisable jobs".into());
     }
     for (what, count, most) in [("tasks", tasks.len(), TASKS_MAX), ("resources", objects.len(), RESOURCES_MAX)] {
         if count > most {
@@ -179,7 +179,7 @@ fn warnings(
         warnings.push(format!("{} events were lost: jobs and sections may be longer than they appear", recording.lost));
     }
     if !recording.complete {
-        warnings.push("the recording breaks off before the end of the program".into());
+        warnings.push("the recording ends before the end of the program".into());
     }
     for task in tasks {
         let name = recording.thread_name(task.thread);

@@ -74,7 +74,7 @@ impl InferredTask {
     }
 }
 
-/// Infers the task of a thread, or tells why its jobs cannot be told.
+/// Infers the task of a thread, or returns why its jobs cannot be recognised.
 pub(super) fn task_of(
     recording: &Recording,
     thread: ThreadIndex,
@@ -145,7 +145,7 @@ fn nothing_cuts(entries: &[Entry]) -> String {
     let waits = entries.iter().filter(|entry| matches!(entry.kind, EventKind::Wait { .. })).count();
     match waits {
         0 => "it never waits for an activation".into(),
-        _ => format!("no wait of it separates at least {JOBS_MIN} jobs that execute most of its CPU time"),
+        _ => format!("none of its waits separates at least {JOBS_MIN} jobs that execute most of its CPU time"),
     }
 }
 
@@ -187,7 +187,7 @@ fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// The policy at most releases.
+/// The most frequent policy at releases.
 fn policy(entries: &[Entry], cut: &Cut) -> Policy {
     let mut policies: Vec<(Policy, usize)> = Vec::new();
     let mut now = Policy::Fair { nice: 0 };

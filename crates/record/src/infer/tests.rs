@@ -241,8 +241,8 @@ fn a_program_without_jobs_has_no_system() {
     script.wait(Wait::Input { descriptor: 0 }, site, ms(100));
     script.run(ms(5));
     let found = inferred(&script.recording());
-    assert_eq!(found.system.err().as_deref(), Some("the jobs of no thread can be told"));
-    assert!(found.left_out[0].reason.starts_with("no wait of it separates at least 3 jobs"));
+    assert_eq!(found.system.err().as_deref(), Some("no thread has recognisable jobs"));
+    assert!(found.left_out[0].reason.starts_with("none of its waits separates at least 3 jobs"));
 }
 
 /// A thread with a job every 10 ms that executes 1, 2 or 3 ms, of which 100 us hold a lock; it sleeps once inside.
@@ -277,7 +277,7 @@ fn evidence_stands_beside_each_value() {
         "# Execution times are lengthened by 10 %.",
         "# Warning: the jobs of `alone` waited for something that is not a lock, once, up to 6 us in one job",
         "# thread 7; a job begins behind the absolute sleep at tick (29 jobs, execution times deviate by",
-        "# exact: the program asks for these instants\nperiod = \"10 ms\"",
+        "# exact: the program requests these instants\nperiod = \"10 ms\"",
         "# largest of 29 jobs, 3 ms plus 10 %; not a WCET; half of them up to 2 ms, 99.9 % up to 3 ms",
         "#   up to 3 ms: 9",
         "# SCHED_FIFO\npriority = 10",

@@ -1,20 +1,20 @@
 //! Barriers: each of a number of threads waits until all have arrived.
 //!
 //! The last thread to arrive in a round is its leader. It does not suspend, and it wakes the others, the most urgent
-//! first. The barrier can be used again at once: threads may arrive for the next round while others of this one have
+//! first. The barrier can be used again at once: threads may arrive for the next round while others of this round have
 //! yet to execute.
 //!
 //! Nothing spins, and nothing allocates. An arrival is two atomic exchanges; the leader makes one system call, and each
 //! other thread one.
 //!
 //! # Bound
-//! A thread waits for the last arrival. A barrier has no owner, so nobody inherits a priority. The leader's own call
-//! takes the kernel a time that grows with the number of threads.
+//! A thread waits for the last arrival. A barrier has no owner, so no thread inherits a priority. The time of the
+//! leader's own call in the kernel grows with the number of threads.
 //!
 //! # Limits
 //! - The kernel sorts waiting threads by the priority with which they began to wait. All of a round are woken together,
 //!   so the order decides only how soon each one is ready to execute.
-//! - If a thread ends that should arrive, the others wait for ever.
+//! - If a thread ends without arriving, the others wait for ever.
 //! - In a child of `fork`, the arrivals of the parent's threads still count.
 //!
 //! # Examples
@@ -80,7 +80,7 @@ impl State {
     }
 }
 
-/// A barrier for a number of threads. It must not move while anybody uses it.
+/// A barrier for a number of threads. It must not move while it is in use.
 ///
 /// # Bound
 /// See the [module](self).

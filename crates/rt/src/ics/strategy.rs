@@ -12,10 +12,10 @@ const LEAVES: u32 = 0x8000_0001;
 /// Commits by restartable sequences of Linux: a comparison and a store, which the kernel aborts if another thread
 /// executes in between. For the threads of one processor and one process.
 ///
-/// A thread that enters on another processor, or migrates in the middle, notices that at the store. From then on the
+/// A thread that enters on another processor, or migrates in the middle, detects this at the store. From then on the
 /// object is shared: all threads use the compare-and-swap of [`Locked`], permanently. The change needs the system call
 /// `membarrier`. If the kernel then refuses it, for example because of a seccomp filter set after [`Rseq::new`], the
-/// process is aborted with a message, because updates would get lost.
+/// process is aborted with a message, because updates would be lost.
 ///
 /// ```text
 ///   home     meaning                                      next

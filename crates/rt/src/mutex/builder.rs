@@ -24,7 +24,7 @@ pub enum Unlock {
     /// lock it before the first waiter executes.
     Serial,
     /// The unlock frees the mutex, and a running thread may lock it before the woken waiter does. A robust mutex is
-    /// serial all the same, because nobody would notice a woken waiter that ends.
+    /// nevertheless serial, because no thread would detect that a woken waiter has ended.
     Parallel,
     /// Serial if a real-time thread waits, otherwise parallel.
     #[default]
@@ -33,7 +33,7 @@ pub enum Unlock {
 
 /// The attributes of a mutex to be built. Get one from [`Mutex::builder`](super::Mutex::builder).
 ///
-/// The first lock with a ceiling, and the first wait that looks for a deadlock, register a fork handler with the C
+/// The first lock with a ceiling, and the first wait that checks for a deadlock, register a fork handler with the C
 /// library once. After [`warm_up`](super::warm_up) no lock does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Builder {
@@ -84,15 +84,15 @@ impl Builder {
         Self { robust, ..self }
     }
 
-    /// Sets whether each lock goes through the kernel, so that the kernel knows every owner. This changes only mutexes
-    /// with [`MutexProtocol::Inherit`].
+    /// Sets whether each lock goes through the kernel, so that the kernel can find every owner. This changes only
+    /// mutexes with [`MutexProtocol::Inherit`].
     #[must_use]
     pub const fn kernel_owned(self, kernel_owned: bool) -> Self {
         Self { kernel_owned, ..self }
     }
 
-    /// Sets whether a thread looks for a deadlock before it waits. The look costs about two uncontended locks for each
-    /// wait, and nothing without contention.
+    /// Sets whether a thread checks for a deadlock before it waits. The check costs about two uncontended locks for
+    /// each wait, and nothing without contention.
     #[must_use]
     pub const fn check_deadlocks(self, checked: bool) -> Self {
         Self { checked, ..self }

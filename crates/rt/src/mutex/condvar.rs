@@ -3,7 +3,7 @@
 //! One word counts the signals. A waiter reads it, unlocks the mutex, and suspends while the word stays the same. A
 //! signal changes the word and takes the most urgent waiter from the kernel's queue. The only lock inside, `look`,
 //! inherits priorities. A signaller holds it while it checks whether it owns the mutex to which the waiters would move.
-//! A waiter that leaves holds it too, so that its mutex does not disappear during such a check.
+//! A waiter that leaves also holds it, so that its mutex does not disappear during such a check.
 //!
 //! | mutex | signal by the mutex's owner | signal by another thread | broadcast |
 //! |---|---|---|---|
@@ -14,7 +14,7 @@
 //! A waiter that was moved executes only when it owns the mutex.
 //!
 //! The kernel sorts its queue only when a thread suspends. If a waiter's level has changed since ([`levels`]), a signal
-//! acts as a broadcast that moves nobody to a mutex without inheritance.
+//! acts as a broadcast that moves no waiter to a mutex without inheritance.
 //!
 //! The kernel refuses to give a mutex to a waiter if that would close a cycle of owners, and only its deadline can then
 //! wake a thread in that wait: the signal would be lost. Such a cycle goes through a mutex that the waiter holds. So a
@@ -54,7 +54,7 @@ const WAITER: u32 = 2;
 const DESTROYED: u32 = 1;
 
 /// A condition variable without its mutex type. It is as large as the C library's, and zeros are a private one. It must
-/// not move while anybody uses it.
+/// not move while it is in use.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawCondvar {
@@ -219,7 +219,7 @@ pub struct Suspension {
 /// How [`RawCondvar::destroy`] ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Destroyed {
-    /// Nobody uses the condition variable any more.
+    /// The condition variable is no longer in use.
     Done,
     /// A thread waits, or was moved to an inheriting mutex that the caller holds, or has not left for 1 s, as the
     /// waiters of the parent appear in a child process. Nothing has changed.

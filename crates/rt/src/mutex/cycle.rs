@@ -427,7 +427,7 @@ impl Drop for Published {
     }
 }
 
-/// Resets the table in a child process: no thread waits there, and nobody holds the guard.
+/// Resets the table in a child process: no thread waits there, and none holds the guard.
 extern "C" fn forget() {
     // SAFETY: the child has one thread, and that thread is in no function that uses the table.
     unsafe { TABLE.reset() };

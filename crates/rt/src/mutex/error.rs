@@ -62,7 +62,7 @@ impl fmt::Display for RawError {
             Self::AboveCeiling => f.write_str("the caller is more urgent than the ceiling of the lock"),
             Self::NotOwner => f.write_str("the caller does not hold the lock"),
             Self::TooOften => f.write_str("the lock, or its ceiling, is locked more often than it can count"),
-            Self::BadKind => f.write_str("the operation does not apply to a lock of this attributes or in this state"),
+            Self::BadKind => f.write_str("the operation does not apply to a lock with these attributes or this state"),
             Self::Sys(error) => error.fmt(f),
         }
     }

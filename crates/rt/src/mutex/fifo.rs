@@ -138,7 +138,7 @@ impl fmt::Display for FifoError {
             Self::Busy => f.write_str("another thread holds the mutex"),
             Self::TimedOut => f.write_str("the deadline passed before it was the caller's turn"),
             Self::Deadlock => f.write_str("a deadlock: the caller would wait for itself"),
-            Self::OwnerDied => f.write_str("a thread ended while it held the mutex, which nobody can lock any more"),
+            Self::OwnerDied => f.write_str("a thread ended while it held the mutex, which can no longer be locked"),
             Self::TooManyThreads => {
                 f.write_str("more threads use the mutex at once than it has nodes; give it more: `FifoMutex<T, NODES>`")
             }
@@ -174,9 +174,9 @@ impl std::error::Error for FifoError {}
 /// before: at most one of each other thread. On their processors the holders have at least the priority of the caller;
 /// `lockwright check` charges what can execute beside them under `fmlp_long`. A thread that has entered the queue must
 /// execute for a moment before it passes priorities on, and so must a waiter whose predecessor gives up, and one for
-/// which the kernel reports a deadlock: it asks the kernel again, up to `NODES` times, because a thread that is
-/// preempted while it begins to wait can get that answer wrongly. The processor of that thread executes work at least
-/// as urgent until then.
+/// which the kernel reports a deadlock: it repeats its request to the kernel, up to `NODES` times, because a thread
+/// that is preempted while it begins to wait can get that answer wrongly. The processor of that thread executes work at
+/// least as urgent until then.
 ///
 /// # Reference
 /// A. Block, H. Leontyev, B. Brandenburg, J. Anderson: A flexible real-time locking protocol for multiprocessors, RTCSA
@@ -205,7 +205,7 @@ unsafe impl<T: ?Sized + Send, const NODES: usize> Sync for FifoMutex<T, NODES> {
 unsafe impl<T: ?Sized + Send, const NODES: usize> Send for FifoMutex<T, NODES> {}
 
 impl<T, const NODES: usize> FifoMutex<T, NODES> {
-    /// Creates a mutex that nobody holds.
+    /// Creates a free mutex.
     #[must_use]
     pub const fn new(value: T) -> Self {
         Self { raw: RawFifo::<[Node; NODES]>::new(), value: UnsafeCell::new(value) }
@@ -227,7 +227,7 @@ impl<T: ?Sized, const NODES: usize> FifoMutex<T, NODES> {
         self.lock_within(Limit::Never)
     }
 
-    /// Locks the mutex if nobody holds it and nobody waits for it.
+    /// Locks the mutex if no thread holds it or waits for it.
     ///
     /// # Errors
     /// [`FifoError::Busy`], and those of [`FifoMutex::lock`].

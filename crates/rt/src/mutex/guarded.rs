@@ -188,7 +188,7 @@ impl<T: ?Sized> Guard<'_, T> {
     /// Declares the value consistent again, after [`LockError::OwnerDied`]. If the guard is dropped without this call,
     /// the mutex is [not recoverable](LockError::NotRecoverable) for everyone. On other guards it does nothing.
     ///
-    /// This is a function and no method, so that it hides no method of the value: `Guard::make_consistent(&guard)`.
+    /// This is an associated function, so that it hides no method of the value: `Guard::make_consistent(&guard)`.
     pub fn make_consistent(guard: &Self) {
         // Refused if there is nothing to make consistent.
         let _ = guard.mutex.raw.make_consistent();
@@ -315,7 +315,7 @@ impl<T: ?Sized> std::error::Error for LockError<'_, T> {}
 /// owns the mutex. A wait may also end without a signal, so check the condition again.
 ///
 /// # Bound
-/// The wait for a signal has no bound; the lock after it has that of the mutex. Internally, only short looks at the
+/// The wait for a signal has no bound; the lock after it has that of the mutex. Internally, only short checks of the
 /// mutex are locked, with priority inheritance.
 ///
 /// # Examples

@@ -1,16 +1,16 @@
 //! Mutexes and condition variables for real-time threads.
 //!
-//! | wanted | use |
+//! | requirement | use |
 //! |---|---|
-//! | no priority inversion, with no further knowledge of the users | [`MutexProtocol::Inherit`] |
+//! | no unbounded priority inversion, without knowledge of the users | [`MutexProtocol::Inherit`] |
 //! | the same with costs known in advance, and no deadlocks between mutexes of one processor | [`MutexProtocol::Protect`] |
 //! | recovery after a thread or process ends while it holds the mutex | [`Builder::robust`] |
 //! | a choice between order of service and throughput | [`Unlock`] |
 //! | service in the order of requests, so that each thread waits for a known number of sections | [`FifoMutex`] |
 //!
 //! Without contention, lock and unlock are one atomic operation each and make no system call. Ceilings, the list of
-//! robust mutexes and [`Builder::kernel_owned`] add to that. Nothing spins: a waiter suspends, and the waiters of a
-//! [`Mutex`] are served in the order of their priorities. Only the report of a deadlock allocates.
+//! robust mutexes and [`Builder::kernel_owned`] add to this cost. Nothing spins: a waiter suspends, and the waiters of
+//! a [`Mutex`] are served in the order of their priorities. Only the report of a deadlock allocates.
 //!
 //! ```
 //! use lockwright::mutex::{Mutex, MutexProtocol};

@@ -45,7 +45,7 @@ impl RawMutex {
         is_risen
     }
 
-    /// Unlocks a mutex with a ceiling if nobody waits for it. Returns whether it is unlocked.
+    /// Unlocks a mutex with a ceiling if no thread waits for it. Returns whether it is unlocked.
     #[inline(never)]
     pub(super) fn unlock_protected(&self, me: Tid, attributes: u32) -> bool {
         // Read before another thread can own the mutex.

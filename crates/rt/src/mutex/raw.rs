@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 pub(super) const INCONSISTENT: u32 = 0x7fff_ffff;
 pub(super) const NOT_RECOVERABLE: u32 = 0x7fff_fffe;
 
-/// A mutex without a value. It must not move while anybody uses it.
+/// A mutex without a value. It must not move while it is in use.
 #[repr(C)]
 pub struct RawMutex {
     pub(super) word: AtomicU32,

@@ -25,7 +25,7 @@ impl RawMutex {
         if self.unlock_uncontended() { Ok(()) } else { self.unlock_slow() }
     }
 
-    /// Unlocks the mutex if the caller holds it in a consistent state and nobody waits for it. Returns whether it is
+    /// Unlocks the mutex if the caller holds it in a consistent state and no thread waits for it. Returns whether it is
     /// unlocked; if not, it is unchanged, and [`RawMutex::unlock`] finds out why. Inlined for the same reason as
     /// [`RawMutex::lock_uncontended`].
     #[inline(always)]
@@ -73,7 +73,7 @@ impl RawMutex {
         is_given
     }
 
-    /// Frees the word if the caller owns it and nobody waits. Returns whether it did.
+    /// Frees the word if the caller owns it and no thread waits. Returns whether it did.
     #[inline(always)]
     pub(super) fn free_word(&self, me: Tid) -> bool {
         // ORDERING: Release pairs with the Acquire of the lock.

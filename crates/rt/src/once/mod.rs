@@ -67,7 +67,7 @@ const CYCLES_MAX: u32 = 3;
 /// Nanoseconds between two such waits.
 const CYCLE_NAP_NS: u64 = 1_000_000;
 
-/// A word that tells whether something was initialised.
+/// A word that records whether an initialisation has been performed.
 ///
 /// # Bound
 /// See the [module](self).

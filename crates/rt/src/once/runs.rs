@@ -1,9 +1,9 @@
 //! The initialisers that execute in this process: one slot for each, a word with priority inheritance that belongs to
 //! the executing thread. Threads that wait for an initialiser wait for its slot.
 //!
-//! A slot may pass to another initialiser while a thread still wants to wait for the last one. So a thread that gets a
-//! slot reads the state of its own [`Once`](super::Once) again. If that names this slot, the initialiser is executing
-//! nowhere: the thread that executed it would still have the slot.
+//! A slot may pass to another initialiser while a thread is about to wait for the last one. So a thread that gets a
+//! slot reads the state of its own [`Once`](super::Once) again. If that state names this slot, no thread is executing
+//! the initialiser: a thread that executed it would still have the slot.
 //!
 //! A child process finds the slots of its parent. No handler of `fork` frees them: the child's memory may show that a
 //! slot belongs to a thread, but not that this thread registered a handler before.

@@ -1,6 +1,6 @@
 //! Reader-writer locks for real-time threads.
 //!
-//! Readers share the lock, and a writer has it alone. Phases alternate: after each writer, all readers that wait enter
+//! Readers share the lock, and a writer holds it alone. Phases alternate: after each writer, all waiting readers enter
 //! together, and once a writer waits for the readers inside, later readers wait for this writer. So neither side
 //! starves, and a reader never waits for a second writer.
 //!
@@ -8,29 +8,29 @@
 //! |---|---|---|
 //! | a reader, for the writer inside or before it | all readers of a phase together | that writer |
 //! | a writer, for other writers | by priority, then FIFO | the writer whose turn it is |
-//! | a writer, for the readers inside | it is the only one | nobody |
+//! | a writer, for the readers inside | it is the only one | no thread |
 //!
-//! Without contention, a reader locks and unlocks with one atomic operation each, and a writer with two each. None of
-//! them makes a system call. Nothing spins, and nothing allocates.
+//! Without contention, a reader locks and unlocks with one atomic operation each, and a writer with two each. Neither
+//! makes a system call. Nothing spins, and nothing allocates.
 //!
 //! # Bound
-//! A request to read waits for one phase of readers and one writer, and a request to write for the writer inside, for
-//! the more urgent writers that wait or come meanwhile, and for a phase of readers before each of these and before
+//! A request to read waits for one phase of readers and one writer. A request to write waits for the writer inside, for
+//! the more urgent writers that wait or arrive meanwhile, and for a phase of readers before each of these and before
 //! itself.
 //! These phases are counted in critical sections. How long a section lasts depends on its priority:
 //! - A writer executes with at least the priority of every thread that waits for it, as the owner of a mutex with
 //!   [`MutexProtocol::Inherit`](crate::mutex::MutexProtocol::Inherit).
-//! - A reader keeps its own priority: readers are counted and not known. A writer that waits for readers therefore
-//!   waits for everything that preempts the least urgent of them. Where that matters, keep the readers' sections short
-//!   and their priorities high, or use a mutex.
+//! - A reader keeps its own priority, because the lock only counts readers and does not record which threads they are.
+//!   A writer that waits for readers therefore waits for everything that preempts the least urgent of them. If that
+//!   matters, keep the readers' sections short and their priorities high, or use a mutex.
 //!
 //! # Limits
 //! - A thread that holds the lock must not request it again, not even to read: a writer may wait in between.
-//!   [`RwLock::read_nested`] permits that, at the expense of writers.
-//! - More than four readers that wait for one writer are woken one after the other in part: the fifth wakes once the
-//!   first has executed.
-//! - After a writer gave up at its deadline, the next writer may wait until readers that were admitted have executed
-//!   once.
+//!   [`RwLock::read_nested`] permits this, at the expense of writers.
+//! - If more than four readers wait for one writer, they do not all wake independently: the fifth wakes once the first
+//!   has executed.
+//! - After a writer has given up at its deadline, the next writer may wait until readers that were admitted have
+//!   executed once.
 //! - The lock is not robust. Once a writer has ended without unlocking, every request that may wait returns ESRCH, and
 //!   a try finds the lock busy. If the system gives the id of that writer to another thread of the process, requests
 //!   wait for that thread instead. Once a reader has ended without unlocking, the next writer waits without end, and
@@ -152,8 +152,8 @@ impl<T: ?Sized> RwLock<T> {
         self.read_until(Deadline::after(time))
     }
 
-    /// Locks for reading while the caller may hold the lock for reading already. It does not wait for a writer that
-    /// waits for readers, so writers have no bound where threads do this again and again.
+    /// Locks for reading, for a caller that may already hold the lock for reading. It does not wait for a writer that
+    /// waits for readers, so writers have no bound if threads do this again and again.
     ///
     /// # Errors
     /// Those of [`RwLock::read`].

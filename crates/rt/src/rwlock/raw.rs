@@ -7,12 +7,12 @@
 //! | `gates` | the writer's thread id, where readers of this phase wait |
 //!
 //! `turn` and the gates are words with priority inheritance, so every thread that waits for a writer lends it its
-//! priority. A writer that waits for readers waits at the lower half of `state`, and lends nothing: the kernel knows
-//! owners of words, and readers are only counted.
+//! priority. A writer that waits for readers waits at the lower half of `state`, and lends nothing: the kernel lends
+//! priorities only to owners of words, and readers are only counted.
 //!
 //! When the writer leaves, it unlocks each gate. A reader that gets a gate unlocks it for the next one at this gate.
 //!
-//! The layout leaves free what the C library's lock (glibc, 64 bits) has at 28 and at 48, and zeros are a free lock.
+//! The layout leaves the fields of the C library's lock (glibc, 64 bits) at 28 and 48 free, and zeros are a free lock.
 
 use super::state::{Enter, GATES, Place, State};
 use crate::mutex::{Deadline, Limit, RawError, nap};
@@ -32,7 +32,7 @@ const CYCLE_NAP_NS: u64 = 1_000_000;
 const SETTLE_NAP_NS: u64 = 50_000;
 const SETTLE_NAPS_MAX: u32 = 100;
 
-/// A reader-writer lock without a value. It must not move while anybody uses it.
+/// A reader-writer lock without a value. It must not move while it is in use.
 #[repr(C)]
 pub struct RawRwLock {
     state: AtomicU64,
@@ -127,8 +127,8 @@ impl RawRwLock {
         self.read_as(false, limit)
     }
 
-    /// Locks for reading as [`RawRwLock::read`] does, for a caller that may hold the lock for reading already. It also
-    /// enters while a writer waits for readers, which then waits for the caller as well.
+    /// Locks for reading as [`RawRwLock::read`] does, for a caller that may already hold the lock for reading. It also
+    /// enters while a writer waits for readers; that writer then also waits for the caller.
     ///
     /// # Errors
     /// Those of [`RawRwLock::read`].

@@ -15,10 +15,10 @@
 //! A waiting reader waits at a gate of its phase, a word with priority inheritance that the writer owns. There are
 //! gates for two phases. A reader is `passing` from its admission until it has executed and needs its gate no more.
 //!
-//! A writer that comes in some phase needs that the gates of this phase are not used: all readers that were admitted
-//! when this PHASE was last inverted have passed. They have, because the writer in between waited until they left. The
-//! exception is a writer in between that gave up. Then the phase is HELD_UP, and the next writer waits until all have
-//! passed.
+//! When a writer begins to wait in some phase, the gates of this phase must not be in use: all readers that were
+//! admitted when this PHASE was last inverted must have passed. They have, because the writer in between waited until
+//! they left. The exception is a writer in between that gave up. Then the phase is HELD_UP, and the next writer waits
+//! until all have passed.
 
 /// The gates of a phase. With more readers than that, several wait at one gate.
 pub(super) const GATES: usize = 4;

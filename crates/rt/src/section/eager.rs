@@ -166,11 +166,11 @@ impl Drop for Eager {
     }
 }
 
-/// An eager section, which ends when this value is dropped, also during a panic.
+/// An eager section, which ends when this value is dropped, even during a panic.
 ///
 /// The kernel has no reason to refuse to lower a thread. If it does, [`EagerSection::leave`] returns the error, and the
 /// thread stays raised until the end of its next section or of its handle succeeds. A section that is forgotten
-/// (`std::mem::forget`) ends with the handle. If the handle is forgotten as well, the thread stays raised.
+/// (`std::mem::forget`) ends with the handle. If the handle is also forgotten, the thread stays raised.
 #[derive(Debug)]
 #[must_use = "the section ends when this is dropped"]
 pub struct EagerSection<'a>(&'a Eager);

@@ -15,12 +15,12 @@
 //!                                      H -> 0, begins its job
 //! ```
 //!
-//! This is the non-preemptive section of LITMUS^RT on a stock kernel. There, too, a flag marks a thread as inside. The
-//! scheduler checks the flag at releases; here the threads themselves do.
+//! This is the non-preemptive section of LITMUS^RT on a stock kernel. LITMUS^RT also marks a thread that is inside by a
+//! flag. Its scheduler checks the flag at releases; here the threads themselves do.
 //!
 //! The compare-and-swaps are those of std, which also work if threads of one word execute on two processors: after a
 //! managed thread was bound elsewhere, or the processor was taken offline. (On x86-64 a `cmpxchg` without its LOCK
-//! prefix would work as long as nobody does that, and could otherwise lose a waiter for ever. It was measured to be no
+//! prefix would work only if neither happens, and could otherwise lose a waiter for ever. It was measured to be no
 //! faster.)
 
 use super::error::SectionError;
@@ -346,7 +346,7 @@ impl Drop for Lazy {
     }
 }
 
-/// A lazy section, which ends when this value is dropped, also during a panic.
+/// A lazy section, which ends when this value is dropped, even during a panic.
 ///
 /// The kernel has no reason to refuse the end of a section. If it does, [`LazySection::leave`] returns the error and
 /// other threads keep waiting. The next check, section, or end of this thread then repairs it. A section that is

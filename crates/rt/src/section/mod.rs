@@ -2,15 +2,15 @@
 //!
 //! A spinlock that serves in order of arrival lets a thread wait for at most m − 1 sections on m processors, *if*
 //! neither its holder nor its waiters are preempted. Otherwise the bound also contains every job that can preempt one
-//! of them. A thread that spins for a less urgent holder on its own processor even spins for ever. A kernel forbids
-//! preemption around its spinlocks. A process can approximate that in two ways:
+//! of them. A thread that spins for a less urgent holder on its own processor even spins for ever. A kernel disables
+//! preemption around its spinlocks. A process can approximate this in two ways:
 //!
 //! | | [`Eager`] | [`Lazy`] |
 //! |---|---|---|
 //! | how | rises above all tasks, and back | puts its thread id into a word of its processor, which other threads check when their jobs are released |
 //! | cost of a section | two system calls, about 2 µs | two atomic operations, about 5 ns |
 //! | cost of a job released meanwhile | none | two switches, about 5 µs, inside the section; about as much after it |
-//! | which threads it holds off | all threads below level 98 | managed threads of the processor, which check the word |
+//! | threads that it holds off | all threads below level 98 | managed threads of the processor, which check the word |
 //! | requirements | permission for level 98 | threads under SCHED_FIFO that stay on their processor |
 //! | also excludes other sections | no | yes, those of the same processor |
 //!
@@ -56,9 +56,9 @@
 //!
 //! # What a section must not do
 //!
-//! It must not suspend: not sleep, read a file, or lock a suspending lock. Otherwise other threads get its processor,
-//! and a thread that spins for the lock spins for the time of the suspension. It must not start threads either, because
-//! they inherit the raised priority.
+//! It must not suspend: it must not sleep, read a file, or lock a suspending lock. Otherwise other threads get its
+//! processor, and a thread that spins for the lock spins for the time of the suspension. Nor must it start threads,
+//! because they inherit the raised priority.
 //!
 //! # What neither kind can exclude
 //!

@@ -1,29 +1,30 @@
 //! Counting semaphores for real-time threads.
 //!
 //! A semaphore has a number of units. [`Semaphore::acquire`] takes one and waits while there is none;
-//! [`Semaphore::release`] adds one, and any thread may call it, also a signal handler.
+//! [`Semaphore::release`] adds one; any thread may call it, and so may a signal handler.
 //!
-//! Units are **handed over**. A unit that is released while threads wait belongs to these threads: a thread that asks
-//! later cannot take it, even if it executes first. With the usual rule, under which an awakened thread competes with
-//! all others, a thread that releases and acquires in a loop can keep a more urgent waiter of another processor waiting
-//! for ever. The price is a switch to the waiter for each such unit.
+//! Units are **handed over**. A unit that is released while threads wait belongs to these threads: a thread that
+//! requests one later cannot take it, even if it executes first. With the usual rule, under which a woken thread
+//! competes with all others, a thread that releases and acquires in a loop can keep a more urgent waiter of another
+//! processor waiting for ever. The price is a switch to the waiter for each such unit.
 //!
-//! Of the waiting threads, the kernel wakes the most urgent one, and among equals the one that has waited longest.
+//! Of the waiting threads, the kernel wakes the most urgent one, and among equally urgent ones the one that has waited
+//! longest.
 //!
 //! Without waiters, each call makes one atomic exchange and no system call. Nothing spins, and nothing allocates.
 //!
 //! # Bound
 //! A thread that waits gets the first unit that is released while no more urgent thread waits, and none of its own
 //! level that began before, with two exceptions:
-//! - A thread that has asked before the release and has yet to suspend (some instructions later) may take the unit in
-//!   its place. At most one thread for each processor executes these instructions, and it takes one unit each time it
-//!   asks. A thread that is preempted there counts as well.
+//! - A thread that made its request before the release and has yet to suspend (some instructions later) may take the
+//!   unit in its place. At most one thread of each processor executes these instructions at a time, and it takes one
+//!   unit for each request. Threads that are preempted there count in addition.
 //! - The kernel sorts a thread by the priority with which it suspends. A later change of the priority does not move it,
 //!   nor does a boost. A thread that was woken in vain suspends again behind those of its level.
 //!
 //! # Limits
-//! - A semaphore has no owner, so nothing inherits priorities: a waiter lends its priority to nobody. Use a
-//!   [mutex](crate::mutex) to protect data.
+//! - A semaphore has no owner, so a waiter lends its priority to no thread. Use a [mutex](crate::mutex) to protect
+//!   data.
 //! - A thread or process that ends keeps the units that it took, and one unit that was handed to it.
 //! - A thread may free the memory as soon as it has acquired the last unit, although the thread that released this unit
 //!   has yet to return from its call: after its exchange, the release uses only the address.
@@ -54,7 +55,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A counting semaphore. It must not move while anybody uses it.
+/// A counting semaphore. It must not move while it is in use.
 ///
 /// # Bound
 /// See the [module](self).
@@ -96,7 +97,7 @@ pub struct Request {
     seen: u32,
 }
 
-/// What became of a request that was suspended.
+/// The result of a suspended request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// The caller has a unit, and the request has ended.
@@ -264,7 +265,7 @@ impl Semaphore {
         self.release_many(1)
     }
 
-    /// Adds `units` units at once. The most urgent waiters get them, and what remains is free.
+    /// Adds `units` units at once. The most urgent waiters get them, and the remaining units are free.
     ///
     /// # Errors
     /// Those of [`Semaphore::release`].
@@ -318,7 +319,7 @@ impl Semaphore {
         }
     }
 
-    /// Looks whether a request that was suspended has a unit now.
+    /// Checks whether a suspended request has a unit now.
     pub fn answered(&self, request: &mut Request, answer: Suspended) -> Progress {
         self.progress(request, answer.ended())
     }
@@ -357,7 +358,7 @@ impl Semaphore {
         }
     }
 
-    /// Ends a request without waiting any longer. Returns whether the caller has got a unit all the same.
+    /// Ends a request without waiting any longer. Returns whether the caller has nevertheless got a unit.
     pub fn give_up(&self, request: Request) -> bool {
         // BOUND: a round fails because another thread has changed the word or taken a grant.
         loop {

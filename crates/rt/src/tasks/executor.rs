@@ -21,7 +21,7 @@
 //! A move and the priority that belongs to it are two system calls. Between them a task has the priority of one
 //! processor on the other, for about the duration of a system call.
 //!
-//! The claims of a task are kept under its seat's guard. Some system calls are made under that guard as well:
+//! The claims of a task are kept under its seat's guard. Some system calls are also made under that guard:
 //!
 //! | call | under the seat's guard | why |
 //! |---|---|---|
@@ -29,7 +29,7 @@
 //! | another thread sets it | no | the call may raise the task, which may then execute at once and would find its own seat locked; the caller is not preempted meanwhile |
 //! | any thread sets its place | no | the call suspends the caller; if it moves the caller itself, it returns on the new processor |
 //!
-//! A call made without the guard may be late, after the kernel got a newer level. The caller notices that afterwards,
+//! A call made without the guard may be late, after the kernel got a newer level. The caller detects this afterwards,
 //! under the guard, and sets the present level. So as soon as no call is in progress, the kernel has the last level.
 
 mod claims;

@@ -483,7 +483,7 @@ impl Drop for Member {
     }
 }
 
-/// A job, which ends when this value is dropped, also during a panic.
+/// A job, which ends when this value is dropped, even during a panic.
 #[derive(Debug)]
 #[must_use = "the job ends when this is dropped"]
 pub struct Job<'a> {
@@ -541,7 +541,7 @@ impl Drop for Job<'_> {
     }
 }
 
-/// A critical section, which ends when this value is dropped, also during a panic. A section that is forgotten
+/// A critical section, which ends when this value is dropped, even during a panic. A section that is forgotten
 /// (`std::mem::forget`) ends with its job.
 #[derive(Debug)]
 #[must_use = "the section ends when this is dropped"]
@@ -561,7 +561,7 @@ impl Section<'_> {
     /// Ends the section like dropping it does, and returns the error if that fails.
     ///
     /// # Errors
-    /// [`TaskError::Lock`] if a system call failed; the resource is unlocked all the same.
+    /// [`TaskError::Lock`] if a system call failed; the resource is nevertheless unlocked.
     pub fn end(self) -> Result<(), TaskError> {
         let (member, resource) = (self.member, self.resource);
         std::mem::forget(self);

@@ -1,4 +1,4 @@
-//! The kernel refuses the system call by which an object leaves its processor: a thread that cannot go on prints a
+//! The kernel refuses the system call by which an object leaves its processor: a thread that cannot continue prints a
 //! message and ends the process, and no thread waits for ever.
 
 use crate::support::{Child, cpus, pin};

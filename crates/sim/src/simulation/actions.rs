@@ -1,4 +1,4 @@
-//! Events of the machines, and their actions, which are carried out as they are told.
+//! Events of the machines, and their actions, which are carried out as they are issued.
 
 use super::Simulation;
 use crate::machines::Source;

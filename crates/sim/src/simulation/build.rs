@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 /// Returns the protocol of each resource.
 fn protocols(system: &System, config: &Config) -> Vec<Protocol> {
     let protocol = config.protocol.unwrap_or_else(|| system.protocol_or_default());
-    assert!(system.refused_in_clusters(protocol).is_none(), "`{protocol}` knows no clusters");
+    assert!(system.refused_in_clusters(protocol).is_none(), "`{protocol}` does not support clusters");
     system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect()
 }
 

@@ -1,11 +1,11 @@
-//! The reasons why a generator cannot draw what was asked for.
+//! The reasons why a generator cannot draw the requested values.
 
 use lockwright_model::{RESOURCES_MAX, TASKS_MAX};
 
 /// The number of draws after which [`uunifast_discard`](super::uunifast_discard) fails.
 pub(super) const DRAWS: usize = 1_000;
 
-/// The reason why a generator cannot draw what was asked for.
+/// The reason why a generator cannot draw the requested values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Impossible {
     /// No vector of utilizations within the limits has the given sum.

@@ -1,4 +1,4 @@
-//! Studies that a file describes: a generator of systems, what varies, and the methods that judge the systems.
+//! Studies that a file describes: a generator of systems, the values that vary, and the methods that judge the systems.
 //!
 //! The form of the file is described in `docs/study.md`.
 //!

@@ -160,7 +160,7 @@ fn read_axes(fields: &Fields<'_, '_>, settings: &mut Settings, faults: &mut Faul
     found.sort_by_key(|(_, found)| found.key_span().start);
     for (key, found) in found {
         if settings.places.iter().any(|(known, _)| *known == key) {
-            let fault = Diagnostic::new(format!("`{}` varies and has a value as well", key.name()));
+            let fault = Diagnostic::new(format!("`{}` varies and also has a value", key.name()));
             faults.push(fault.at(found.key_span()).help("remove one of the two"));
         }
         let values = read_axis(key, &found, faults);

@@ -1,4 +1,4 @@
-//! What is left for background jobs: figure 2.
+//! The processor time that is left for background jobs: figure 2.
 //!
 //! Identical tasks on 4 processors under global EDF consume a quarter of them. Jobs arrive together, once in a period,
 //! and execute in a random order. Each has 10 sections, whose lengths vary by half, with equal times between them.

@@ -61,7 +61,7 @@ pub fn conclusions(study: &Study, tallies: &[Tally]) -> Vec<Conclusion> {
             "spinning takes time from background jobs from 20, 40 and 60 % with 1, 2 and 4 resources, suspending does not (2)",
             results.background(),
         ),
-        ("C15", "C1, C2, C3, C5 and C7 hold on 16 processors as well (14 to 16)", results.sixteen()),
+        ("C15", "C1, C2, C3, C5 and C7 also hold on 16 processors (14 to 16)", results.sixteen()),
     ];
     all.into_iter()
         .map(|(number, statement, found)| {

@@ -2,7 +2,7 @@
 //! To Block or Not to Block, to Suspend or Spin?*, RTAS 2008, with its extended figures.
 //!
 //! Task sets are drawn as in section 4.2 of the paper, overheads are those of its tables 1 and 2, and the tests are
-//! those that it names. `docs/rtas2008.md` describes what the paper leaves open, and what comes out.
+//! those that it names. `docs/rtas2008.md` describes the choices that the paper leaves open, and the results.
 
 mod background;
 mod cell;

@@ -1,4 +1,4 @@
-//! Tests with objects that nobody waits for.
+//! Tests with non-blocking objects.
 //!
 //! A wait-free access costs its time. A lock-free access is repeated for each commit that makes it fail; the failed
 //! attempts of a job are bounded by [`nonblocking::retries`], or by accesses that can overlap one access.

@@ -10,7 +10,7 @@ pub struct Switches {
     pub lengths: Length,
     /// The way in which the requests of others are counted.
     pub counting: Counting,
-    /// What the sections of others are charged.
+    /// What is charged for the sections of others.
     pub others: Others,
     /// The tests for hard deadlines.
     pub tests: Tests,

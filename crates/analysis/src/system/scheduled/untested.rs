@@ -16,8 +16,7 @@ pub enum Untested {
     Resources,
     /// A task holds two resources at a time, and one of them is shared across processors.
     Nested(TaskId),
-    /// A resource is under a protocol that no test covers: an object that nobody waits for, or a lock that readers
-    /// share.
+    /// A resource is under a protocol that no test covers: a non-blocking object, or a lock that readers share.
     Protocol(ResourceId),
     /// A task has release jitter.
     Jitter(TaskId),

@@ -44,7 +44,7 @@ impl Policy {
                 let known = ["SCHED_OTHER", "SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"];
                 let help = match nearest(other, known) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("it is one of {}", known.join(", ")),
+                    None => format!("use one of {}", known.join(", ")),
                 };
                 import.fault(span, format!("the policy {} cannot be imported", shown(other)), help);
                 None

@@ -1,5 +1,5 @@
 //! Overheads files: TOML with one table, one more for each protocol whose locks differ from the others, and one for
-//! each kind of object that nobody waits for.
+//! each kind of non-blocking object.
 
 use super::fields::{Fields, Found};
 use super::{Diagnostic, Diagnostics, Faults};
@@ -26,7 +26,7 @@ use crate::{Cost, Duration, ObjectKind, Overhead, Overheads, Progress, Protocol,
 /// assert_eq!(overheads.cost_under(Overhead::Unlock, Protocol::Srp).with(1), Duration::from_ns(1_000));
 /// # Ok::<(), lockwright_model::format::Diagnostics>(())
 /// ```
-/// The objects that nobody waits for have costs by the number of tasks that share them:
+/// Non-blocking objects have costs by the number of tasks that share them:
 /// ```
 /// use lockwright_model::{Duration, ObjectKind, Progress, format::parse_overheads};
 /// let overheads = parse_overheads("[object.heap]\nlock_free = [[2, \"1 us\"], [4, \"2 us\"]]\n")?;

@@ -1,10 +1,10 @@
 //! The levels at which real-time threads began to wait at condition variables.
 //!
-//! The kernel sorts its queue when a thread suspends, and never again. A signal asks here whether a waiter has another
-//! level by now. The answer is advice: it decides only whether a signal wakes more waiters than one, which is correct
-//! in any case.
+//! The kernel sorts its queue when a thread suspends, and never again. A signal checks here whether the level of a
+//! waiter has changed since. The answer is only a hint: it decides whether a signal wakes more than one waiter, which
+//! is correct in any case.
 //!
-//! The entries of a condition variable stand in a window of the table that its address determines. A waiter that finds
+//! The entries of a condition variable are in a window of the table that its address determines. A waiter that finds
 //! the window full is not entered.
 
 use lockwright_sys::fork;
@@ -84,7 +84,7 @@ pub(super) fn leave(entry: Entry) {
     clear(&TABLE[entry.slot], entry.waiter);
 }
 
-/// Frees the slot of a waiter, unless somebody else did.
+/// Frees the slot of a waiter, unless another thread did.
 fn clear(slot: &WaiterSlot, waiter: u64) {
     if slot.waiter.compare_exchange(waiter, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
         // ORDERING: Release pairs with the Acquire in `enter`: whoever finds the slot free finds no waiter in it.

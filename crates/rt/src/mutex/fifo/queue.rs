@@ -1,8 +1,8 @@
 //! The queue of a FIFO mutex: a CLH queue whose words are PI futexes.
 //!
 //! Each request has a node, and a node has a word. A thread writes its id into the word of its node before it enters
-//! the queue, and waits for the word of its predecessor. So each word has one waiter at most, the order is that of the
-//! arrivals, and the kernel lends each owner of a word the priority of the whole queue behind it:
+//! the queue, and waits for the word of its predecessor. So each word has at most one waiter, the order is that of the
+//! arrivals, and the kernel lends each owner of a word the highest priority of the queue behind it:
 //! ```text
 //!   [ holder ] <--- [ first ] <--- [ second ] <--- tail
 //!                   waits for      waits for
@@ -19,10 +19,10 @@
 //! # Who owns a word
 //! | the node | the owner of its word | from |
 //! |---|---|---|
-//! | free, or in `spare` | nobody; the value is old, and nobody waits for it | |
+//! | free, or in `spare` | no thread; the value is old, and no thread waits for it | |
 //! | claimed | the thread of the request, before any other thread knows the node | its store |
 //! | in the queue, or served | the same thread | |
-//! | unlocked | nobody, or the follower | the exchange, or the kernel |
+//! | unlocked | no thread, or the follower | the exchange, or the kernel |
 //! | of the predecessor of a follower that has just come to it | the follower, until it frees the node | the kernel |
 //!
 //! So a thread waits for the thread of an earlier request at each moment, and the threads that wait form no cycle
@@ -106,7 +106,7 @@ impl<N: AsRef<[Node]>> Queue<N> {
         self.follow(me, mine, before, limit)
     }
 
-    /// Locks the mutex if nobody holds it and nobody waits.
+    /// Locks the mutex if no thread holds it or waits.
     ///
     /// # Errors
     /// [`WordError::Busy`] also if another request came first at the same time.

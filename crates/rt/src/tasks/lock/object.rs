@@ -1,9 +1,9 @@
-//! Objects that nobody waits for: `lock_free` and `wait_free`.
+//! Non-blocking objects: `lock_free` and `wait_free`.
 //!
-//! What a section computes is its caller's; here is only what decides whether it counts. Under `lock_free`, a section is
-//! an attempt: it reads the version of the object at its beginning, and at its end replaces it by the next one with a
-//! compare-and-swap. If another section did so meanwhile, the attempt failed, and the caller executes it again. Under
-//! `wait_free`, a section always counts.
+//! The caller computes what a section does; this module only decides whether the section counts. Under `lock_free`, a
+//! section is an attempt: it reads the version of the object at its beginning, and at its end replaces it by the next
+//! one with a compare-and-swap. If another section did so meanwhile, the attempt has failed, and the caller executes it
+//! again. Under `wait_free`, a section always counts.
 //!
 //! No operation here takes a lock or enters the kernel.
 
