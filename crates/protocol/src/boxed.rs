@@ -29,7 +29,7 @@ use lockwright_model::{CpuId, Priority, Protocol, System};
 ///     wcet: ns(2),
 ///     body: vec![Step::Run(ns(1)), Step::Lock(bus), Step::Run(ns(1)), Step::Unlock(bus)],
 /// };
-/// let resources = vec![Resource { name: "bus".into(), ..Resource::default() }];
+/// let resources = vec![Resource::new("bus")];
 /// let system = System::new("s".into(), 1, None, resources, vec![task])?;
 /// let mut machine = boxed::<1, 1>(&system, Protocol::Icpp);
 /// let mut granted = false;

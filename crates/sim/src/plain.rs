@@ -18,6 +18,8 @@
 use fastrand::Rng;
 
 /// A task of the simulation. Times are integers in one unit.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PlainTask {
     /// Worst-case execution time, C.
@@ -64,6 +66,8 @@ impl Releases for Periodic {
 }
 
 /// Some jobs arrive later than possible, and some execute for less than C.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Debug)]
 pub struct Sporadically {
     /// The random number generator.

@@ -26,6 +26,7 @@ pub trait Experiment: Sync {
 
 /// The sums over the samples of one cell under one method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Tally {
     /// The number of samples.
     pub samples: u64,

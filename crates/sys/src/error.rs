@@ -3,6 +3,8 @@
 use std::fmt;
 
 /// A system call that failed.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SysError {
     /// The operation that failed.

@@ -35,6 +35,8 @@ pub enum Clock {
 }
 
 /// A point in time.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadline {
     /// The clock that measures it.

@@ -4,6 +4,8 @@ use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
 
 /// The attributes of a mutex.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NativeAttributes {
     /// Whether it has priority inheritance.

@@ -8,6 +8,8 @@ use crate::{block, fork};
 use std::cell::Cell;
 
 /// A thread, by the kernel's id.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tid(pub u32);
 

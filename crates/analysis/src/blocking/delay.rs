@@ -53,6 +53,8 @@ pub(crate) fn once(protocol: &mut impl DelayBounds, tasks: usize) -> Result<Vec<
 }
 
 /// The clusters and processors of a platform.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Platform {
     /// The number of clusters, which are numbered from 0.
@@ -133,6 +135,7 @@ pub trait DelayBounds {
 
 /// The parts of a response time that a delay causes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Charge {
     /// The time suspended, S.
     pub suspended: u64,

@@ -303,6 +303,8 @@ pub(crate) fn at_arrival(tables: &RequestTables, spans: &[Tally], delays: &mut [
 }
 
 /// Tasks with requests for reading and for writing.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ReadersWriters {
     /// The tasks. Their requests are those for writing.

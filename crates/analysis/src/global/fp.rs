@@ -6,6 +6,8 @@ use super::set::{Deadlines, Task, Work, check, fixed_point, laid_out};
 use crate::{Failure, Sporadic};
 
 /// The blocking of a job, besides the interference of more urgent tasks.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Blocked {
     /// The total blocking, B.

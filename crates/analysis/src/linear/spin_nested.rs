@@ -25,6 +25,8 @@ use super::view::View;
 use crate::{Failure, Sharing};
 
 /// A critical section of a task.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Section {
     /// The resource.

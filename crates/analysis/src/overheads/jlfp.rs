@@ -27,6 +27,8 @@ use super::{Costs, Fraction, Task, cache_of_others};
 use crate::Failure;
 
 /// The processors that handle interrupts.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interrupts {
     /// The number of processors that execute jobs.

@@ -27,6 +27,8 @@ use super::{Costs, Fraction, Task};
 use crate::{Demand, Failure};
 
 /// The properties of a semaphore's protocol and analysis.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Semaphore {
     /// Whether sections can be preempted.

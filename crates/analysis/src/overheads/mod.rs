@@ -49,7 +49,16 @@ pub use curve::Curve;
 pub use fraction::Fraction;
 
 /// The costs of a platform's mechanisms, in the tasks' unit of time. Each is a [`Curve`] over the number of tasks.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::overheads::{Costs, Curve};
+/// let mut costs = Costs::default();
+/// (costs.quantum, costs.tick) = (1_000_000, Curve::constant(800));
+/// assert_eq!(costs.lock, Curve::default());
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Costs {
     /// The time between two ticks, Q; above 0 if a tick has a cost.
     pub quantum: u64,
@@ -84,6 +93,8 @@ pub struct Costs {
 }
 
 /// The delay of refilling caches, by the size of the working set.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CacheDelay {
     /// One curve over the working set for each measured level of memory. The greatest value counts.
@@ -99,6 +110,8 @@ impl CacheDelay {
 }
 
 /// A task to which overheads are charged. Times are in the unit of [`Costs`].
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Task {
     /// The execution time with sections, C.

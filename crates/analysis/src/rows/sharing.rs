@@ -5,6 +5,8 @@ use lockwright_model::{Mode, Request, System, TaskId};
 /// Tasks on clusters of processors, with their requests for resources. Times are integers in one unit, which is the
 /// same for all tasks.
 ///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+///
 /// # Examples
 /// ```
 /// use lockwright_analysis::blocking::dflp::dflp;
@@ -29,6 +31,8 @@ pub struct Sharing {
 }
 
 /// A sporadic task, with the requests of one of its jobs. Sections are not nested.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sharer {
     /// The worst-case execution time with sections and without waiting, C.
@@ -48,6 +52,8 @@ pub struct Sharer {
 }
 
 /// The requests of one job for one resource.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Demand {
     /// The resource.

@@ -2,6 +2,8 @@
 
 /// A sporadic task. Times are integers in one unit, which is the same for all tasks.
 ///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+///
 /// # Examples
 /// ```
 /// use lockwright_analysis::Sporadic;

@@ -34,6 +34,8 @@ use crate::rows::fixed_point::TERMS_MAX;
 pub const ROUNDS_MAX: u64 = 10_000;
 
 /// The arrivals of jobs.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Events {
     /// The period, P: the average distance of arrivals is at least this long; above 0.
@@ -66,6 +68,8 @@ pub enum Activation {
 }
 
 /// A task of a chain. Times are integers in one unit, which is the same for all tasks.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// The worst-case execution time, C.

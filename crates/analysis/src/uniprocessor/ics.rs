@@ -40,6 +40,8 @@ use crate::rows::fixed_point::TERMS_MAX;
 use crate::{Limit, Sporadic};
 
 /// A task with interruptible sections.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Interruptible {
     /// C without sections that are executed again, T and D.
@@ -49,6 +51,8 @@ pub struct Interruptible {
 }
 
 /// A section of a task on one resource.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Section {
     /// The resource, z.

@@ -26,6 +26,8 @@ use crate::rows::failure::{Failure, Limit};
 pub const STATES_MAX: usize = 1_000_000;
 
 /// A job. Times are integers in one unit, from one origin.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Job {
     /// The earliest release.
@@ -44,6 +46,8 @@ pub struct Job {
 }
 
 /// The interval in which a job completes, in absolute times.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Completion {
     /// The earliest completion.

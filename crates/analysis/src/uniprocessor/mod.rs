@@ -32,6 +32,8 @@ use crate::rows::fixed_point::TERMS_MAX;
 use crate::rows::sporadic::Sporadic;
 
 /// A task on one processor. Times are integers in one unit, which is the same for all tasks.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Task {
     /// The worst-case execution time, C.

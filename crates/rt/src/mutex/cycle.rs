@@ -39,6 +39,8 @@ const PROBES: usize = 16;
 const NAP_NS: u64 = 100_000;
 
 /// A thread on a cycle and the mutex for which it waits. The next thread on the cycle owns that mutex.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// The kernel's id of the thread.

@@ -33,6 +33,8 @@ pub enum Sharing {
 }
 
 /// The lengths of outermost sections. All nanoseconds from `least` to `most` are equally likely.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lengths {
     /// The least length; above 0.
@@ -57,6 +59,8 @@ impl Lengths {
 }
 
 /// The shares of outermost sections that contain others. The rest contains none.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nesting {
     /// The percentage of sections that contain one other section.
@@ -79,6 +83,8 @@ impl Nesting {
 }
 
 /// The critical sections of a system.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 ///
 /// # Examples
 /// ```

@@ -172,7 +172,7 @@ impl Systems {
         };
         let mut tasks: Vec<Task> = (0..times.len()).map(task).collect();
         assign_rate_monotonic(&mut tasks);
-        let resource = |index| Resource { name: format!("r{index}"), ..Resource::default() };
+        let resource = |index| Resource::new(format!("r{index}"));
         let resources = (0..drawn.resources).map(resource).collect();
         let system = System::new("generated".into(), self.cpus, None, resources, tasks);
         Ok(system.expect("a generated system keeps every rule"))

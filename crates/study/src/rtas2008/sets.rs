@@ -70,6 +70,7 @@ impl Distribution {
 
 /// The parameters of the sets of one point of a curve.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
 pub struct Parameters {
     /// The number of processors, m.
     pub processors: u16,

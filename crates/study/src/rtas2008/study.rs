@@ -12,6 +12,7 @@ use crate::generators::Nesting;
 
 /// The cells of some figures, under one reading and on one machine.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Study {
     /// The figures, in the order of their numbers.
     pub figures: Vec<Figure>,

@@ -4,6 +4,8 @@ use super::charges::Others;
 use super::sets::Length;
 
 /// What the paper leaves open. The default is our reading of it.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Switches {
     /// The lengths of sections below the greatest one.

@@ -275,7 +275,7 @@ impl Builder {
             return None;
         }
         Some(ResourceId::new(known.unwrap_or_else(|| {
-            self.resources.push(Resource { name: name.into(), ..Resource::default() });
+            self.resources.push(Resource::new(name));
             self.resource_spans.push(span.clone());
             self.resources.len() - 1
         })))
