@@ -4,7 +4,7 @@ use crate::{CpuId, Priority, Protocol};
 use alloc::string::String;
 
 /// A shared resource, held by at most one job at a time except under interruptible sections.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Resource {
     /// The name, unique in its system.

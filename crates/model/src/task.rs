@@ -35,7 +35,7 @@ impl Step {
 /// most `jitter` after its arrival, and must finish within `deadline` of its arrival.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Task {
     /// The name, unique in its system.
     pub name: String,

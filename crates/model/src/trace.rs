@@ -41,7 +41,7 @@ pub enum Event {
 }
 
 /// The measurements of one task, in a simulation or on a machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Observation {
     /// The number of jobs that finished.

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 /// The part of a system that an [`Invalid`] is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Subject {
     /// The system as a whole.
@@ -25,7 +25,7 @@ pub enum Subject {
 }
 
 /// The reason why a system is refused.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Invalid {
     /// The part of the system that is at fault.

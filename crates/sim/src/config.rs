@@ -3,7 +3,7 @@
 use lockwright_model::{Duration, Instant, Priority, Protocol, TaskId};
 
 /// When the first jobs arrive.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Offsets {
     /// At the offsets of the system.
     #[default]
@@ -17,7 +17,7 @@ pub enum Offsets {
 }
 
 /// How the jobs of a task follow one another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Arrivals {
     /// One every period.
     #[default]
@@ -27,7 +27,7 @@ pub enum Arrivals {
 }
 
 /// How long jobs execute.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Execution {
     /// Always for the worst case.
     #[default]
@@ -39,7 +39,7 @@ pub enum Execution {
 /// A change of a task's base priority during the simulation.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Change {
     /// The time of the change.
     pub at: Instant,
@@ -50,7 +50,7 @@ pub struct Change {
 }
 
 /// The overheads of the machine, which execute above every task and every section. The default has none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Taken {
     /// The period of a processor's tick; zero if there is none.
@@ -77,7 +77,7 @@ pub struct Taken {
 /// let config = Config::default().with_protocol(Protocol::Icpp).with_offsets(Offsets::Random).with_seed(7);
 /// assert_eq!((config.protocol, config.seed), (Some(Protocol::Icpp), 7));
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Config {
     /// The protocol of resources that name none. `None` stands for the system's own choice

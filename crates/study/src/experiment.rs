@@ -25,7 +25,7 @@ pub trait Experiment: Sync {
 }
 
 /// The sums over the samples of one cell under one method.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Tally {
     /// The number of samples.

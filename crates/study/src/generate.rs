@@ -8,7 +8,7 @@ use lockwright_model::{
 /// The shape of generated systems. All ranges include both ends.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Shape {
     /// The number of processors.
     pub cpus: (usize, usize),

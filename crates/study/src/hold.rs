@@ -6,7 +6,7 @@ use lockwright_model::{Duration, Instant, Observation, Protocol, System, TaskId}
 use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation};
 
 /// The quantity that exceeded its bound.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Quantity {
     /// The response time.
     Response,
@@ -15,7 +15,7 @@ pub enum Quantity {
 }
 
 /// An observation that exceeds its bound. Either the bound or the simulation is wrong.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Excess {
     /// The task that was observed.

@@ -5,7 +5,7 @@ use std::fmt;
 /// A system call that failed.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SysError {
     /// The operation that failed.
     pub call: &'static str,

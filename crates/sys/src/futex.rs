@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
 /// The threads that share a futex.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Scope {
     /// Threads of this process.
     Private,
@@ -25,7 +25,7 @@ impl Scope {
 }
 
 /// A clock that futexes support.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Clock {
     /// `CLOCK_MONOTONIC`: does not jump.
     #[default]
@@ -37,7 +37,7 @@ pub enum Clock {
 /// A point in time.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Deadline {
     /// The clock that measures it.
     pub clock: Clock,
@@ -82,7 +82,7 @@ impl Clock {
 
 /// How a wait ended.
 #[must_use = "a caller that ignores a refusal and reads the word again and again would spin"]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Ended {
     /// Another thread woke this waiter.
     Woken,
@@ -123,7 +123,7 @@ impl Ended {
 
 /// The arguments of a waiting `futex` call at words that live for `'a`. The fourth, the address of the deadline, is
 /// filled in by the caller.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Arguments<'a>([libc::c_long; 6], PhantomData<&'a AtomicU32>);
 
 impl<'a> Arguments<'a> {

@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 /// The attributes of a mutex.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct NativeAttributes {
     /// Whether it has priority inheritance.
     pub inherits: bool,

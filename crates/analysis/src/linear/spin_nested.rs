@@ -27,7 +27,7 @@ use crate::{Failure, Sharing};
 /// A critical section of a task.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Section {
     /// The resource.
     pub resource: u16,

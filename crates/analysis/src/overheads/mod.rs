@@ -57,7 +57,7 @@ pub use fraction::Fraction;
 /// (costs.quantum, costs.tick) = (1_000_000, Curve::constant(800));
 /// assert_eq!(costs.lock, Curve::default());
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Costs {
     /// The time between two ticks, Q; above 0 if a tick has a cost.
@@ -95,7 +95,7 @@ pub struct Costs {
 /// The delay of refilling caches, by the size of the working set.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct CacheDelay {
     /// One curve over the working set for each measured level of memory. The greatest value counts.
     pub levels: Vec<Curve>,
@@ -112,7 +112,7 @@ impl CacheDelay {
 /// A task to which overheads are charged. Times are in the unit of [`Costs`].
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Task {
     /// The execution time with sections, C.
     pub cost: u64,

@@ -24,7 +24,7 @@ use lockwright_model::{Mode, Request, System, TaskId};
 /// assert_eq!(dflp(&sharing, &[0])?[1].remote, Some(3));
 /// # Ok::<(), lockwright_analysis::Failure>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Sharing {
     /// The tasks, in any order.
     pub tasks: Vec<Sharer>,
@@ -33,7 +33,7 @@ pub struct Sharing {
 /// A sporadic task, with the requests of one of its jobs. Sections are not nested.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Sharer {
     /// The worst-case execution time with sections and without waiting, C.
     pub cost: u64,
@@ -54,7 +54,7 @@ pub struct Sharer {
 /// The requests of one job for one resource.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Demand {
     /// The resource.
     pub resource: u16,

@@ -11,7 +11,7 @@
 /// let task = Sporadic { cost: 3, period: 10, deadline: 5 };
 /// assert!(edf::schedulable(&[task], &[]).is_ok());
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Sporadic {
     /// The worst-case execution time, C.
     pub cost: u64,

@@ -46,7 +46,7 @@ use std::cmp::{Ordering, Reverse};
 /// A step of the blocking as a function of the length of the interval. It applies until the next step.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Step {
     /// The least length of the intervals to which the step applies.
     pub from: u64,

@@ -28,7 +28,7 @@ pub const STATES_MAX: usize = 1_000_000;
 /// A job. Times are integers in one unit, from one origin.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Job {
     /// The earliest release.
     pub release_min: u64,
@@ -48,7 +48,7 @@ pub struct Job {
 /// The interval in which a job completes, in absolute times.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Completion {
     /// The earliest completion.
     pub best: u64,

@@ -148,7 +148,7 @@ unsafe impl Commit for Rseq {
 }
 
 /// The kinds of [`Strategy`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// The processor's compare-and-swap.
     Locked,

@@ -110,7 +110,7 @@ enum Way {
 }
 
 /// How a wait ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WaitEnd {
     /// By a signal, or for no reason.
     Woken,
@@ -187,7 +187,7 @@ impl RawCondvar {
 }
 
 /// How [`RawCondvar::suspend`] ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Suspended(Ended);
 
 impl Suspended {
@@ -217,7 +217,7 @@ pub struct Suspension {
 }
 
 /// How [`RawCondvar::destroy`] ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Destroyed {
     /// Nobody uses the condition variable any more.
     Done,

@@ -6,7 +6,7 @@ use lockwright_sys::futex::Deadline;
 use std::fmt;
 
 /// How long a lock waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Limit {
     /// Until the mutex is locked.
     Never,
@@ -17,7 +17,7 @@ pub enum Limit {
 }
 
 /// The state in which a mutex was locked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Acquired {
     /// The previous owner unlocked the mutex.
     Clean,
@@ -26,7 +26,7 @@ pub enum Acquired {
 }
 
 /// Why a mutex could not be locked or unlocked.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum RawError {
     /// Another thread holds the mutex.

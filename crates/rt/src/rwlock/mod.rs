@@ -310,7 +310,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for WriteGuard<'_, T> {
 }
 
 /// Why a lock failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum RwLockError {
     /// [`RwLock::try_read`] or [`RwLock::try_write`] found the lock held.

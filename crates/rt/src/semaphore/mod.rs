@@ -97,7 +97,7 @@ pub struct Request {
 }
 
 /// What became of a request that was suspended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Progress {
     /// The caller has a unit, and the request has ended.
     Acquired,
@@ -444,7 +444,7 @@ impl fmt::Debug for Semaphore {
 }
 
 /// Why a call of a semaphore failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum SemaphoreError {
     /// [`Semaphore::try_acquire`] found no free unit.

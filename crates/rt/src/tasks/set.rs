@@ -463,7 +463,7 @@ impl Drop for Section<'_> {
 }
 
 /// A builder to which tasks and resources are added one by one.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TaskSetBuilder {
     protocol: Protocol,
     resources: Vec<Resource>,

@@ -26,7 +26,7 @@ use loose_json::{Member, Node, Value};
 use thread::{Policy, Thread};
 
 /// A system made from a foreign file.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Imported {
     /// The system that the file describes.
