@@ -48,7 +48,7 @@ mod walk;
 
 use crate::mutex::{Deadline, Limit, Suspended, Suspension};
 use lockwright_sys::futex::{self, Arguments, Ended, Scope};
-use lockwright_sys::{KeepErrno, SysError, clock, fork};
+use lockwright_sys::{KeepErrno, SysError, fork};
 use state::{State, UNIT};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -312,10 +312,7 @@ impl Semaphore {
     /// Returns the system call that suspends the caller, for callers that make it themselves from a cancellation point.
     pub fn suspension(&self, request: &Request, until: Option<Deadline>) -> Suspension {
         let half = futex::low_half(&self.state);
-        Suspension {
-            arguments: Arguments::wait(self.scope(), half, request.seen, until.map(|until| until.clock)).in_order(),
-            time: until.map(|until| clock::timespec(until.at_ns)),
-        }
+        Suspension::new(&Arguments::wait(self.scope(), half, request.seen, until.map(|until| until.clock)), until)
     }
 
     /// Looks whether a request that was suspended has a unit now.
