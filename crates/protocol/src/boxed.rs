@@ -4,7 +4,7 @@ extern crate alloc;
 
 use crate::{
     Dflp, Dpcp, Edf, Fairness, FmlpLong, FmlpPlus, FmlpShort, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs, Mrsp, Omlp,
-    Pcp, Pip, Plain, ReaderWriter, Srp, WaitFree,
+    Pcp, Pip, PlainMutex, ReaderWriter, Srp, WaitFree,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -90,7 +90,7 @@ pub fn boxed<const TASKS: usize, const RESOURCES: usize>(
             let sizes = core::array::from_fn(size);
             Box::new(Omlp::<TASKS, RESOURCES>::new(&tasks(), resources).with_clusters(sizes))
         }
-        _ => Box::new(Plain::<TASKS, RESOURCES>::new(&priorities())),
+        _ => Box::new(PlainMutex::<TASKS, RESOURCES>::new(&priorities())),
     }
 }
 

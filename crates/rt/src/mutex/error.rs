@@ -43,8 +43,8 @@ pub enum RawError {
     NotOwner,
     /// The mutex, or its ceiling, is locked more often than the count can hold.
     TooOften,
-    /// The operation does not apply to a mutex of this kind or in this state, or an argument is invalid.
-    BadKind,
+    /// The operation does not apply to a mutex with these attributes or in this state, or an argument is invalid.
+    Inapplicable,
     /// The kernel refused an operation.
     Sys(SysError),
 }
@@ -62,7 +62,9 @@ impl fmt::Display for RawError {
             Self::AboveCeiling => f.write_str("the caller is more urgent than the ceiling of the lock"),
             Self::NotOwner => f.write_str("the caller does not hold the lock"),
             Self::TooOften => f.write_str("the lock, or its ceiling, is locked more often than it can count"),
-            Self::BadKind => f.write_str("the operation does not apply to a lock of this attributes or in this state"),
+            Self::Inapplicable => {
+                f.write_str("the operation does not apply to a lock with these attributes or in this state")
+            }
             Self::Sys(error) => error.fmt(f),
         }
     }

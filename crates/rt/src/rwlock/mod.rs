@@ -333,7 +333,7 @@ impl RwLockError {
             RawError::Deadlock(_) => Self::Deadlock,
             RawError::TooOften => Self::TooManyReaders,
             RawError::Sys(error) => Self::Sys(error),
-            RawError::NotRecoverable | RawError::AboveCeiling | RawError::NotOwner | RawError::BadKind => {
+            RawError::NotRecoverable | RawError::AboveCeiling | RawError::NotOwner | RawError::Inapplicable => {
                 Self::Sys(SysError { call: "locking", errno: libc::EINVAL })
             }
         }
