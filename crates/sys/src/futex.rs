@@ -329,6 +329,9 @@ pub fn lock_pi(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Resul
 /// can go on and wait for a lock of the caller. The kernel compares the addresses of its own objects to notice that,
 /// and each thread uses the same object again. So the answer can be wrong, but not for long.
 ///
+/// # Errors
+/// EDEADLK for such an answer; otherwise those of [`lock_pi`].
+///
 /// BOUND: `until`. Without it, until the owner unlocks.
 #[inline]
 pub fn lock_pi_once(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Result<(), SysError> {
