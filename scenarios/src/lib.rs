@@ -354,11 +354,7 @@ impl Scenario {
 #[must_use]
 pub fn simulate(scenario: &Scenario) -> Seen {
     let changes = scenario.changes().map(|(at, task, priority)| lockwright_sim::Change { at, task, priority });
-    let config = lockwright_sim::Config {
-        protocol: Some(scenario.protocol()),
-        changes: changes.collect(),
-        ..lockwright_sim::Config::default()
-    };
+    let config = lockwright_sim::Config::default().with_protocol(scenario.protocol()).with_changes(changes.collect());
     let mut simulation = match scenario.fulock() {
         Some(unlock) => lockwright_sim::Simulation::with_fulock(&scenario.system, &config, unlock, Vec::new()),
         None => lockwright_sim::Simulation::new(&scenario.system, &config, Vec::new()),

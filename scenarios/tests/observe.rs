@@ -12,7 +12,7 @@ const END: Instant = Instant::from_ns(2_000);
 
 fn simulate(system: &System, protocol: Protocol, seed: u64) -> (Vec<Observation>, Vec<Record>) {
     let offsets = Offsets::Random;
-    let config = Config { protocol: Some(protocol), offsets, seed, ..Config::default() };
+    let config = Config::default().with_protocol(protocol).with_offsets(offsets).with_seed(seed);
     let mut simulation = Simulation::new(system, &config, Vec::new());
     simulation.run_until(END);
     (simulation.observations(), simulation.into_tracer())

@@ -44,7 +44,7 @@ pub fn number(error: &RawError) -> c_int {
         RawError::NotOwner => libc::EPERM,
         RawError::TooOften => libc::EAGAIN,
         RawError::Sys(error) => of_sys(*error),
-        // AboveCeiling and BadKind.
+        // AboveCeiling and Inapplicable.
         _ => libc::EINVAL,
     }
 }

@@ -185,7 +185,7 @@ pub unsafe extern "C" fn lw_ics_init(ics: Mut<'_, lw_ics_t>, commit: u32, cpu: u
             LW_ICS_LOCKED => Strategy::locked(),
             // SAFETY: the header requires for `LW_ICS_PLAIN` that all threads that enter the object are bound to one
             // CPU.
-            LW_ICS_PLAIN => unsafe { Strategy::plain() },
+            LW_ICS_PLAIN => unsafe { Strategy::uniprocessor() },
             _ => return libc::EINVAL,
         };
         if !ics.is_there() {
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn lw_ics_commit(ics: Const<'_, lw_ics_t>, commit: Mut<'_,
         let strategy = shared.object.commit();
         let now = match strategy.kind() {
             Kind::Locked => LW_ICS_LOCKED,
-            Kind::Plain => LW_ICS_PLAIN,
+            Kind::Uniprocessor => LW_ICS_PLAIN,
             Kind::Rseq if strategy.rseq().is_some_and(lockwright::ics::Rseq::is_at_home) => LW_ICS_RSEQ,
             Kind::Rseq => LW_ICS_LOCKED,
         };

@@ -360,7 +360,10 @@ pub unsafe extern "C" fn lw_mutex_set_ceiling(
         if !before.is_null() && !before.is_there() {
             return libc::EINVAL;
         }
-        match u8::try_from(ceiling).map_err(|_| RawError::BadKind).and_then(|ceiling| mutex.raw.set_ceiling(ceiling)) {
+        match u8::try_from(ceiling)
+            .map_err(|_| RawError::Inapplicable)
+            .and_then(|ceiling| mutex.raw.set_ceiling(ceiling))
+        {
             Ok(was) => {
                 before.write(c_int::from(was));
                 0

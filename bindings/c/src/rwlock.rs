@@ -70,7 +70,7 @@ fn lock(
     lock: fn(&RawRwLock, Limit) -> Result<(), RawError>,
     limit: impl FnOnce() -> Option<Limit>,
 ) -> c_int {
-    with(rwlock, |raw| lock(raw, limit().ok_or(RawError::BadKind)?))
+    with(rwlock, |raw| lock(raw, limit().ok_or(RawError::Inapplicable)?))
 }
 
 /// Initialises `*rwlock` as a free lock, whatever the memory contained before.

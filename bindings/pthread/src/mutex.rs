@@ -108,7 +108,7 @@ pub(crate) fn number(error: &RawError) -> c_int {
         RawError::NotOwner => libc::EPERM,
         RawError::TooOften => libc::EAGAIN,
         RawError::Sys(error) => error.errno,
-        // AboveCeiling and BadKind.
+        // AboveCeiling and Inapplicable.
         _ => EINVAL,
     }
 }

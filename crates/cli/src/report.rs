@@ -346,14 +346,11 @@ mod tests {
     use super::*;
 
     fn row(response: Option<u64>, proved: bool, seen: Option<(u64, u64, u64)>) -> Row {
-        let seen = seen.map(|(jobs, misses, response)| Seen {
-            observation: Observation {
-                jobs,
-                misses,
-                response: (jobs > 0).then(|| Duration::from_ns(response)),
-                ..Observation::default()
-            },
-            p999: None,
+        let seen = seen.map(|(jobs, misses, response)| {
+            let mut observation = Observation::default();
+            (observation.jobs, observation.misses) = (jobs, misses);
+            observation.response = (jobs > 0).then(|| Duration::from_ns(response));
+            Seen { observation, p999: None }
         });
         let bound = Bound { response: response.map(Duration::from_ns), proved, ..Bound::default() };
         Row { task: TaskId(0), bound, seen, standard: Standard::InTime }

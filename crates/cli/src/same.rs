@@ -157,7 +157,11 @@ mod tests {
     #[test]
     fn unproved_tasks_are_worse_than_good_ones() {
         let system = parse_system(&format!("[platform]\npriorities = \"rate-monotonic\"\n{TASKS}")).expect("valid");
-        let seen = |misses| Seen { observation: Observation { jobs: 3, misses, ..Observation::default() }, p999: None };
+        let seen = |misses| {
+            let mut observation = Observation::default();
+            (observation.jobs, observation.misses) = (3, misses);
+            Seen { observation, p999: None }
+        };
         let report = |all: [Seen; 2]| {
             let bounds = Report::of_bounds(&system, &analyse(&system, Protocol::Icpp));
             let mut report = bounds.judged_by(Standard::Proved).with_seen(&all);

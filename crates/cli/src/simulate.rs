@@ -108,7 +108,11 @@ impl<'a> Plan<'a> {
             OffsetsChoice::Sweep => (Offsets::File, self.swept(number, executed)),
         };
         let seed = self.seed.unwrap_or(0).wrapping_add(if self.offsets == OffsetsChoice::Sweep { 0 } else { number });
-        let config = Config { protocol: Some(protocol), offsets, execution: self.execution, seed, ..Config::default() };
+        let config = Config::default()
+            .with_protocol(protocol)
+            .with_offsets(offsets)
+            .with_execution(self.execution)
+            .with_seed(seed);
         (system, config)
     }
 

@@ -382,7 +382,7 @@ mod tests {
             body: vec![Step::Lock(R), Step::Run(ns(10)), Step::Unlock(R)],
         };
         let tasks = vec![task("high", 0, 3), task("medium", 0, 2), task("low", 0, 1), task("remote", 1, 3)];
-        let resource = Resource { name: "r".into(), ..Resource::default() };
+        let resource = Resource::new("r");
         System::new("s".into(), 2, None, vec![resource], tasks).expect("valid")
     }
 

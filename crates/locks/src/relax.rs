@@ -39,7 +39,7 @@ pub trait Relax: Default {
 ///
 /// Spin.relax();
 /// ```
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Spin;
 
 impl Relax for Spin {
@@ -60,7 +60,7 @@ impl Relax for Spin {
 /// static COUNT: SpinLock<Tas<Backoff>, u32> = SpinLock::new(0);
 /// *COUNT.lock() += 1;
 /// ```
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Backoff(u32);
 
 impl Backoff {

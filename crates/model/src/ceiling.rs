@@ -67,7 +67,7 @@ impl System {
 /// A holder of S inherits the priorities of the tasks that wait for S. Such a task may itself hold R, and may have
 /// inherited priorities from the tasks that wait for R. So the nested ceiling of S is the highest of its own ceiling
 /// and the nested ceilings of all resources that a task holds when it requests S.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct NestedCeilings(Vec<Priority>);
 
 impl NestedCeilings {

@@ -17,7 +17,7 @@
 //! use lockwright_model::{CpuId, Duration, Priority, Resource, ResourceId, Step, System, Task};
 //!
 //! let ms = Duration::from_ms;
-//! let bus = Resource { name: "bus".into(), ..Resource::default() };
+//! let bus = Resource::new("bus");
 //! let task = |name: &str, priority, period| Task {
 //!     name: name.into(),
 //!     cpu: CpuId::new(0),

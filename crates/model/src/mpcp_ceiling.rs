@@ -8,6 +8,8 @@ use crate::{CpuId, Priority};
 /// On processor p it is the highest base priority of the users that are *not* on p, in the boosted band. So the holder
 /// is as urgent as the most urgent remote task that may wait for the resource, and more urgent than any job outside
 /// such a section. A ceiling fixed by hand replaces both values.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MpcpCeiling {
     /// The processor of the most urgent user.

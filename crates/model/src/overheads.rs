@@ -4,7 +4,7 @@ use crate::{Duration, ObjectKind, Progress, Protocol};
 use alloc::vec::Vec;
 
 /// The overheads of a machine and its kernel: the time they take in addition to the execution of the tasks.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Overheads {
     /// The time from one timer tick to the next. Zero if there are no ticks.
     pub tick_period: Duration,
@@ -94,7 +94,7 @@ impl Overhead {
 /// A time as a function of a number: straight lines between points. The time never falls as the number grows.
 ///
 /// The number is the number of tasks, unless stated otherwise.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Cost {
     /// The numbers ascend and the times do not fall. An empty list means no time at all.
     points: Vec<(u32, Duration)>,

@@ -157,7 +157,7 @@ impl fmt::Display for Protocol {
 }
 
 /// The reason why a text is not a [`Protocol`]: no protocol has this name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct UnknownProtocol;
 

@@ -4,7 +4,8 @@ use crate::{CpuId, Priority, Protocol};
 use alloc::string::String;
 
 /// A shared resource, held by at most one job at a time except under interruptible sections.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub struct Resource {
     /// The name, unique in its system.
     pub name: String,
@@ -18,4 +19,20 @@ pub struct Resource {
     /// The cutoff under `ics_lock`: tasks of at least this priority take no lock. For `None`, see
     /// [`System::cutoff`](crate::System::cutoff).
     pub cutoff: Option<Priority>,
+}
+
+impl Resource {
+    /// Returns a resource of this name, under the protocol of the system and with nothing fixed by hand.
+    ///
+    /// # Examples
+    /// ```
+    /// use lockwright_model::{Priority, Resource};
+    /// let mut bus = Resource::new("bus");
+    /// bus.ceiling = Some(Priority::base(7));
+    /// assert_eq!((bus.name.as_str(), bus.protocol), ("bus", None));
+    /// ```
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
 }

@@ -15,6 +15,8 @@ impl Mode {
 }
 
 /// One critical section of one job.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Section {
     /// The resource that is held.
@@ -28,6 +30,8 @@ pub struct Section {
 }
 
 /// All requests of one job for one resource, in the form that the analysis needs.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Request {
     /// The resource that is requested.

@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 /// A platform of identical processors with a scheduler, its resources and its tasks.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct System {
     pub(crate) name: String,
     pub(crate) cpus: usize,

@@ -33,7 +33,9 @@ impl Step {
 ///
 /// A job *arrives* once per `period` or later: the period is the minimum inter-arrival time. The job is *released* at
 /// most `jitter` after its arrival, and must finish within `deadline` of its arrival.
-#[derive(Clone, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Task {
     /// The name, unique in its system.
     pub name: String,

@@ -16,7 +16,7 @@ pub struct Duration(u64);
 pub struct Instant(u64);
 
 /// The reason why a text is not a duration.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum DurationError {
     /// The text has no number.

@@ -3,6 +3,8 @@
 use crate::{CpuId, Duration, Instant, Priority, ResourceId, TaskId};
 
 /// One event of one task.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Record {
     /// When the event happened.
@@ -39,7 +41,8 @@ pub enum Event {
 }
 
 /// The measurements of one task, in a simulation or on a machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub struct Observation {
     /// The number of jobs that finished.
     pub jobs: u64,

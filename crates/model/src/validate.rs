@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 /// The part of a system that an [`Invalid`] is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Subject {
     /// The system as a whole.
@@ -25,7 +25,8 @@ pub enum Subject {
 }
 
 /// The reason why a system is refused.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct Invalid {
     /// The part of the system that is at fault.
     pub subject: Subject,
@@ -37,6 +38,20 @@ pub struct Invalid {
     pub help: String,
 }
 
+impl Invalid {
+    /// Returns the refusal of a property of a subject, or of the subject as a whole, with what is wrong and how to
+    /// correct it.
+    #[must_use]
+    pub fn new(
+        subject: Subject,
+        key: Option<&'static str>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { subject, key, message: message.into(), help: help.into() }
+    }
+}
+
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; {}", self.message, self.help)
@@ -46,11 +61,11 @@ impl fmt::Display for Invalid {
 impl core::error::Error for Invalid {}
 
 fn invalid<T>(subject: Subject, message: String, help: impl Into<String>) -> Result<T, Invalid> {
-    Err(Invalid { subject, key: None, message, help: help.into() })
+    Err(Invalid::new(subject, None, message, help))
 }
 
 fn invalid_key<T>(subject: Subject, key: &'static str, message: String, help: impl Into<String>) -> Result<T, Invalid> {
-    Err(Invalid { subject, key: Some(key), message, help: help.into() })
+    Err(Invalid::new(subject, Some(key), message, help))
 }
 
 impl System {
@@ -477,7 +492,7 @@ mod tests {
     }
 
     fn resources() -> Vec<Resource> {
-        ["a", "b", "c"].map(|name| Resource { name: name.into(), ..Resource::default() }).to_vec()
+        ["a", "b", "c"].map(|name| Resource::new(name)).to_vec()
     }
 
     fn message(tasks: Vec<Task>) -> String {

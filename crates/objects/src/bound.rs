@@ -10,7 +10,7 @@
 /// assert_eq!(push.steps(0), push.once + push.attempt);
 /// assert_eq!(push.steps(2), push.once + 3 * push.attempt);
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Bound {
     /// The steps that an operation takes once.

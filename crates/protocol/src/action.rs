@@ -67,7 +67,7 @@ pub enum Action {
 }
 
 /// The reason why an event has no meaning in the current state. A refused event changes nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The task is beyond the machine's capacity.

@@ -4,7 +4,7 @@ extern crate alloc;
 
 use crate::{
     Dflp, Dpcp, Edf, Fairness, FmlpLong, FmlpPlus, FmlpShort, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs, Mrsp, Omlp,
-    Pcp, Pip, Plain, ReaderWriter, Srp, WaitFree,
+    Pcp, Pip, PlainMutex, ReaderWriter, Srp, WaitFree,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ use lockwright_model::{CpuId, Priority, Protocol, System};
 ///     wcet: ns(2),
 ///     body: vec![Step::Run(ns(1)), Step::Lock(bus), Step::Run(ns(1)), Step::Unlock(bus)],
 /// };
-/// let resources = vec![Resource { name: "bus".into(), ..Resource::default() }];
+/// let resources = vec![Resource::new("bus")];
 /// let system = System::new("s".into(), 1, None, resources, vec![task])?;
 /// let mut machine = boxed::<1, 1>(&system, Protocol::Icpp);
 /// let mut granted = false;
@@ -90,7 +90,7 @@ pub fn boxed<const TASKS: usize, const RESOURCES: usize>(
             let sizes = core::array::from_fn(size);
             Box::new(Omlp::<TASKS, RESOURCES>::new(&tasks(), resources).with_clusters(sizes))
         }
-        _ => Box::new(Plain::<TASKS, RESOURCES>::new(&priorities())),
+        _ => Box::new(PlainMutex::<TASKS, RESOURCES>::new(&priorities())),
     }
 }
 

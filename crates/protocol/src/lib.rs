@@ -37,7 +37,7 @@
 //!
 //! | machine | waits | queue | on release | effective priority |
 //! |---|---|---|---|---|
-//! | [`Plain`] | suspended | as a futex: priority at the start of waiting | the lock is free; one waiter is woken and tries again | base |
+//! | [`PlainMutex`] | suspended | as a futex: priority at the start of waiting | the lock is free; one waiter is woken and tries again | base |
 //! | [`Pip`] | suspended | priority | the lock is free; the first waiter is woken, and only a more urgent task may take the lock before it | highest of the base and of all waiters for what it holds, along the chain |
 //! | [`Icpp`] | suspended (never on one processor) | priority | handed to the first waiter | highest of the base and of the ceilings of what it holds or waits for |
 //! | [`Pcp`] | suspended | priority | the lock is free; the waiters that may go on are woken and try again | highest of the base and of all tasks that it blocks |
@@ -125,7 +125,7 @@ pub use machine::Machine;
 pub use mpcp::Mpcp;
 pub use mpcp_vs::MpcpVs;
 pub use mrsp::Mrsp;
-pub use none::Plain;
+pub use none::PlainMutex;
 pub use omlp::Omlp;
 pub use parts::queue::{Order, WAITING_MAX, Waiting};
 pub use parts::request_order::request_priorities;

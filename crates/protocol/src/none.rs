@@ -24,7 +24,7 @@ use lockwright_model::{Priority, ResourceId, TaskId};
 /// # Reference
 /// U. Drepper, "Futexes Are Tricky", 2011, mutex 2.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Plain<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
+pub struct PlainMutex<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     words: [Word; RESOURCES],
     owners: [Option<TaskId>; RESOURCES],
     queues: [WaitQueue; RESOURCES],
@@ -49,7 +49,7 @@ enum State {
     Woken(ResourceId),
 }
 
-impl<const TASKS: usize, const RESOURCES: usize> Plain<TASKS, RESOURCES> {
+impl<const TASKS: usize, const RESOURCES: usize> PlainMutex<TASKS, RESOURCES> {
     /// All resources are free. `priorities[t]` is the base priority of task `t`; other tasks have the least priority.
     #[must_use]
     pub fn new(priorities: &[Priority]) -> Self {
@@ -108,7 +108,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Plain<TASKS, RESOURCES> {
     }
 }
 
-impl<const TASKS: usize, const RESOURCES: usize> Machine for Plain<TASKS, RESOURCES> {
+impl<const TASKS: usize, const RESOURCES: usize> Machine for PlainMutex<TASKS, RESOURCES> {
     fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.check(task, resource)?;
         if self.tasks[task.index()] != State::Runs {

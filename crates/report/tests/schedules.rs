@@ -24,7 +24,7 @@ const FOR_SEVERAL: [Protocol; 8] = [
 
 fn simulate(source: &str, protocol: Protocol, end_ms: u64) -> (System, Vec<Record>) {
     let system = parse_system(source).expect("a valid system");
-    let config = Config { protocol: Some(protocol), ..Config::default() };
+    let config = Config::default().with_protocol(protocol);
     let mut simulation = Simulation::new(&system, &config, Vec::new());
     simulation.run_until(Instant::from_ns(end_ms * 1_000_000));
     let records = simulation.into_tracer();

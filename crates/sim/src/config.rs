@@ -3,7 +3,7 @@
 use lockwright_model::{Duration, Instant, Priority, Protocol, TaskId};
 
 /// When the first jobs arrive.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Offsets {
     /// At the offsets of the system.
     #[default]
@@ -17,7 +17,7 @@ pub enum Offsets {
 }
 
 /// How the jobs of a task follow one another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Arrivals {
     /// One every period.
     #[default]
@@ -27,7 +27,7 @@ pub enum Arrivals {
 }
 
 /// How long jobs execute.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Execution {
     /// Always for the worst case.
     #[default]
@@ -37,7 +37,9 @@ pub enum Execution {
 }
 
 /// A change of a task's base priority during the simulation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Change {
     /// The time of the change.
     pub at: Instant,
@@ -47,8 +49,9 @@ pub struct Change {
     pub priority: Priority,
 }
 
-/// The overheads of the machine, which execute above every task and every section.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// The overheads of the machine, which execute above every task and every section. The default has none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub struct Taken {
     /// The period of a processor's tick; zero if there is none.
     pub tick_period: Duration,
@@ -66,7 +69,16 @@ pub struct Taken {
 }
 
 /// The configuration of a simulation: everything except the system.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+///
+/// # Examples
+/// ```
+/// use lockwright_model::Protocol;
+/// use lockwright_sim::{Config, Offsets};
+/// let config = Config::default().with_protocol(Protocol::Icpp).with_offsets(Offsets::Random).with_seed(7);
+/// assert_eq!((config.protocol, config.seed), (Some(Protocol::Icpp), 7));
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub struct Config {
     /// The protocol of resources that name none. `None` stands for the system's own choice
     /// ([`System::protocol_or_default`](lockwright_model::System::protocol_or_default)).
@@ -85,4 +97,54 @@ pub struct Config {
     pub changes: Vec<Change>,
     /// The overheads of the machine. With overheads, the observed blocking has no meaning.
     pub taken: Option<Taken>,
+}
+
+impl Config {
+    /// The same with this protocol for resources that name none.
+    #[must_use]
+    pub fn with_protocol(self, protocol: Protocol) -> Self {
+        Self { protocol: Some(protocol), ..self }
+    }
+
+    /// The same with these first arrivals.
+    #[must_use]
+    pub fn with_offsets(self, offsets: Offsets) -> Self {
+        Self { offsets, ..self }
+    }
+
+    /// The same with this distance of jobs.
+    #[must_use]
+    pub fn with_arrivals(self, arrivals: Arrivals) -> Self {
+        Self { arrivals, ..self }
+    }
+
+    /// The same with these execution times.
+    #[must_use]
+    pub fn with_execution(self, execution: Execution) -> Self {
+        Self { execution, ..self }
+    }
+
+    /// The same with this seed.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// The same with processors that act at the same instant in random order, or not.
+    #[must_use]
+    pub fn with_shuffle(self, shuffle: bool) -> Self {
+        Self { shuffle, ..self }
+    }
+
+    /// The same with these scripted changes of base priorities.
+    #[must_use]
+    pub fn with_changes(self, changes: Vec<Change>) -> Self {
+        Self { changes, ..self }
+    }
+
+    /// The same with these overheads of the machine.
+    #[must_use]
+    pub fn with_taken(self, taken: Taken) -> Self {
+        Self { taken: Some(taken), ..self }
+    }
 }

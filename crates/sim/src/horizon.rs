@@ -6,7 +6,7 @@ use lockwright_model::{DURATION_MAX, Duration, System};
 pub const JOBS_DEFAULT: u64 = 1_000_000;
 
 /// The length of a simulation, and the reason for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Horizon {
     /// The length, from time zero.
@@ -16,7 +16,7 @@ pub struct Horizon {
 }
 
 /// The reason for the length of a simulation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum HorizonReason {
     /// The simulation takes the longest offset and two hyperperiods. Periodic schedules repeat after that.
     Hyperperiods,

@@ -18,7 +18,9 @@
 use fastrand::Rng;
 
 /// A task of the simulation. Times are integers in one unit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PlainTask {
     /// Worst-case execution time, C.
     pub cost: u64,
@@ -36,7 +38,7 @@ pub struct PlainTask {
 }
 
 /// The rule by which the most urgent job is chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Order {
     /// The job with the earliest deadline.
     EarliestDeadline,
@@ -54,7 +56,7 @@ pub trait Releases {
 }
 
 /// Jobs arrive as early as possible, and execute for C.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Periodic;
 
 impl Releases for Periodic {
@@ -64,7 +66,9 @@ impl Releases for Periodic {
 }
 
 /// Some jobs arrive later than possible, and some execute for less than C.
-#[derive(Clone, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sporadically {
     /// The random number generator.
     pub random: Rng,
@@ -87,7 +91,7 @@ impl Releases for Sporadically {
 }
 
 /// Observations of the finished jobs of a task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Seen {
     /// The number of finished jobs.
@@ -103,7 +107,7 @@ pub struct Seen {
 }
 
 /// Observations of all tasks.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Outcome {
     /// The observations of each task, in the order of the tasks.

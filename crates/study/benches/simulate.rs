@@ -16,7 +16,7 @@ const SIZES: [(usize, usize, usize); 3] = [(4, 20, 6), (4, 100, 16), (16, 400, 6
 
 /// Returns the number of jobs released.
 fn run(system: &System, protocol: Protocol) -> u64 {
-    let config = Config { protocol: Some(protocol), ..Config::default() };
+    let config = Config::default().with_protocol(protocol);
     let mut simulation = Simulation::new(system, &config, ());
     simulation.run_until(Instant::from_ns(END_NS));
     simulation.released()

@@ -2,6 +2,16 @@
 //!
 //! A cell is a combination of parameters, and a method judges every sample of a cell. All results are sums of integers,
 //! so they depend neither on the order in which samples are judged nor on the number of threads.
+//!
+//! # Examples
+//! ```
+//! use lockwright_study::experiment::Tally;
+//! // Two samples with half a processor and a whole one. The second is not accepted.
+//! let mut tally = Tally::default();
+//! tally.add(500_000, Some(0));
+//! tally.add(1_000_000, None);
+//! assert_eq!((tally.share(), tally.weighted()), (Some(0.5), Some(1.0 / 3.0)));
+//! ```
 
 use crate::generators::Impossible;
 use lockwright_model::System;
@@ -25,7 +35,8 @@ pub trait Experiment: Sync {
 }
 
 /// The sums over the samples of one cell under one method.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub struct Tally {
     /// The number of samples.
     pub samples: u64,

@@ -6,7 +6,9 @@ use lockwright_model::{
 };
 
 /// The shape of generated systems. All ranges include both ends.
-#[derive(Clone, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Shape {
     /// The number of processors.
     pub cpus: (usize, usize),
@@ -124,7 +126,9 @@ pub fn generate(random: &mut Rng, shape: &Shape) -> System {
             // If no cutoffs are wanted, no random number is drawn for them.
             let has_cutoff = shape.cutoff > 0 && random.u8(0..100) < shape.cutoff;
             let cutoff = has_cutoff.then(|| Priority::base(random.u32(0..=count as u32 + 1)));
-            Resource { name: format!("r{index}"), protocol, ceiling, cutoff, ..Resource::default() }
+            let mut resource = Resource::new(format!("r{index}"));
+            (resource.protocol, resource.ceiling, resource.cutoff) = (protocol, ceiling, cutoff);
+            resource
         })
         .collect();
     // A resource is used by the tasks of one processor, or by those of all.

@@ -6,7 +6,7 @@ use lockwright_model::{Duration, Instant, Observation, Protocol, System, TaskId}
 use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation};
 
 /// The quantity that exceeded its bound.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Quantity {
     /// The response time.
     Response,
@@ -15,7 +15,7 @@ pub enum Quantity {
 }
 
 /// An observation that exceeds its bound. Either the bound or the simulation is wrong.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Excess {
     /// The task that was observed.
@@ -66,20 +66,18 @@ pub fn attack(
     let longest = system.tasks().iter().map(|task| task.period.as_ns()).max().unwrap_or(1);
     let end = Instant::from_ns(longest.saturating_mul(horizon));
     (0..runs).find_map(|run| {
-        let config = Config {
-            protocol: Some(protocol),
-            offsets: match run % 4 {
+        let config = Config::default()
+            .with_protocol(protocol)
+            .with_offsets(match run % 4 {
                 0 => Offsets::Synchronous,
                 // Close together, so that jobs arrive while others are in their sections.
                 1 => Offsets::Fixed(system.task_ids().map(|_| Duration::from_ns(random.u64(0..40))).collect()),
                 _ => Offsets::Random,
-            },
-            arrivals: if run % 3 == 2 { Arrivals::Sporadic } else { Arrivals::Periodic },
-            execution: if run % 4 == 3 { Execution::Random } else { Execution::Worst },
-            seed: random.u64(..),
-            shuffle: run % 2 == 1,
-            ..Config::default()
-        };
+            })
+            .with_arrivals(if run % 3 == 2 { Arrivals::Sporadic } else { Arrivals::Periodic })
+            .with_execution(if run % 4 == 3 { Execution::Random } else { Execution::Worst })
+            .with_seed(random.u64(..))
+            .with_shuffle(run % 2 == 1);
         let mut simulation = Simulation::new(system, &config, ());
         simulation.run_until(end);
         hold(analysis, &simulation.observations(), &simulation.ages()).map(|excess| (excess, config))

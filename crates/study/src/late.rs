@@ -148,7 +148,7 @@ pub fn generate_late(random: &mut Rng) -> System {
         rank(&mut tasks, &[0, 1]);
     }
     let resources = 1 + usize::from(delay_by != Delay::Urgent);
-    let resources = (0..resources).map(|index| Resource { name: format!("r{index}"), ..Resource::default() });
+    let resources = (0..resources).map(|index| Resource::new(format!("r{index}")));
     System::new("late".into(), cpus, None, resources.collect(), tasks).expect("a generated system keeps every rule")
 }
 
@@ -188,12 +188,12 @@ pub fn attack_late(
     runs: usize,
 ) -> Option<(Excess, Config)> {
     let (victim, late) = (TaskId::new(0), TaskId::new(1));
-    let config = |offsets: &[u64], shuffle: bool, seed: u64| Config {
-        protocol: Some(protocol),
-        offsets: Offsets::Fixed(offsets.iter().copied().map(Duration::from_ns).collect()),
-        seed,
-        shuffle,
-        ..Config::default()
+    let config = |offsets: &[u64], shuffle: bool, seed: u64| {
+        Config::default()
+            .with_protocol(protocol)
+            .with_offsets(Offsets::Fixed(offsets.iter().copied().map(Duration::from_ns).collect()))
+            .with_seed(seed)
+            .with_shuffle(shuffle)
     };
     let simulate = |config: &Config| {
         let mut simulation = Simulation::new(system, config, ());

@@ -104,7 +104,7 @@ mod found {
     use super::Head;
 
     /// The type has no values: the layout is unknown here.
-    #[derive(Clone, Copy)]
+    #[derive(Clone, Copy, Debug)]
     pub enum Block {}
 
     #[inline]

@@ -3,7 +3,9 @@
 use std::fmt;
 
 /// A system call that failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SysError {
     /// The operation that failed.
     pub call: &'static str,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
 /// The threads that share a futex.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Scope {
     /// Threads of this process.
     Private,
@@ -25,7 +25,7 @@ impl Scope {
 }
 
 /// A clock that futexes support.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Clock {
     /// `CLOCK_MONOTONIC`: does not jump.
     #[default]
@@ -35,7 +35,9 @@ pub enum Clock {
 }
 
 /// A point in time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Deadline {
     /// The clock that measures it.
     pub clock: Clock,
@@ -80,7 +82,7 @@ impl Clock {
 
 /// How a wait ended.
 #[must_use = "a caller that ignores a refusal and reads the word again and again would spin"]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Ended {
     /// Another thread woke this waiter.
     Woken,
@@ -121,7 +123,7 @@ impl Ended {
 
 /// The arguments of a waiting `futex` call at words that live for `'a`. The fourth, the address of the deadline, is
 /// filled in by the caller.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Arguments<'a>([libc::c_long; 6], PhantomData<&'a AtomicU32>);
 
 impl<'a> Arguments<'a> {
@@ -326,6 +328,9 @@ pub fn lock_pi(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Resul
 /// holds no lock between two steps. So the caller can be preempted there, and an owner that it has just found blocked
 /// can go on and wait for a lock of the caller. The kernel compares the addresses of its own objects to notice that,
 /// and each thread uses the same object again. So the answer can be wrong, but not for long.
+///
+/// # Errors
+/// EDEADLK for such an answer; otherwise those of [`lock_pi`].
 ///
 /// BOUND: `until`. Without it, until the owner unlocks.
 #[inline]

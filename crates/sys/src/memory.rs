@@ -20,7 +20,8 @@ pub fn prefault_stack<const BYTES: usize>() {
 }
 
 /// A limit of the process; `None` means unlimited.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct Limit {
     /// The limit in effect.
     pub soft: Option<u64>,

@@ -4,7 +4,9 @@ use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
 
 /// The attributes of a mutex.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct NativeAttributes {
     /// Whether it has priority inheritance.
     pub inherits: bool,

@@ -34,7 +34,7 @@ const INHERIT_ATTEMPTS_MAX: u32 = 100;
 const HEIR_NAP_NS: u64 = 100_000;
 
 /// Why a word could not be locked or unlocked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PiError {
     /// The calling thread already owns the word, or would wait for itself.
     Deadlock,
@@ -57,7 +57,7 @@ impl fmt::Display for PiError {
 impl std::error::Error for PiError {}
 
 /// How the caller acquired a word.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Locked {
     /// It was free.
     Free,

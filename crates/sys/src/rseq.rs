@@ -14,7 +14,7 @@ use crate::error::SysError;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// How a sequence ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Ended {
     /// The value was stored.
     Stored,
@@ -27,7 +27,7 @@ pub enum Ended {
 }
 
 /// Where the C library registered the threads of this process.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Registered {
     offset: isize,
 }

@@ -8,7 +8,9 @@ use crate::{block, fork};
 use std::cell::Cell;
 
 /// A thread, by the kernel's id.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tid(pub u32);
 
 thread_local! {
@@ -153,7 +155,7 @@ pub fn set_level(tid: Tid, level: u8) -> Result<(), SysError> {
 }
 
 /// The scheduling policy and level of a thread.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Scheduling {
     /// The policy; SCHED_RESET_ON_FORK is included if it is set.
     policy: i32,

@@ -137,23 +137,21 @@ impl Platform {
         let all = input.params.get("overheads").and_then(Value::as_object);
         let all = all.ok_or_else(|| Malformed("params.overheads is missing".into()))?;
         let constant = |name: &str| number(all, name).map(Curve::constant);
-        let overheads = Costs {
-            quantum: number(all, "quantum_length")?,
-            tick: constant("tick")?,
-            release: constant("release")?,
-            release_latency: constant("release_latency")?,
-            schedule: constant("schedule")?,
-            context_switch: constant("ctx_switch")?,
-            ipi_latency: constant("ipi_latency")?,
-            lock: constant("lock")?,
-            unlock: constant("unlock")?,
-            read_lock: constant("read_lock")?,
-            read_unlock: constant("read_unlock")?,
-            syscall_in: constant("syscall_in")?,
-            syscall_out: constant("syscall_out")?,
-            cache: CacheDelay { levels: vec![constant("cache_affinity_loss")?] },
-            initial_cache: CacheDelay::default(),
-        };
+        let mut overheads = Costs::default();
+        overheads.quantum = number(all, "quantum_length")?;
+        overheads.tick = constant("tick")?;
+        overheads.release = constant("release")?;
+        overheads.release_latency = constant("release_latency")?;
+        overheads.schedule = constant("schedule")?;
+        overheads.context_switch = constant("ctx_switch")?;
+        overheads.ipi_latency = constant("ipi_latency")?;
+        overheads.lock = constant("lock")?;
+        overheads.unlock = constant("unlock")?;
+        overheads.read_lock = constant("read_lock")?;
+        overheads.read_unlock = constant("read_unlock")?;
+        overheads.syscall_in = constant("syscall_in")?;
+        overheads.syscall_out = constant("syscall_out")?;
+        overheads.cache = CacheDelay { levels: vec![constant("cache_affinity_loss")?] };
         let processors = u16::try_from(input.number("num_cpus")?);
         let processors = processors.map_err(|_| Malformed("params.num_cpus is too large".into()))?;
         Ok(Self { overheads, interrupts: Interrupts { processors, dedicated: input.is("dedicated_irq") } })

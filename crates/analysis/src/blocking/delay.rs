@@ -6,7 +6,7 @@ use crate::rows::tally::Tally;
 use lockwright_model::{ResourceId, TaskId};
 
 /// The greatest delay of one job of a task. Times are in the unit of the input.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Delay {
     /// The waits of its requests for sections of others, suspended or spinning. `None` if there is no bound.
@@ -53,7 +53,9 @@ pub(crate) fn once(protocol: &mut impl DelayBounds, tasks: usize) -> Result<Vec<
 }
 
 /// The clusters and processors of a platform.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Platform {
     /// The number of clusters, which are numbered from 0.
     pub clusters: u16,
@@ -132,7 +134,8 @@ pub trait DelayBounds {
 }
 
 /// The parts of a response time that a delay causes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub struct Charge {
     /// The time suspended, S.
     pub suspended: u64,

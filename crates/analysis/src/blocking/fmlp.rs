@@ -102,7 +102,7 @@ pub(super) fn of_resources(tables: &RequestTables, most: impl Fn(usize, u64) -> 
 }
 
 /// Whether a section that was requested earlier can preempt a section.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sections {
     /// It can.
     Preemptive,

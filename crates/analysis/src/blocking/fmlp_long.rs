@@ -472,10 +472,10 @@ mod tests {
 
     fn drawn(random: &mut Rng, unit: u64) -> System {
         let time = |ns: u64| Duration::from_ns(ns * unit);
-        let resource = |index: usize| Resource {
-            name: format!("r{index}"),
-            protocol: (index == 3).then_some(Protocol::Icpp),
-            ..Resource::default()
+        let resource = |index: usize| {
+            let mut resource = Resource::new(format!("r{index}"));
+            resource.protocol = (index == 3).then_some(Protocol::Icpp);
+            resource
         };
         let task = |index: usize, random: &mut Rng| {
             let mut body = vec![Step::Run(time(1))];

@@ -24,7 +24,7 @@ pub const ROUNDS_MAX: u32 = 10_000;
 pub const STEPS_MAX: u64 = 10_000_000;
 
 /// The result of [`joint`].
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Responses {
     /// The response times, in the order of the tasks.

@@ -43,7 +43,7 @@ use crate::rows::tally::{Arithmetic, Saturates};
 use crate::{Failure, Limit, Sharing};
 
 /// How a job waits while a task of another processor holds the resource.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Waiting {
     /// The job suspends. Less urgent tasks execute, and may delay it by a section each time it resumes.
     Suspended,
@@ -53,7 +53,7 @@ pub enum Waiting {
 }
 
 /// How jobs that were pending before the wait began are counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CarryIn {
     /// As one more job of each task: `ceil(X / T) + 1`, as published. This holds for response times up to the period.
     OneJob,

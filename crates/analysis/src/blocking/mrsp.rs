@@ -59,7 +59,7 @@ use crate::rows::tally::{Saturates, TIME_MAX};
 use crate::{Failure, Limit, Sharing};
 
 /// Response times and their parts, in the order of the tasks. Times are in the unit of the input.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Answer {
     /// The response times, R.
@@ -80,7 +80,7 @@ pub(crate) enum Boosted {
 }
 
 /// How jobs wait for and hold resources that several processors use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Access {
     /// At the local ceiling, with waiters that help: MrsP.
     Helped,

@@ -303,7 +303,9 @@ pub(crate) fn at_arrival(tables: &RequestTables, spans: &[Tally], delays: &mut [
 }
 
 /// Tasks with requests for reading and for writing.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ReadersWriters {
     /// The tasks. Their requests are those for writing.
     pub tasks: Vec<Sharer>,

@@ -6,7 +6,9 @@ use super::set::{Deadlines, Task, Work, check, fixed_point, laid_out};
 use crate::{Failure, Sporadic};
 
 /// The blocking of a job, besides the interference of more urgent tasks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Blocked {
     /// The total blocking, B.
     pub total: u64,
@@ -16,7 +18,7 @@ pub struct Blocked {
 }
 
 /// How late a more urgent job that was released before the window may still execute in it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CarryIn {
     /// Until its deadline.
     Deadlines,

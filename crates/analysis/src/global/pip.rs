@@ -16,7 +16,7 @@ use crate::{Failure, Sharer, Sharing};
 use std::collections::BTreeMap;
 
 /// The blocking of one task. Times are in the unit of the input.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Inherited {
     /// The total blocking, B.

@@ -19,7 +19,7 @@ use super::{Blocked, sum};
 use crate::{Failure, Sharing};
 
 /// The scheduling policy within a cluster.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Policy {
     /// Fixed priorities.
     Fixed,

@@ -24,7 +24,7 @@ use crate::blocking::{joint, msrp};
 use crate::{Failure, Limit, Sharing};
 
 /// A locking protocol under partitioned fixed priorities.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Locking<'a> {
     /// MPCP; see [`mpcp`](super::mpcp()).
     Mpcp,
@@ -45,7 +45,7 @@ pub enum Locking<'a> {
 }
 
 /// Response times that are consistent with the blocking within them.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Responses {
     /// R of each task.

@@ -25,7 +25,9 @@ use super::view::View;
 use crate::{Failure, Sharing};
 
 /// A critical section of a task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Section {
     /// The resource.
     pub resource: u16,

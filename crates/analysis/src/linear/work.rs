@@ -5,7 +5,7 @@ use crate::{Failure, Limit};
 use std::ops::Range;
 
 /// A bound on the blocking of one job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Blocked {
     /// The time that the job is suspended and waits for requests on other processors.

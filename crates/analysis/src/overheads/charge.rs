@@ -129,7 +129,7 @@ fn charge_as(
     }
     let system = &with_homes(system)?;
     let machine = Machine { system, overheads };
-    let refuse = |subject, message: String, help: &str| Invalid { subject, key: None, message, help: help.into() };
+    let refuse = |subject, message: String, help: &str| Invalid::new(subject, None, message, help);
     let too_long = || {
         let message = "a time that the overheads lengthen does not fit".into();
         refuse(Subject::System, message, "check the units of the overheads")

@@ -6,7 +6,7 @@ use crate::Failure;
 /// A cost that grows with a quantity for which it was measured at some points. It is linear between two points, and
 /// continues so before the first and after the last. It is never negative and never decreases: a point that is lower
 /// than the one before it counts as high as that one.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Curve {
     /// Pairs of quantity and cost, in increasing order.
     points: Vec<(u64, u64)>,

@@ -21,7 +21,7 @@ use super::{Costs, Task, cache_of_others};
 use crate::Failure;
 
 /// Charged tasks, with those of the interrupts.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct WithInterrupts {
     /// The interrupts, above all tasks: that of the tick, then those of the releases.

@@ -5,7 +5,7 @@ use num_rational::BigRational;
 use std::ops::{Add, Div, Mul, Sub};
 
 /// An exact fraction.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Fraction(BigRational);
 
 impl Fraction {

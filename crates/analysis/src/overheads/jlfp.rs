@@ -27,7 +27,9 @@ use super::{Costs, Fraction, Task, cache_of_others};
 use crate::Failure;
 
 /// The processors that handle interrupts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Interrupts {
     /// The number of processors that execute jobs.
     pub processors: u16,
@@ -36,7 +38,7 @@ pub struct Interrupts {
 }
 
 /// A charged task before rounding.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Charged {
     /// The execution time, C'.

@@ -27,7 +27,9 @@ use super::{Costs, Fraction, Task};
 use crate::{Demand, Failure};
 
 /// The properties of a semaphore's protocol and analysis.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Semaphore {
     /// Whether sections can be preempted.
     pub preemptive: bool,
@@ -36,7 +38,7 @@ pub struct Semaphore {
 }
 
 /// Tasks with the overheads of semaphores.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct WithSemaphores {
     /// The charged tasks.

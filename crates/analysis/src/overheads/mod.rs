@@ -49,7 +49,16 @@ pub use curve::Curve;
 pub use fraction::Fraction;
 
 /// The costs of a platform's mechanisms, in the tasks' unit of time. Each is a [`Curve`] over the number of tasks.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::overheads::{Costs, Curve};
+/// let mut costs = Costs::default();
+/// (costs.quantum, costs.tick) = (1_000_000, Curve::constant(800));
+/// assert_eq!(costs.lock, Curve::default());
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub struct Costs {
     /// The time between two ticks, Q; above 0 if a tick has a cost.
     pub quantum: u64,
@@ -84,7 +93,9 @@ pub struct Costs {
 }
 
 /// The delay of refilling caches, by the size of the working set.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct CacheDelay {
     /// One curve over the working set for each measured level of memory. The greatest value counts.
     pub levels: Vec<Curve>,
@@ -99,7 +110,9 @@ impl CacheDelay {
 }
 
 /// A task to which overheads are charged. Times are in the unit of [`Costs`].
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Task {
     /// The execution time with sections, C.
     pub cost: u64,

@@ -4,7 +4,7 @@ use core::fmt;
 use lockwright_model::{Duration, Protocol, ResourceId, System, Task, TaskId};
 
 /// The bounds of all tasks of a system under one protocol.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Analysis {
     /// The protocol of all resources for which the system names no protocol.
@@ -14,7 +14,7 @@ pub struct Analysis {
 }
 
 /// The bounds of one task.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct TaskBound {
     /// How long less urgent tasks and other processors can delay one job; `None` if that delay has no bound.
@@ -30,7 +30,7 @@ pub struct TaskBound {
 }
 
 /// The kind of analysis that proves a bound.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Proof {
     /// The sum of the terms on the protocol's page in `docs/`.
@@ -50,7 +50,7 @@ impl fmt::Display for Proof {
 }
 
 /// The blocking of one job, by cause.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Blocking {
     /// Sections of less urgent tasks of the job's processor, on resources of that processor.
@@ -104,7 +104,7 @@ impl Blocking {
 /// let analysis = analyse(&system, Protocol::None);
 /// assert!(matches!(analysis.tasks[0].unbounded, Some(Unbounded::Shared { .. })));
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Unbounded {
     /// The task can wait for a holder that keeps its own priority, and tasks of intermediate priority can preempt that

@@ -13,7 +13,7 @@ use std::fmt;
 /// let task = Task { cost: 3, period: 2, deadline: 2, ..Task::default() };
 /// assert_eq!(fp::response_times(&[task]), Err(Failure::Late { task: 0, response: 3 }));
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Failure {
     /// More work arrives than the processors can execute.
@@ -58,7 +58,7 @@ pub enum Failure {
 }
 
 /// A limit on the steps of a test.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Limit {
     /// The unit of the limit, in the plural, for example "terms".

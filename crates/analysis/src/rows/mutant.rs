@@ -34,7 +34,7 @@ impl<M: Copy> Omission<M> {
 }
 
 /// One term of a bound.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mutant {
     /// Sections of less urgent tasks under `icpp`.
     LocalIcpp,
@@ -119,7 +119,7 @@ impl Mutant {
 }
 
 /// A charge that a mutant omits. Tests use the mutants to show that they would detect the missing charge.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ChargeMutant {
     /// The two switches of each job.
     JobSwitches,

@@ -5,6 +5,8 @@ use lockwright_model::{Mode, Request, System, TaskId};
 /// Tasks on clusters of processors, with their requests for resources. Times are integers in one unit, which is the
 /// same for all tasks.
 ///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+///
 /// # Examples
 /// ```
 /// use lockwright_analysis::blocking::dflp::dflp;
@@ -22,14 +24,16 @@ use lockwright_model::{Mode, Request, System, TaskId};
 /// assert_eq!(dflp(&sharing, &[0])?[1].remote, Some(3));
 /// # Ok::<(), lockwright_analysis::Failure>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Sharing {
     /// The tasks, in any order.
     pub tasks: Vec<Sharer>,
 }
 
 /// A sporadic task, with the requests of one of its jobs. Sections are not nested.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Sharer {
     /// The worst-case execution time with sections and without waiting, C.
     pub cost: u64,
@@ -48,7 +52,9 @@ pub struct Sharer {
 }
 
 /// The requests of one job for one resource.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Demand {
     /// The resource.
     pub resource: u16,

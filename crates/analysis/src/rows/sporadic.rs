@@ -2,6 +2,8 @@
 
 /// A sporadic task. Times are integers in one unit, which is the same for all tasks.
 ///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+///
 /// # Examples
 /// ```
 /// use lockwright_analysis::Sporadic;
@@ -9,7 +11,7 @@
 /// let task = Sporadic { cost: 3, period: 10, deadline: 5 };
 /// assert!(edf::schedulable(&[task], &[]).is_ok());
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Sporadic {
     /// The worst-case execution time, C.
     pub cost: u64,

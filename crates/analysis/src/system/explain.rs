@@ -24,7 +24,7 @@ use counted::Counted;
 use lockwright_model::{Duration, Priority, Protocol, ResourceId, System, TaskId};
 
 /// The cause of a term.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Cause {
     /// The execution of the job itself.
@@ -65,7 +65,7 @@ impl fmt::Display for Cause {
 }
 
 /// One part of a bound: `count` times `each`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Term {
     /// The cause of the delay.

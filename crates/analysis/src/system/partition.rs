@@ -9,7 +9,7 @@ use crate::rows::failure::Failure;
 use crate::rows::sporadic::Sporadic;
 
 /// The processor to choose among those where an item fits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fit {
     /// The first one.
     First,

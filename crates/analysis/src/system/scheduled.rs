@@ -360,7 +360,7 @@ fn point(failure: Failure, held: &[edf::Held]) -> Option<Point> {
 }
 
 /// The processor demand of one interval, split into its terms.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Demanded {
     /// The length of the interval.

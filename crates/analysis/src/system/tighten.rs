@@ -34,7 +34,7 @@ use std::fmt;
 pub const PROGRAM_WORK_MAX: u64 = 50_000_000;
 
 /// Why linear programs do not cover a system.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Uncovered {
     /// There are clusters of several processors.

@@ -34,7 +34,9 @@ use crate::rows::fixed_point::TERMS_MAX;
 pub const ROUNDS_MAX: u64 = 10_000;
 
 /// The arrivals of jobs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Events {
     /// The period, P: the average distance of arrivals is at least this long; above 0.
     pub period: u64,
@@ -57,7 +59,7 @@ impl Events {
 }
 
 /// The activation of a task's jobs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Activation {
     /// Arrivals from outside.
     Source(Events),
@@ -66,7 +68,9 @@ pub enum Activation {
 }
 
 /// A task of a chain. Times are integers in one unit, which is the same for all tasks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Link {
     /// The worst-case execution time, C.
     pub cost: u64,
@@ -82,7 +86,7 @@ pub struct Link {
 }
 
 /// The bounds for the jobs of a task.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Response {
     /// The worst-case response time, from activation, R.

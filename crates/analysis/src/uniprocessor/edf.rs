@@ -44,7 +44,9 @@ pub use responses::{approximate_response_times, response_bounds, response_times}
 use std::cmp::{Ordering, Reverse};
 
 /// A step of the blocking as a function of the length of the interval. It applies until the next step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Step {
     /// The least length of the intervals to which the step applies.
     pub from: u64,

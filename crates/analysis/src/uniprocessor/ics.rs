@@ -40,7 +40,9 @@ use crate::rows::fixed_point::TERMS_MAX;
 use crate::{Limit, Sporadic};
 
 /// A task with interruptible sections.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Interruptible {
     /// C without sections that are executed again, T and D.
     pub task: Sporadic,
@@ -49,7 +51,9 @@ pub struct Interruptible {
 }
 
 /// A section of a task on one resource.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Section {
     /// The resource, z.
     pub resource: u16,
@@ -61,7 +65,7 @@ pub struct Section {
 }
 
 /// The interpretation of equation 5.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reading {
     /// The interpretation that reproduces the figures of the source's table 3: a release exactly at the response time
     /// counts, and a task is charged with blocking by the sections of any task, including its own and those of more

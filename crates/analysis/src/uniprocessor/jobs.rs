@@ -26,7 +26,9 @@ use crate::rows::failure::{Failure, Limit};
 pub const STATES_MAX: usize = 1_000_000;
 
 /// A job. Times are integers in one unit, from one origin.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Job {
     /// The earliest release.
     pub release_min: u64,
@@ -44,7 +46,9 @@ pub struct Job {
 }
 
 /// The interval in which a job completes, in absolute times.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Completion {
     /// The earliest completion.
     pub best: u64,

@@ -32,7 +32,9 @@ use crate::rows::fixed_point::TERMS_MAX;
 use crate::rows::sporadic::Sporadic;
 
 /// A task on one processor. Times are integers in one unit, which is the same for all tasks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Task {
     /// The worst-case execution time, C.
     pub cost: u64,
@@ -60,7 +62,7 @@ impl From<Sporadic> for Task {
 }
 
 /// Where a job can be preempted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Preemption {
     /// Everywhere.
     #[default]

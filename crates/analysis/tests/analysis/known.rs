@@ -329,9 +329,7 @@ fn mpcp_is_never_looser_than_published() {
     let (mut equal, mut tighter) = (0, 0);
     for vector in &vectors {
         let last = vector.tasks.iter().flat_map(|task| &task.requests).map(|request| request.resource).max();
-        let resources = (0..=last.unwrap_or(0))
-            .map(|index| Resource { name: format!("r{index}"), ..Resource::default() })
-            .collect();
+        let resources = (0..=last.unwrap_or(0)).map(|index| Resource::new(format!("r{index}"))).collect();
         let tasks = vector.tasks.iter().enumerate().map(|(index, task)| {
             let request = |request: &VectorRequest| Request {
                 resource: ResourceId(request.resource),
@@ -368,7 +366,7 @@ fn mpcp_is_never_looser_than_published() {
 
 /// Returns a thousand tasks, each with sections on this number of resources.
 fn crowd(resources: usize) -> System {
-    let list = (0..resources).map(|index| Resource { name: format!("r{index}"), ..Resource::default() }).collect();
+    let list = (0..resources).map(|index| Resource::new(format!("r{index}"))).collect();
     let second = Duration::from_ms(1_000);
     let body: Vec<Step> = (0..resources)
         .map(ResourceId::new)

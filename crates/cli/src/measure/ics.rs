@@ -67,7 +67,7 @@ pub fn ics(arguments: &MeasuredIcs, console: &Console) -> Result<Exit, Exit> {
 fn strategy(kind: Kind) -> IcsStrategy {
     match kind {
         Kind::Locked => IcsStrategy::Locked,
-        Kind::Plain => IcsStrategy::Plain,
+        Kind::Uniprocessor => IcsStrategy::Plain,
         Kind::Rseq => IcsStrategy::Rseq,
     }
 }

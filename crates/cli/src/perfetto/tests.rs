@@ -21,7 +21,7 @@ fn system() -> System {
         wcet: Duration::from_ns(10),
         body: vec![Step::Lock(BUS), Step::Run(Duration::from_ns(10)), Step::Unlock(BUS)],
     };
-    let bus = Resource { name: "bus".into(), ..Resource::default() };
+    let bus = Resource::new("bus");
     System::new("two".into(), 2, None, vec![bus], vec![task("urgent", 2), task("low", 1)]).expect("is valid")
 }
 

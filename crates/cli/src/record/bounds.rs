@@ -39,10 +39,7 @@ pub(super) fn bounds<'s>(system: &'s System, tasks: &[InferredTask]) -> Option<B
 }
 
 fn without_protocols(system: &System) -> Option<System> {
-    let resources = system.resources().iter().map(|resource| lockwright_model::Resource {
-        name: resource.name.clone(),
-        ..lockwright_model::Resource::default()
-    });
+    let resources = system.resources().iter().map(|resource| lockwright_model::Resource::new(resource.name.clone()));
     let (name, tasks) = (system.name().into(), system.tasks().to_vec());
     System::new(name, system.cpus(), None, resources.collect(), tasks).ok()
 }
@@ -51,15 +48,10 @@ fn without_protocols(system: &System) -> Option<System> {
 fn seen(deadline: Duration, task: &InferredTask) -> Seen {
     let responses = task.jobs.iter().map(lockwright_record::Job::response_ns);
     let misses = responses.clone().filter(|&ns| ns > deadline.as_ns()).count();
-    Seen {
-        observation: Observation {
-            jobs: task.jobs.len() as u64,
-            misses: misses as u64,
-            response: responses.max().map(Duration::from_ns),
-            ..Observation::default()
-        },
-        p999: None,
-    }
+    let mut observation = Observation::default();
+    (observation.jobs, observation.misses) = (task.jobs.len() as u64, misses as u64);
+    observation.response = responses.max().map(Duration::from_ns);
+    Seen { observation, p999: None }
 }
 
 impl Bounds<'_> {

@@ -89,7 +89,10 @@ pub fn sums(tally: &Tally) -> [u64; 5] {
 
 /// The tally with these sums.
 pub fn tally([samples, accepted, utilization, utilization_accepted, bound]: [u64; 5]) -> Tally {
-    Tally { samples, accepted, utilization, utilization_accepted, bound }
+    let mut tally = Tally::default();
+    (tally.samples, tally.accepted, tally.bound) = (samples, accepted, bound);
+    (tally.utilization, tally.utilization_accepted) = (utilization, utilization_accepted);
+    tally
 }
 
 /// The directory of one study.

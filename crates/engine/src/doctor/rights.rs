@@ -43,7 +43,7 @@ pub(super) fn realtime_limit() -> Finding {
         Ok(Limit { soft: Some(soft), .. }) if try_realtime().is_ok() => {
             finding(NAME, State::Ok, format!("{soft}, overridden by CAP_SYS_NICE"), "")
         }
-        Ok(Limit { soft: Some(soft), hard }) => finding(
+        Ok(Limit { soft: Some(soft), hard, .. }) => finding(
             NAME,
             State::Warn,
             format!("{soft} (at most {})", hard.map_or("unlimited".into(), |hard| hard.to_string())),

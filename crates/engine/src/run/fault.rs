@@ -44,7 +44,7 @@ fn system() -> System {
         wcet: us(200),
         body: vec![Step::Lock(r), Step::Run(us(200)), Step::Unlock(r)],
     };
-    let resource = Resource { name: "r".into(), ..Resource::default() };
+    let resource = Resource::new("r");
     System::new("s".into(), 1, None, vec![resource], vec![task(0, 0), task(1, 2_000)]).expect("valid")
 }
 

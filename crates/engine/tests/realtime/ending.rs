@@ -160,11 +160,11 @@ fn changes_under_contention_lose_nothing() {
     let protocols = [Protocol::Pip, Protocol::Icpp, Protocol::Mpcp, Protocol::None];
     let resources: Vec<Resource> = protocols
         .iter()
-        .map(|&protocol| Resource {
-            name: protocol.name().into(),
-            protocol: Some(protocol),
-            ceiling: (protocol == Protocol::Icpp).then_some(Priority::base(20)),
-            ..Resource::default()
+        .map(|&protocol| {
+            let mut resource = Resource::new(protocol.name());
+            resource.protocol = Some(protocol);
+            resource.ceiling = (protocol == Protocol::Icpp).then_some(Priority::base(20));
+            resource
         })
         .collect();
     let tasks: Vec<Task> = (0..6)

@@ -187,12 +187,12 @@ fn an_uncommitted_section_does_not_delay_the_end() {
 #[test]
 fn changes_of_priority_lose_nothing() {
     let Some(_machine) = require_cpus(2) else { return };
-    let resources = [Protocol::IcsLock, Protocol::Ics].map(|protocol| Resource {
-        name: protocol.name().into(),
-        protocol: Some(protocol),
+    let resources = [Protocol::IcsLock, Protocol::Ics].map(|protocol| {
+        let mut resource = Resource::new(protocol.name());
+        resource.protocol = Some(protocol);
         // Tasks that lock are below 14, which leaves 13 for their ceiling.
-        cutoff: Some(Priority::base(14)),
-        ..Resource::default()
+        resource.cutoff = Some(Priority::base(14));
+        resource
     });
     let tasks: Vec<Task> = (0..6)
         .map(|index: usize| {

@@ -241,7 +241,8 @@ fn sections(cpus: &[usize], home: usize, period_us: u64, inside_us: u64) -> Syst
     let body = || vec![run_us(20), Step::Lock(R), run_us(inside_us), Step::Unlock(R)];
     let named = |(index, &cpu): (usize, &usize)| task(&format!("t{index}"), cpu, 1 + index as u32, period_us, body());
     let tasks = cpus.iter().enumerate().map(named).collect();
-    let resource = Resource { name: "r".into(), home: Some(CpuId::new(home)), ..Resource::default() };
+    let mut resource = Resource::new("r");
+    resource.home = Some(CpuId::new(home));
     let processors = cpus.iter().copied().max().unwrap_or(0).max(home) + 1;
     System::new("order".into(), processors, None, vec![resource], tasks).expect("a valid system")
 }
@@ -331,7 +332,7 @@ fn late_requests() -> System {
         Task { offset: Duration::from_us(offset_us), ..task }
     };
     let tasks = [(0, 100, 100), (1, 0, 600), (1, 200, 60), (1, 300, 60), (1, 400, 60)];
-    let resource = Resource { name: "r".into(), ..Resource::default() };
+    let resource = Resource::new("r");
     let tasks = tasks.iter().enumerate().map(named).collect();
     System::new("late".into(), 2, None, vec![resource], tasks).expect("a valid system")
 }

@@ -32,10 +32,10 @@ fn storm(cpus: usize, scale: u64) -> System {
         let period_us = (1_200 * cpus as u64 + 61 * index as u64) * scale;
         task(&format!("t{index}"), index % cpus, 1 + (3 * cpus - index) as u32, period_us, body)
     });
-    let resource = |index: usize| Resource {
-        name: format!("r{index}"),
-        home: Some(CpuId::new((3 * index + 1) % cpus)),
-        ..Resource::default()
+    let resource = |index: usize| {
+        let mut resource = Resource::new(format!("r{index}"));
+        resource.home = Some(CpuId::new((3 * index + 1) % cpus));
+        resource
     };
     let resources = (0..RESOURCES).map(resource).collect();
     System::new("storm".into(), cpus, None, resources, tasks.collect()).expect("a valid system")

@@ -47,7 +47,7 @@ pub fn task(name: &str, cpu: usize, priority: u32, period_us: u64, body: Vec<Ste
 }
 
 pub fn system(cpus: usize, resources: usize, tasks: Vec<Task>) -> System {
-    let resource = |index: usize| Resource { name: format!("r{index}"), ..Resource::default() };
+    let resource = |index: usize| Resource::new(format!("r{index}"));
     System::new("test".into(), cpus, None, (0..resources).map(resource).collect(), tasks).expect("a valid system")
 }
 

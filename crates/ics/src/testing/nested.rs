@@ -124,8 +124,8 @@ pub(crate) struct Explored {
     pub(crate) wrong: usize,
 }
 
-/// The maximum number of schedules of a search. Miri executes a few of them.
-const SCHEDULES_MAX: usize = if cfg!(miri) { 5 } else { usize::MAX };
+/// The maximum number of schedules of a search that finds nothing. Miri executes a few of them.
+pub(super) const SCHEDULES_MAX: usize = if cfg!(miri) { 5 } else { usize::MAX };
 
 /// Explores every schedule of the tasks that `set_up` returns, the least urgent first, each with its number of
 /// releases.
@@ -133,10 +133,11 @@ const SCHEDULES_MAX: usize = if cfg!(miri) { 5 } else { usize::MAX };
 /// `set_up` also returns a check, which is called at the end with the killed tasks and returns whether it holds.
 /// A section fails a schedule by a panic.
 ///
-/// The search ends early at `enough` failures.
+/// The search ends early at `enough` failures, or after `most` schedules.
 pub(crate) fn explore<Check: FnOnce(&[bool]) -> bool>(
     kills: usize,
     enough: usize,
+    most: usize,
     set_up: impl Fn() -> (Vec<(usize, Task)>, Check),
 ) -> Explored {
     let quiet = panic::take_hook();
@@ -170,7 +171,7 @@ pub(crate) fn explore<Check: FnOnce(&[bool]) -> bool>(
             path.pop();
         }
         match path.last_mut() {
-            Some(choice) if explored.wrong < enough && explored.schedules < SCHEDULES_MAX => choice.index += 1,
+            Some(choice) if explored.wrong < enough && explored.schedules < most => choice.index += 1,
             _ => break,
         }
     }
@@ -186,7 +187,7 @@ mod tests {
     /// A task reads and then writes one more; a preemption between them loses a count.
     #[test]
     fn a_lost_update_is_found() {
-        let explored = explore(0, usize::MAX, || {
+        let explored = explore(0, usize::MAX, usize::MAX, || {
             let word = Rc::new(AtomicU64::new(0));
             let task = || {
                 let word = Rc::clone(&word);

@@ -131,7 +131,7 @@ fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> 
         // SAFETY: this thread is bound to its processor, and no other thread has a reference to the objects.
         #[allow(unsafe_code)]
         let plain = || unsafe { lockwright_ics::Uniprocessor::new() };
-        sections(&mut all, Kind::Plain, plain)?;
+        sections(&mut all, Kind::Uniprocessor, plain)?;
     }
     if chosen == Kind::Rseq {
         sections(&mut all, chosen, || Strategy::for_cpu(cpu as u32))?;

@@ -53,7 +53,8 @@ impl Lonely {
                 | Protocol::IcsLock
         );
         let there = CpuId(u16::from(!is_local && !clustered && cpus.len() > 1));
-        let resource = Resource { name: "r".into(), home: (!clustered).then_some(there), ..Resource::default() };
+        let mut resource = Resource::new("r");
+        resource.home = (!clustered).then_some(there);
         let time = Duration::from_ms(1);
         let task = |name: &str, cpu: CpuId, priority: u32| Task {
             name: name.into(),

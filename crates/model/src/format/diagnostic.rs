@@ -12,7 +12,7 @@ pub const SOURCE_BYTES_MAX: usize = 16 << 20;
 const SHOWN_MAX: usize = 48;
 
 /// One fault of a file, or one remark on it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Diagnostic {
     /// The fault, in words.
@@ -84,7 +84,7 @@ impl core::fmt::Display for Diagnostic {
 /// assert_eq!(faults[0].message, "task `camera` has no period");
 /// assert_eq!(faults.to_string().lines().count(), faults.len());
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl core::ops::Deref for Diagnostics {

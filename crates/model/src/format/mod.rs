@@ -7,6 +7,15 @@
 //!
 //! Every reader accepts any text. It returns either a value or at least one [`Diagnostic`], with its place in the text
 //! unless it concerns the file as a whole. The file form is described in `docs/task-set.md`.
+//!
+//! # Examples
+//! ```
+//! use lockwright_model::format::{parse_system, write_system};
+//! let source = "[[task]]\nname = \"camera\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\n";
+//! let system = parse_system(source)?;
+//! assert_eq!(parse_system(&write_system(&system))?, system);
+//! # Ok::<(), lockwright_model::format::Diagnostics>(())
+//! ```
 
 mod diagnostic;
 mod foreign;

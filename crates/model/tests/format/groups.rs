@@ -107,13 +107,9 @@ protocol = "dpcp"
 ceiling = 7
 "#;
     let system = read(&system(resources, r#"{ lock = "left" }, { run = "1 ms" }, { unlock = "left" }"#));
-    let wanted = Resource {
-        name: "arms".into(),
-        protocol: Some(Protocol::Dpcp),
-        home: Some(CpuId(1)),
-        ceiling: Some(Priority::base(7)),
-        cutoff: None,
-    };
+    let mut wanted = Resource::new("arms");
+    (wanted.protocol, wanted.home) = (Some(Protocol::Dpcp), Some(CpuId(1)));
+    wanted.ceiling = Some(Priority::base(7));
     assert_eq!(system.resources(), [wanted]);
 }
 

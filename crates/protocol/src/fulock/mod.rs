@@ -119,7 +119,7 @@ pub enum Health {
 
 /// A deadlock that a request would cause: each task waits for a lock that the next one owns, and the last one waits for
 /// a lock that the first one owns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cycle<const CHAIN: usize = CHAIN_MAX> {
     asked: (TaskId, ResourceId),
     rest: [Option<(TaskId, ResourceId)>; CHAIN],

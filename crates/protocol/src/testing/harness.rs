@@ -10,15 +10,20 @@ use std::collections::HashSet;
 use std::vec::Vec;
 
 /// The number of states after which a walk stops: under Miri a walk only looks for undefined behaviour.
-const STATES_MOST: usize = if cfg!(miri) { 2 } else { usize::MAX };
+pub(crate) const STATES_MOST: usize = if cfg!(miri) { 2 } else { usize::MAX };
 
 /// Visits each state that is reachable from `first` once. `visit` appends the successors of a state. Returns the
 /// number of states.
-pub(crate) fn reach<S: Eq + Hash>(first: S, mut visit: impl FnMut(&S, &mut Vec<S>)) -> usize {
+pub(crate) fn reach<S: Eq + Hash>(first: S, visit: impl FnMut(&S, &mut Vec<S>)) -> usize {
+    reach_at_most(STATES_MOST, first, visit)
+}
+
+/// As [`reach`], for at most `most` states.
+pub(crate) fn reach_at_most<S: Eq + Hash>(most: usize, first: S, mut visit: impl FnMut(&S, &mut Vec<S>)) -> usize {
     let mut seen: HashSet<S, FixedState> = HashSet::default();
     let mut todo = std::vec![first];
     // BOUND: each round removes one state, and each state adds its successors once.
-    while let Some(state) = todo.pop().filter(|_| seen.len() < STATES_MOST) {
+    while let Some(state) = todo.pop().filter(|_| seen.len() < most) {
         if !seen.contains(&state) {
             visit(&state, &mut todo);
             seen.insert(state);

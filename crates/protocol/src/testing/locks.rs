@@ -13,7 +13,7 @@
 extern crate std;
 
 use super::harness::{Actions, Answer, Mutation, Walk, answer, check_states, run, unchanged, walk};
-use crate::{Action, Icpp, Machine, Mpcp, Pip, Plain, Refusal};
+use crate::{Action, Icpp, Machine, Mpcp, Pip, PlainMutex, Refusal};
 use core::hash::Hash;
 use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
 use std::vec::Vec;
@@ -325,7 +325,7 @@ fn initial_bases() -> [Priority; TASKS] {
     BASES.map(|bases| Priority::base(bases[0]))
 }
 
-impl Walked for Plain<TASKS, RESOURCES> {
+impl Walked for PlainMutex<TASKS, RESOURCES> {
     const HANDS_OFF: bool = false;
     const SEES_DEADLOCK: bool = false;
     const REORDERS: bool = false;
@@ -499,15 +499,15 @@ macro_rules! mutants {
 }
 
 mutants! {
-    none_without_wake: Plain<TASKS, RESOURCES>, no_wake, "all who wait for it sleep";
+    none_without_wake: PlainMutex<TASKS, RESOURCES>, no_wake, "all who wait for it sleep";
     pip_without_wake: Pip<TASKS, RESOURCES>, no_wake, "all who wait for it sleep";
     icpp_without_wake: Icpp<TASKS, RESOURCES>, no_wake, "owns the resource, and sleeps";
     pip_falls_first: Pip<TASKS, RESOURCES>, falls_first, "woken after the caller fell";
     mpcp_falls_first: Mpcp<TASKS, RESOURCES>, falls_first, "woken after the caller fell";
     pip_stays_up: Pip<TASKS, RESOURCES>, stays_up, "priorities after";
     mpcp_stays_up: Mpcp<TASKS, RESOURCES>, stays_up, "priorities after";
-    none_keeps: Plain<TASKS, RESOURCES>, keeps, "left == right";
-    none_grants_all: Plain<TASKS, RESOURCES>, grants_all, "granted while owned";
+    none_keeps: PlainMutex<TASKS, RESOURCES>, keeps, "left == right";
+    none_grants_all: PlainMutex<TASKS, RESOURCES>, grants_all, "granted while owned";
     mpcp_grants_all: Mpcp<TASKS, RESOURCES>, grants_all, "granted while owned";
     pip_marks: Pip<TASKS, RESOURCES>, marks, "a refused event changed something";
     icpp_marks: Icpp<TASKS, RESOURCES>, marks, "a refused event changed something";
@@ -520,7 +520,7 @@ const STATES_LEAST: usize = 1_000;
 
 #[test]
 fn none() {
-    let states = walk_all::<Plain<TASKS, RESOURCES>>(unchanged);
+    let states = walk_all::<PlainMutex<TASKS, RESOURCES>>(unchanged);
     check_states("none", states, STATES_LEAST);
 }
 

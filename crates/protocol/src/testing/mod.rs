@@ -18,4 +18,4 @@ mod rules;
 mod sections;
 mod settled;
 
-pub(crate) use harness::{check_states, reach};
+pub(crate) use harness::{STATES_MOST, check_states, reach, reach_at_most};

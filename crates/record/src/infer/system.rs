@@ -70,7 +70,9 @@ fn system(
         let own = protocol_of(recording, object);
         let top = model_tasks.iter().filter(|task| uses(task, ResourceId::new(index))).map(|task| task.priority).max();
         let ceiling = ceiling_of(recording, object).filter(|&ceiling| top.is_some_and(|top| top < ceiling));
-        Resource { name, protocol: own.filter(|_| own != protocol), home: None, ceiling, cutoff: None }
+        let mut resource = Resource::new(name);
+        (resource.protocol, resource.ceiling) = (own.filter(|_| own != protocol), ceiling);
+        resource
     });
     let resources: Vec<Resource> = resources.collect();
     let name = recording.program.first().map_or("", |path| path.rsplit('/').next().unwrap_or(path));

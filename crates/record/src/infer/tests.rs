@@ -26,7 +26,11 @@ fn system(seed: u64, protocol: Protocol) -> System {
 }
 
 fn recorded(system: &System, seed: u64, protocol: Protocol, execution: Execution) -> Recording {
-    let config = Config { protocol: Some(protocol), offsets: Offsets::Random, execution, seed, ..Config::default() };
+    let config = Config::default()
+        .with_protocol(protocol)
+        .with_offsets(Offsets::Random)
+        .with_execution(execution)
+        .with_seed(seed);
     let longest = system.tasks().iter().map(|task| task.period).max().expect("has tasks");
     let mut simulation = Simulation::new(system, &config, Vec::new());
     simulation.run_until(Instant::from_ns(8 * longest.as_ns()));

@@ -30,7 +30,7 @@ pub unsafe trait Gate {
 }
 
 /// Why the lock before a section could not be locked, as the lock's own message.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct GateError(String);
 
 impl fmt::Display for GateError {
@@ -161,7 +161,8 @@ impl InterruptibleLock<(), 1, 1> {
 }
 
 /// Why a section under an interruptible lock did not commit.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum InterruptibleLockError {
     /// The lock failed.
     Gate(GateError),

@@ -148,12 +148,12 @@ unsafe impl Commit for Rseq {
 }
 
 /// The kinds of [`Strategy`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// The processor's compare-and-swap.
     Locked,
     /// The compare-and-swap without its LOCK prefix.
-    Plain,
+    Uniprocessor,
     /// Restartable sequences.
     Rseq,
 }
@@ -166,7 +166,7 @@ pub struct Strategy(Choice);
 enum Choice {
     Locked,
     #[cfg(target_arch = "x86_64")]
-    Plain(lockwright_ics::Uniprocessor),
+    Uniprocessor(lockwright_ics::Uniprocessor),
     Rseq(Rseq),
 }
 
@@ -191,12 +191,12 @@ impl Strategy {
     /// they are inside.
     #[must_use]
     #[allow(unsafe_code)] // The caller makes a promise.
-    pub const unsafe fn plain() -> Self {
+    pub const unsafe fn uniprocessor() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
-            // SAFETY: the contract of `plain` is that of `Uniprocessor::new`: all threads that enter the object are
-            // bound to one processor.
-            Self(Choice::Plain(unsafe { lockwright_ics::Uniprocessor::new() }))
+            // SAFETY: the contract is that of `Uniprocessor::new`: all threads that enter the object are bound to one
+            // processor.
+            Self(Choice::Uniprocessor(unsafe { lockwright_ics::Uniprocessor::new() }))
         }
         #[cfg(not(target_arch = "x86_64"))]
         Self::locked()
@@ -208,7 +208,7 @@ impl Strategy {
         match self.0 {
             Choice::Locked => Kind::Locked,
             #[cfg(target_arch = "x86_64")]
-            Choice::Plain(_) => Kind::Plain,
+            Choice::Uniprocessor(_) => Kind::Uniprocessor,
             Choice::Rseq(_) => Kind::Rseq,
         }
     }
@@ -232,7 +232,7 @@ unsafe impl Commit for Strategy {
         match &self.0 {
             Choice::Locked => Locked.post(head, seen, new),
             #[cfg(target_arch = "x86_64")]
-            Choice::Plain(plain) => plain.post(head, seen, new),
+            Choice::Uniprocessor(direct) => direct.post(head, seen, new),
             Choice::Rseq(rseq) => rseq.post(head, seen, new),
         }
     }
@@ -242,7 +242,7 @@ unsafe impl Commit for Strategy {
         match &self.0 {
             Choice::Locked => Locked.perform(head, seen, word, old, new),
             #[cfg(target_arch = "x86_64")]
-            Choice::Plain(plain) => plain.perform(head, seen, word, old, new),
+            Choice::Uniprocessor(direct) => direct.perform(head, seen, word, old, new),
             Choice::Rseq(rseq) => rseq.perform(head, seen, word, old, new),
         }
     }

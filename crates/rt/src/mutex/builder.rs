@@ -4,7 +4,7 @@ use super::attributes;
 use super::raw::RawMutex;
 
 /// How a mutex prevents priority inversion.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum MutexProtocol {
     /// Not at all: a thread of medium priority can delay an urgent one without bound.
     None,
@@ -17,7 +17,7 @@ pub enum MutexProtocol {
 }
 
 /// How an unlock passes the mutex to a waiter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Unlock {
     /// The unlock hands the mutex to the first waiter. No other thread can lock it in between, and each hand-off costs
     /// two context switches. A mutex with [`MutexProtocol::Inherit`] always does this, except that a more urgent thread may
@@ -35,7 +35,7 @@ pub enum Unlock {
 ///
 /// The first lock with a ceiling, and the first wait that checks for a deadlock, register a fork handler with the C
 /// library once. After [`warm_up`](super::warm_up) no lock does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Builder {
     protocol: MutexProtocol,
     unlock: Unlock,

@@ -58,8 +58,8 @@ pub(super) fn warm_up() {
 ///
 /// # Errors
 /// [`RawError::AboveCeiling`] if the caller's own level is higher; [`RawError::TooOften`] if it holds too many mutexes
-/// with this ceiling; [`RawError::BadKind`] if the ceiling is not a level; [`RawError::Sys`] if the kernel refuses to
-/// raise it. For a managed thread also [`RawError::Deadlock`], and [`RawError::Busy`] if it may not wait and another
+/// with this ceiling; [`RawError::Inapplicable`] if the ceiling is not a level; [`RawError::Sys`] if the kernel refuses
+/// to raise it. For a managed thread also [`RawError::Deadlock`], and [`RawError::Busy`] if it may not wait and another
 /// managed thread holds the ceiling. After an error nothing has changed.
 ///
 /// # Bound
@@ -81,7 +81,7 @@ pub(super) fn rise(ceiling: u8, may_wait: bool) -> Result<(), RawError> {
         if own.is_deadline() || own.has_level() && own.level > ceiling {
             return Err(RawError::AboveCeiling);
         }
-        let count = held.count.get(usize::from(ceiling)).ok_or(RawError::BadKind)?;
+        let count = held.count.get(usize::from(ceiling)).ok_or(RawError::Inapplicable)?;
         let more = count.get().checked_add(1).ok_or(RawError::TooOften)?;
         if ceiling > held.top.get() {
             // A thread that is at this level by itself stays there.
@@ -148,7 +148,7 @@ impl Held {
         if level > ceiling {
             return Err(RawError::AboveCeiling);
         }
-        let count = self.count.get(usize::from(ceiling)).ok_or(RawError::BadKind)?;
+        let count = self.count.get(usize::from(ceiling)).ok_or(RawError::Inapplicable)?;
         let more = count.get().checked_add(1).ok_or(RawError::TooOften)?;
         if count.get() == 0 {
             if !word.try_rise() {

@@ -34,9 +34,11 @@ mod wait;
 pub(super) use levels::warm_up;
 
 use super::raw::RawMutex;
-use lockwright_sys::futex::{Clock, Ended, Scope};
+use lockwright_sys::clock;
+use lockwright_sys::futex::{Arguments, Clock, Deadline, Ended, Scope};
 use lockwright_sys::pi_word::PiWord;
 use lockwright_sys::sched::gettid;
+use std::ffi::c_long;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Flag: threads of all processes that map it may wait.
@@ -110,7 +112,7 @@ enum Way {
 }
 
 /// How a wait ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WaitEnd {
     /// By a signal, or for no reason.
     Woken,
@@ -187,7 +189,7 @@ impl RawCondvar {
 }
 
 /// How [`RawCondvar::suspend`] ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Suspended(Ended);
 
 impl Suspended {
@@ -206,18 +208,25 @@ impl Suspended {
 }
 
 /// The system call (`futex`) that suspends a waiter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Suspension {
     /// The arguments in order. The fourth, the address of a `timespec`, is 0: the caller replaces it by the address of
     /// `time`, if there is one.
-    pub arguments: [libc::c_long; 6],
-    /// The deadline.
-    pub time: Option<libc::timespec>,
+    pub arguments: [c_long; 6],
+    /// The deadline with the fields of a `timespec`: seconds and nanoseconds since the clock's zero.
+    pub time: Option<[c_long; 2]>,
+}
+
+impl Suspension {
+    pub(crate) fn new(arguments: &Arguments<'_>, until: Option<Deadline>) -> Self {
+        let time = until.map(|until| clock::timespec(until.at_ns));
+        Self { arguments: arguments.in_order(), time: time.map(|time| [time.tv_sec, time.tv_nsec]) }
+    }
 }
 
 /// How [`RawCondvar::destroy`] ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Destroyed {
     /// The condition variable is no longer in use.
     Done,

@@ -39,7 +39,9 @@ const PROBES: usize = 16;
 const NAP_NS: u64 = 100_000;
 
 /// A thread on a cycle and the mutex for which it waits. The next thread on the cycle owns that mutex.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Link {
     /// The kernel's id of the thread.
     pub thread: u32,
@@ -48,7 +50,7 @@ pub struct Link {
 }
 
 /// Threads that wait for each other, the last one for the first.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cycle(Vec<Link>);
 
 impl Cycle {
@@ -80,10 +82,11 @@ impl fmt::Display for Cycle {
 }
 
 /// The treatment of a thread that would wait for itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub enum OnCycle {
-    /// The lock fails and returns the cycle. The default.
+    /// The lock fails and returns the cycle.
+    #[default]
     Refuse,
     /// The lock fails, and nothing is allocated for the cycle.
     RefuseOnly,

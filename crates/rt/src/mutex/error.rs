@@ -6,7 +6,7 @@ use lockwright_sys::futex::Deadline;
 use std::fmt;
 
 /// How long a lock waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Limit {
     /// Until the mutex is locked.
     Never,
@@ -17,7 +17,7 @@ pub enum Limit {
 }
 
 /// The state in which a mutex was locked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Acquired {
     /// The previous owner unlocked the mutex.
     Clean,
@@ -26,7 +26,7 @@ pub enum Acquired {
 }
 
 /// Why a mutex could not be locked or unlocked.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum RawError {
     /// Another thread holds the mutex.
@@ -43,8 +43,8 @@ pub enum RawError {
     NotOwner,
     /// The mutex, or its ceiling, is locked more often than the count can hold.
     TooOften,
-    /// The operation does not apply to a mutex of this kind or in this state, or an argument is invalid.
-    BadKind,
+    /// The operation does not apply to a mutex with these attributes or in this state, or an argument is invalid.
+    Inapplicable,
     /// The kernel refused an operation.
     Sys(SysError),
 }
@@ -62,7 +62,9 @@ impl fmt::Display for RawError {
             Self::AboveCeiling => f.write_str("the caller is more urgent than the ceiling of the lock"),
             Self::NotOwner => f.write_str("the caller does not hold the lock"),
             Self::TooOften => f.write_str("the lock, or its ceiling, is locked more often than it can count"),
-            Self::BadKind => f.write_str("the operation does not apply to a lock with these attributes or this state"),
+            Self::Inapplicable => {
+                f.write_str("the operation does not apply to a lock with these attributes or this state")
+            }
             Self::Sys(error) => error.fmt(f),
         }
     }

@@ -100,7 +100,7 @@ impl<N: AsRef<[Node]>> RawFifo<N> {
 }
 
 /// Why a [`FifoMutex`] was not locked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FifoError {
     /// [`FifoMutex::try_lock`] found the mutex locked.

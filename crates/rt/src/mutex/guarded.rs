@@ -265,7 +265,7 @@ impl<T: ?Sized> LockError<'_, T> {
             RawError::NotRecoverable => Self::NotRecoverable,
             RawError::AboveCeiling => Self::PriorityAboveCeiling,
             RawError::Sys(error) => Self::Sys(error),
-            RawError::NotOwner | RawError::TooOften | RawError::BadKind => {
+            RawError::NotOwner | RawError::TooOften | RawError::Inapplicable => {
                 Self::Sys(SysError { call: "locking", errno: libc::EINVAL })
             }
         }

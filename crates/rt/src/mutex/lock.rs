@@ -183,16 +183,16 @@ impl RawMutex {
     /// ended, the next lock still reports that.
     ///
     /// # Errors
-    /// [`RawError::BadKind`] if the mutex has no ceiling or `ceiling` is not a level; [`RawError::AboveCeiling`] if the
-    /// caller holds the mutex and is more urgent than the new ceiling; those of [`RawMutex::lock`]. After an error the
-    /// ceiling is unchanged.
+    /// [`RawError::Inapplicable`] if the mutex has no ceiling or `ceiling` is not a level; [`RawError::AboveCeiling`] if
+    /// the caller holds the mutex and is more urgent than the new ceiling; those of [`RawMutex::lock`]. After an error
+    /// the ceiling is unchanged.
     ///
     /// # Bound
     /// That of [`RawMutex::lock`].
     pub fn set_ceiling(&self, ceiling: u8) -> Result<u8, RawError> {
         let (me, attributes) = (gettid(), self.attributes());
         if attributes & PROTECT == 0 || !ceiling::is_level(ceiling) {
-            return Err(RawError::BadKind);
+            return Err(RawError::Inapplicable);
         }
         // ORDERING: Relaxed, here and below: the mutex orders it.
         if self.owner() == me.0 {

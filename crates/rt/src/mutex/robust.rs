@@ -143,12 +143,12 @@ impl RawMutex {
     /// Declares the protected value consistent again. The caller holds the mutex after [`Acquired::OwnerDied`].
     ///
     /// # Errors
-    /// [`RawError::BadKind`] if the mutex is not robust or is already consistent; [`RawError::NotOwner`] if the caller
+    /// [`RawError::Inapplicable`] if the mutex is not robust or is already consistent; [`RawError::NotOwner`] if the caller
     /// does not hold it.
     pub fn make_consistent(&self) -> Result<(), RawError> {
         // ORDERING: Relaxed: the mutex orders it.
         if self.attributes() & ROBUST == 0 || self.state.load(Ordering::Relaxed) != INCONSISTENT {
-            return Err(RawError::BadKind);
+            return Err(RawError::Inapplicable);
         }
         if self.owner() != gettid().0 {
             return Err(RawError::NotOwner);

@@ -4,7 +4,7 @@ use lockwright_sys::SysError;
 use std::fmt;
 
 /// Why nothing was initialised.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum OnceError {
     /// The caller would wait for itself.

@@ -310,7 +310,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for WriteGuard<'_, T> {
 }
 
 /// Why a lock failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum RwLockError {
     /// [`RwLock::try_read`] or [`RwLock::try_write`] found the lock held.
@@ -333,7 +333,7 @@ impl RwLockError {
             RawError::Deadlock(_) => Self::Deadlock,
             RawError::TooOften => Self::TooManyReaders,
             RawError::Sys(error) => Self::Sys(error),
-            RawError::NotRecoverable | RawError::AboveCeiling | RawError::NotOwner | RawError::BadKind => {
+            RawError::NotRecoverable | RawError::AboveCeiling | RawError::NotOwner | RawError::Inapplicable => {
                 Self::Sys(SysError { call: "locking", errno: libc::EINVAL })
             }
         }

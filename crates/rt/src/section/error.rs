@@ -4,7 +4,7 @@ use lockwright_sys::SysError;
 use std::fmt;
 
 /// Why a section could not be entered or left, or why a handle could not be made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum SectionError {
     /// The process may not use the level of sections.

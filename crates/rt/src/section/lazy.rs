@@ -191,9 +191,9 @@ thread_local! {
 /// use lockwright::section::Lazy;
 /// use std::time::{Duration, Instant};
 ///
-/// # let allowed = std::fs::read_to_string("/proc/self/status").unwrap();
-/// # let allowed = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-/// # let cpu = allowed.trim().split(['-', ',']).next().unwrap().parse().unwrap();
+/// # let allowed = std::fs::read_to_string("/proc/self/status")?;
+/// # let allowed = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
+/// # let cpu = allowed.trim().split(['-', ',']).next().unwrap_or("0").parse()?;
 /// let thread = Lazy::manage(cpu)?;
 /// let mut release = Instant::now();
 /// for _job in 0..3 {
@@ -203,7 +203,7 @@ thread_local! {
 ///     let _section = thread.enter()?;
 ///     // No managed thread of this processor begins a job now.
 /// }
-/// # Ok::<(), lockwright::section::SectionError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct Lazy {

@@ -47,11 +47,12 @@
 //!     // A few microseconds of work.
 //!     Ok(())
 //! }
-//! # let allowed = std::fs::read_to_string("/proc/self/status").unwrap();
-//! # let allowed = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-//! # let cpu = allowed.trim().split(['-', ',']).next().unwrap().parse().unwrap();
-//! # let thread = Lazy::manage(cpu).unwrap();
-//! # job(&thread, &Spinlock(AtomicBool::new(false))).unwrap();
+//! # let allowed = std::fs::read_to_string("/proc/self/status")?;
+//! # let allowed = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
+//! # let cpu = allowed.trim().split(['-', ',']).next().unwrap_or("0").parse()?;
+//! # let thread = Lazy::manage(cpu)?;
+//! # job(&thread, &Spinlock(AtomicBool::new(false)))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # What a section must not do

@@ -49,7 +49,7 @@ mod walk;
 
 use crate::mutex::{Deadline, Limit, Suspended, Suspension};
 use lockwright_sys::futex::{self, Arguments, Ended, Scope};
-use lockwright_sys::{KeepErrno, SysError, clock, fork};
+use lockwright_sys::{KeepErrno, SysError, fork};
 use state::{State, UNIT};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -98,7 +98,7 @@ pub struct Request {
 }
 
 /// The result of a suspended request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Progress {
     /// The caller has a unit, and the request has ended.
     Acquired,
@@ -313,10 +313,7 @@ impl Semaphore {
     /// Returns the system call that suspends the caller, for callers that make it themselves from a cancellation point.
     pub fn suspension(&self, request: &Request, until: Option<Deadline>) -> Suspension {
         let half = futex::low_half(&self.state);
-        Suspension {
-            arguments: Arguments::wait(self.scope(), half, request.seen, until.map(|until| until.clock)).in_order(),
-            time: until.map(|until| clock::timespec(until.at_ns)),
-        }
+        Suspension::new(&Arguments::wait(self.scope(), half, request.seen, until.map(|until| until.clock)), until)
     }
 
     /// Checks whether a suspended request has a unit now.
@@ -445,7 +442,7 @@ impl fmt::Debug for Semaphore {
 }
 
 /// Why a call of a semaphore failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum SemaphoreError {
     /// [`Semaphore::try_acquire`] found no free unit.

@@ -7,7 +7,7 @@ use lockwright_model::{
 };
 
 /// A builder to which tasks and resources are added one by one.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TaskSetBuilder {
     protocol: Protocol,
     resources: Vec<Resource>,
@@ -34,7 +34,7 @@ impl TaskSetBuilder {
 
     /// Adds a resource. Names are unique.
     pub fn resource(&mut self, name: &str) -> ResourceId {
-        self.resources.push(Resource { name: name.into(), ..Resource::default() });
+        self.resources.push(Resource::new(name));
         // An index beyond the range of ids is also beyond the limits of a task set, which `build` checks.
         ResourceId::new((self.resources.len() - 1).min(usize::from(u16::MAX)))
     }
@@ -51,7 +51,7 @@ impl TaskSetBuilder {
     fn look_at(&mut self, cpu: u16, subject: Subject, message: impl FnOnce() -> String) {
         if usize::from(cpu) >= CPUS_MAX && self.beyond.is_none() {
             let help = format!("CPUs are numbered from 0, and at most {CPUS_MAX} are supported");
-            self.beyond = Some(Invalid { subject, key: Some("cpu"), message: message(), help });
+            self.beyond = Some(Invalid::new(subject, Some("cpu"), message(), help));
         }
     }
 

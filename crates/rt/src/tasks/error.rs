@@ -7,7 +7,7 @@ use lockwright_sys::SysError;
 use std::fmt;
 
 /// Why this machine, or any machine, cannot execute a system. Tasks are named by id; the system has their names.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum MachineError {
     /// The process may not use real-time priorities.
@@ -143,7 +143,7 @@ pub fn check_system(system: &System, protocol: Protocol) -> Result<(), MachineEr
 }
 
 /// Why a task set could not be made, or an operation of one of its threads failed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum TaskError {
     /// The tasks and resources break a rule of the model.

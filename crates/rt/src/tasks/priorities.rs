@@ -13,6 +13,7 @@ pub struct Levels(Vec<Priority>);
 
 /// More priorities can occur than there are levels. Contains their number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct TooMany(pub usize);
 
 impl Levels {
@@ -84,7 +85,7 @@ mod tests {
     }
 
     fn system(tasks: Vec<Task>) -> System {
-        let resource = Resource { name: "r".into(), ..Resource::default() };
+        let resource = Resource::new("r");
         System::new("s".into(), 2, None, vec![resource], tasks).expect("valid")
     }
 

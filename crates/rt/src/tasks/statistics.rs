@@ -192,7 +192,7 @@ mod tests {
             wcet: ms(1),
             body: body.clone(),
         };
-        let bus = Resource { name: "bus".into(), ..Resource::default() };
+        let bus = Resource::new("bus");
         let tasks = vec![task("control", 20), task("log", 10)];
         let system = System::new("two".into(), 1, None, vec![bus], tasks).expect("a valid system");
         let counters = Counters::new(&system, &[true, false]);

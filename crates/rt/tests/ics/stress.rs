@@ -222,8 +222,8 @@ fn stresses(sections: u64) {
 
     // SAFETY: all threads of the stress run are bound to the stage's processor; the test itself reads the sums after
     // they have ended.
-    let plain = unsafe { Strategy::plain() };
-    if plain.kind() == Kind::Plain {
+    let plain = unsafe { Strategy::uniprocessor() };
+    if plain.kind() == Kind::Uniprocessor {
         let left = blow(object(plain), one);
         report("plain, one processor", &left);
         assert!(left.is_exact && left.conflicts > 0);

@@ -560,7 +560,7 @@ impl<'a> Real<'a> {
             Err(RawError::NotRecoverable) => Answer::NotRecoverable,
             Err(RawError::AboveCeiling) => Answer::AboveCeiling,
             Err(RawError::NotOwner) => Answer::NotOwner,
-            Err(RawError::BadKind) => Answer::Healthy,
+            Err(RawError::Inapplicable) => Answer::Healthy,
             Err(error) => return Err(format!("{error:?}")),
         })
     }

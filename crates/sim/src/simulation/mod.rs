@@ -158,7 +158,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let observe = |(state, aside): (&TaskState, &Aside)| {
             let unfinished = state.job.iter().chain(&aside.backlog);
             let late = unfinished.filter(|job| self.now - job.arrival > state.deadline).count();
-            Observation { misses: aside.seen.misses + late as u64, ..aside.seen }
+            let mut seen = aside.seen;
+            seen.misses += late as u64;
+            seen
         };
         self.tasks.iter().zip(&self.aside).map(observe).collect()
     }

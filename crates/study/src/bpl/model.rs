@@ -12,7 +12,7 @@ pub const RATE_MIN: f64 = 1e-6;
 pub const RATE_MAX: f64 = 1e3;
 
 /// The choice of the request that gets a free lock when a burst comes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FreeLock {
     /// Any member of the burst with equal probability: requests of one instant reach the lock in any order.
     Random,
@@ -36,6 +36,7 @@ pub struct Model {
 
 /// A parameter that is out of its limits.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
 pub enum ModelError {
     /// The number of cores is not from 1 to [`CORES_MAX`].
     Cores(u32),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The order in which a lock grants waiting requests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Lock {
     /// First come, first served, and in random order among requests of one instant.
     Fifo,

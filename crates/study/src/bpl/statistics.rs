@@ -10,7 +10,8 @@ const UNITS_PER_SECTION: f64 = 100.0;
 /// Only granted requests count: a request that still waits when the run ends has no
 /// wait yet. So a source that never got the lock has no mean wait, and its weight
 /// is left out of the weighted mean. [`Statistics::unserved`] counts such sources.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub struct Statistics {
     /// The statistics of each source, the least important one first.
     pub sources: Vec<Source>,
@@ -21,7 +22,8 @@ pub struct Statistics {
 }
 
 /// The statistics of one source of traffic.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub struct Source {
     /// The number of times it got the lock.
     pub granted: u64,

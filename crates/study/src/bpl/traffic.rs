@@ -36,7 +36,7 @@ pub fn run_seeds(seed: u64) -> impl Iterator<Item = u64> {
 ///
 /// # Reference
 /// Blackman and Vigna, Scrambled linear pseudorandom number generators, ACM TOMS 47(4), 2021: xoshiro256++.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Random {
     gaps: Xoshiro256PlusPlus,
     sizes: Xoshiro256PlusPlus,

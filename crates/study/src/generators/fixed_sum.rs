@@ -54,7 +54,7 @@ fn check(count: usize, total: f64, most: f64) -> Result<(), Impossible> {
 /// # Reference
 /// Stafford, Random Vectors with Fixed Sum, 2006; brought to task sets by Emberson, Stafford and Davis, Techniques For
 /// The Synthesis Of Multiprocessor Tasksets, WATERS 2010.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct RandFixedSum {
     count: usize,
     total: f64,

@@ -6,7 +6,8 @@ use lockwright_model::{RESOURCES_MAX, TASKS_MAX};
 pub(super) const DRAWS: usize = 1_000;
 
 /// The reason why a generator cannot draw the requested values.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Impossible {
     /// No vector of utilizations within the limits has the given sum.
     Sum {

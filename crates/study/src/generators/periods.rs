@@ -4,7 +4,7 @@ use super::Stream;
 use lockwright_model::Duration;
 
 /// The distribution of periods.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Periods {
     /// All nanoseconds from `least` to `most` are equally likely.
     Uniform {

@@ -16,7 +16,7 @@ const ROUNDS: usize = 10;
 ///
 /// # Reference
 /// Salmon, Moraes, Dror and Shaw, Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Philox {
     key: [u64; 2],
 }
@@ -25,7 +25,7 @@ pub struct Philox {
 ///
 /// The numbers are those of numpy: `Philox(key=[seed, cell], counter=[0, sample, part, 0]).random_raw()` returns the
 /// same words, and a numpy `Generator` over it returns the same [units](Stream::unit).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Stream {
     philox: Philox,
     counter: [u64; 4],

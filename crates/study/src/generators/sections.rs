@@ -33,7 +33,9 @@ pub enum Sharing {
 }
 
 /// The lengths of outermost sections. All nanoseconds from `least` to `most` are equally likely.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Lengths {
     /// The least length; above 0.
     pub least: Duration,
@@ -57,7 +59,9 @@ impl Lengths {
 }
 
 /// The shares of outermost sections that contain others. The rest contains none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Nesting {
     /// The percentage of sections that contain one other section.
     pub one: u8,
@@ -79,6 +83,8 @@ impl Nesting {
 }
 
 /// The critical sections of a system.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
 ///
 /// # Examples
 /// ```
@@ -106,7 +112,7 @@ pub struct Sections {
 }
 
 /// The sections of all tasks of one system.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct DrawnSections {
     /// The number of resources.
@@ -116,7 +122,7 @@ pub struct DrawnSections {
 }
 
 /// One outermost section.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Access {
     /// The outermost resource.

@@ -41,7 +41,7 @@ pub enum Utilizations {
 }
 
 /// A way to divide a sum of utilizations into those of tasks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Division {
     /// By [`uunifast`]. A utilization may exceed 1, and is then cut to 1.
     UUniFast,
@@ -52,7 +52,7 @@ pub enum Division {
 }
 
 /// What happens to nested sections.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Groups {
     /// They are nested in the bodies of the tasks.
     #[default]
@@ -93,7 +93,7 @@ pub enum Groups {
 /// assert_eq!(systems.draw(study, 7)?, seventh);
 /// # Ok::<(), Impossible>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Systems {
     cpus: usize,
     utilizations: Utilizations,
@@ -173,7 +173,7 @@ impl Systems {
         };
         let mut tasks: Vec<Task> = (0..times.len()).map(task).collect();
         assign_rate_monotonic(&mut tasks);
-        let resource = |index| Resource { name: format!("r{index}"), ..Resource::default() };
+        let resource = |index| Resource::new(format!("r{index}"));
         let resources = (0..drawn.resources).map(resource).collect();
         let system = System::new("generated".into(), self.cpus, None, resources, tasks);
         Ok(system.expect("a generated system keeps every rule"))

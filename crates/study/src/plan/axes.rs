@@ -6,7 +6,7 @@ use crate::experiment::{Experiment, Judge, millionths};
 use crate::generators::Philox;
 
 /// A study.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     /// The name; it may be empty.
     pub name: String,

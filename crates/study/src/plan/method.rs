@@ -5,7 +5,7 @@ use lockwright_model::{Overheads, Protocol, Scheduler, System};
 use std::sync::Arc;
 
 /// A way to judge systems.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Method {
     /// The name in results.
@@ -21,7 +21,7 @@ pub struct Method {
 }
 
 /// A schedulability test.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Test {
     /// Response times with the terms of the protocol's page.
     Classic,

@@ -8,7 +8,7 @@ use lockwright_analysis::Fit;
 use lockwright_model::Duration;
 
 /// A key of a generator in a study file.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Key {
     /// The number of processors.
     Cpus,

@@ -7,7 +7,7 @@ use super::tables::{Edf, Object};
 pub(super) const METHODS: usize = 6;
 
 /// A point of the horizontal axis of some curves.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Cell {
     /// Sets whose schedulability or tardiness is tested.
     Tests {

@@ -24,7 +24,7 @@ const HURTS: f64 = 0.05;
 const ABOUT: f64 = 1.01;
 
 /// A conclusion of the paper.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Conclusion {
     /// The number: C1 to C15.

@@ -12,7 +12,7 @@ const ACCESSES: std::ops::RangeInclusive<u32> = 1..=9;
 const USUAL_ACCESSES: u32 = 5;
 
 /// A figure.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Figure {
     /// The number in the paper.
@@ -26,7 +26,7 @@ pub struct Figure {
 }
 
 /// What an inset shows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Quantity {
     /// The share of schedulable sets.
     Share,
@@ -37,7 +37,7 @@ pub enum Quantity {
 }
 
 /// One coordinate system of a figure.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Inset {
     /// The letter.

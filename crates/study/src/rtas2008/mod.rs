@@ -3,6 +3,19 @@
 //!
 //! Task sets are drawn as in section 4.2 of the paper, overheads are those of its tables 1 and 2, and the tests are
 //! those that it names. `docs/rtas2008.md` describes the choices that the paper leaves open, and the results.
+//!
+//! # Examples
+//! ```
+//! use lockwright_study::experiment::{Experiment, Tally};
+//! use lockwright_study::rtas2008::{Machine, Study, Switches, figures};
+//! // One sample of the first cell of the first figure.
+//! let number = figures().next().expect("the paper has figures");
+//! let study = Study::new(&[number], Switches::default(), Machine::published(), 1, 50);
+//! let mut tallies = vec![Tally::default(); study.methods()];
+//! study.judge(0)(0, &mut tallies)?;
+//! assert_eq!(tallies[0].samples, 1);
+//! # Ok::<(), lockwright_study::generators::Impossible>(())
+//! ```
 
 mod background;
 mod cell;

@@ -11,7 +11,7 @@ const TASKS_MAX: usize = 100;
 const PERIODS: Periods = Periods::Uniform { least: Duration::from_ms(10), most: Duration::from_ms(100) };
 
 /// A distribution of utilizations.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Distribution {
     /// Uniform from 0.001 to 0.1.
     UniformLow,
@@ -69,7 +69,8 @@ impl Distribution {
 }
 
 /// The parameters of the sets of one point of a curve.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub struct Parameters {
     /// The number of processors, m.
     pub processors: u16,
@@ -116,7 +117,7 @@ pub(super) struct Use {
 }
 
 /// Which lengths sections have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Length {
     /// Every section has the greatest length.
     #[default]

@@ -11,7 +11,8 @@ use crate::experiment::{Experiment, Judge};
 use crate::generators::Nesting;
 
 /// The cells of some figures, under one reading and on one machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct Study {
     /// The figures, in the order of their numbers.
     pub figures: Vec<Figure>,

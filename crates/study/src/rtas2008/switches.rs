@@ -4,7 +4,9 @@ use super::charges::Others;
 use super::sets::Length;
 
 /// What the paper leaves open. The default is our reading of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Switches {
     /// The lengths of sections below the greatest one.
     pub lengths: Length,
@@ -21,7 +23,7 @@ pub struct Switches {
 }
 
 /// The way in which the requests of others are counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Counting {
     /// Each request waits for the longest sections of the others.
     #[default]
@@ -31,7 +33,7 @@ pub enum Counting {
 }
 
 /// The tests for hard deadlines.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Tests {
     /// GFB under global EDF, and utilizations with blocking on each processor.
     #[default]
@@ -41,7 +43,7 @@ pub enum Tests {
 }
 
 /// Which resources are held together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Nested {
     /// Sections are nested as traced in Linux. Resources that are held together are one lock.
     #[default]
@@ -51,7 +53,7 @@ pub enum Nested {
 }
 
 /// The way in which failed attempts are counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Retries {
     /// For each access, the accesses of two jobs of each other task, if that is less than per job. This is no safe
     /// bound where an access may be preempted for longer than a period.

@@ -3,7 +3,7 @@
 use lockwright_model::{Cost, Duration, Overhead, Overheads, Protocol};
 
 /// Whether deadlines must hold, with the worst overheads, or only tardiness is bounded, with average overheads.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Demand {
     /// Hard real time.
     Hard,
@@ -12,7 +12,7 @@ pub enum Demand {
 }
 
 /// The scheduler of the study.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Edf {
     /// Global EDF.
     Global,
@@ -65,7 +65,7 @@ pub fn table_1(demand: Demand, scheduler: Edf) -> Overheads {
 }
 
 /// A type of shared object.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Object {
     /// A buffer of ten words.
     Buffer,
@@ -91,7 +91,7 @@ impl Object {
 }
 
 /// An implementation of an object.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Algorithm {
     /// The sequential object below a spinlock.
     Spinning,
@@ -120,7 +120,7 @@ pub fn table_2(object: Object, algorithm: Algorithm, demand: Demand, tasks: usiz
 }
 
 /// The overheads of a study, for all demands and schedulers.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Machine {
     hard: [Overheads; 2],
     soft: [Overheads; 2],

@@ -113,7 +113,7 @@ fn every_mutant_is_caught() {
 fn jobs_without_carry_in_are_caught() {
     let system = parse_system(include_str!("counterexamples/remote-carry-in.toml")).unwrap();
     for protocol in [Protocol::Mpcp, Protocol::MpcpVs] {
-        let config = Config { protocol: Some(protocol), ..Config::default() };
+        let config = Config::default().with_protocol(protocol);
         let mut simulation = Simulation::new(&system, &config, ());
         simulation.run_until(Instant::from_ns(990));
         let (seen, ages) = (simulation.observations(), simulation.ages());

@@ -77,8 +77,7 @@ fn four_requests_by_hand() {
     for (late, lock, waits, inversions, sections_max) in cases {
         let model = model(4, 2, 1.0, FreeLock::Random);
         let found = play(&model, lock, 4, Script::three_and_one(late), |_| true).expect("the run is not stopped");
-        let sources = waits.map(|waited| Source { granted: 1, waited }).to_vec();
-        assert_eq!(found, Statistics { sources, inversions, sections_max }, "{lock}, {late} ticks late");
+        assert_eq!(found, granted_once(waits, inversions, sections_max), "{lock}, {late} ticks late");
     }
 }
 
@@ -88,8 +87,7 @@ fn the_best_may_get_the_free_lock() {
     let found = play(&model, Lock::Fifo, 4, Script::three_and_one(4), |_| true).expect("the run is not stopped");
     // Drawn 1, 0, 3; granted 3, 1, 0, 2. Only source 2 waits for less important sources.
     let waits = [30, 10, 56, 0];
-    let sources = waits.map(|waited| Source { granted: 1, waited }).to_vec();
-    assert_eq!(found, Statistics { sources, inversions: 1, sections_max: 3 });
+    assert_eq!(found, granted_once(waits, 1, 3));
 }
 
 #[test]
@@ -128,6 +126,22 @@ struct Request {
     inverted: bool,
 }
 
+/// The statistics of a run in which each source got the lock once, after these waits.
+fn granted_once(waits: [u64; 4], inversions: u64, sections_max: u64) -> Statistics {
+    let source = |waited| {
+        let mut source = Source::default();
+        (source.granted, source.waited) = (1, waited);
+        source
+    };
+    statistics(waits.map(source).to_vec(), inversions, sections_max)
+}
+
+fn statistics(sources: Vec<Source>, inversions: u64, sections_max: u64) -> Statistics {
+    let mut found = Statistics::default();
+    (found.sources, found.inversions, found.sections_max) = (sources, inversions, sections_max);
+    found
+}
+
 /// The same model without optimisation: a list of requests that
 /// is searched for each grant, and a clock that never restarts.
 fn slow(model: &Model, lock: Lock, requests: u64, mut traffic: Random) -> Statistics {
@@ -148,7 +162,7 @@ fn slow(model: &Model, lock: Lock, requests: u64, mut traffic: Random) -> Statis
                     end = made;
                 }
                 if granted == end {
-                    return Statistics { sources: all, inversions, sections_max };
+                    return statistics(all, inversions, sections_max);
                 }
                 over
             }

@@ -93,7 +93,7 @@ fn clusters_of_one_are_processors() {
         assert_eq!(clustered.scheduler(), Scheduler::CFp);
         assert_eq!(analyse(&clustered, Protocol::Omlp), analyse(&system, Protocol::Omlp));
         let schedule = |system: &System| {
-            let config = Config { protocol: Some(Protocol::Omlp), seed, ..Config::default() };
+            let config = Config::default().with_protocol(Protocol::Omlp).with_seed(seed);
             let mut simulation = Simulation::new(system, &config, Vec::new());
             simulation.run_until(Instant::from_ns(1_000));
             simulation.into_tracer()

@@ -28,7 +28,7 @@ fn systems_that_once_broke_a_bound_have_none_now() {
     for system in systems() {
         let protocol = system.protocol_or_default();
         let analysis = analyse(&system, protocol);
-        let mut simulation = Simulation::new(&system, &Config { protocol: Some(protocol), ..Config::default() }, ());
+        let mut simulation = Simulation::new(&system, &Config::default().with_protocol(protocol), ());
         simulation.run_until(Instant::from_ns(990));
         let seen = simulation.observations();
         assert_eq!(hold(&analysis, &seen, &simulation.ages()), None, "{}", write_system(&system));

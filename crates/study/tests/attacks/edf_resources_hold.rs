@@ -31,18 +31,16 @@ fn shape() -> Shape {
 fn misses(system: &System, random: &mut Rng) -> u64 {
     let longest = system.tasks().iter().map(|task| task.period.as_ns()).max().unwrap_or(1);
     let schedule = |run: usize| {
-        let config = Config {
-            offsets: match run % 3 {
+        let config = Config::default()
+            .with_offsets(match run % 3 {
                 0 => Offsets::Synchronous,
                 1 => Offsets::Fixed(system.task_ids().map(|_| Duration::from_ns(random.u64(0..30))).collect()),
                 _ => Offsets::Random,
-            },
-            arrivals: if run % 4 == 3 { Arrivals::Sporadic } else { Arrivals::Periodic },
-            execution: if run % 5 == 4 { Execution::Random } else { Execution::Worst },
-            seed: random.u64(..),
-            shuffle: run % 2 == 1,
-            ..Config::default()
-        };
+            })
+            .with_arrivals(if run % 4 == 3 { Arrivals::Sporadic } else { Arrivals::Periodic })
+            .with_execution(if run % 5 == 4 { Execution::Random } else { Execution::Worst })
+            .with_seed(random.u64(..))
+            .with_shuffle(run % 2 == 1);
         let mut simulation = Simulation::new(system, &config, ());
         simulation.run_until(Instant::from_ns(longest * 8));
         simulation.observations().iter().map(|seen| seen.misses).sum::<u64>()
@@ -126,7 +124,7 @@ fn no_job_of_a_later_deadline_passes_one_that_is_held() {
     "#;
     let system = lockwright_model::format::parse_system(text).expect("a valid system");
     assert!(is_proved(&system));
-    let mut simulation = Simulation::new(&system, &Config { offsets: Offsets::File, ..Config::default() }, ());
+    let mut simulation = Simulation::new(&system, &Config::default().with_offsets(Offsets::File), ());
     simulation.run_until(Instant::from_ns(60));
     let held = simulation.observations()[1];
     // From 1 on: 2 of `quick`, 12 that remain of the section, and 4 of its own.

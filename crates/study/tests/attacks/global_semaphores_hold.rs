@@ -146,13 +146,11 @@ fn bounds(system: &System, protocol: Global) -> Option<Vec<u64>> {
 fn exceeds(system: &System, bounds: &[u64], protocol: Global, random: &mut Rng) -> Option<String> {
     let longest = system.tasks().iter().map(|task| task.period.as_ns()).max()?;
     (0..RUNS).find_map(|run| {
-        let config = Config {
-            offsets: if run == 0 { Offsets::Synchronous } else { Offsets::Random },
-            seed: random.u64(..),
+        let config = Config::default()
+            .with_offsets(if run == 0 { Offsets::Synchronous } else { Offsets::Random })
+            .with_seed(random.u64(..))
             // One machine rules all resources.
-            protocol: Some(Protocol::Omlp),
-            ..Config::default()
-        };
+            .with_protocol(Protocol::Omlp);
         let semaphores = Semaphores::new(system, protocol);
         let mut simulation = Simulation::with_machine(system, &config, Box::new(semaphores), ());
         simulation.run_until(Instant::from_ns(longest * HORIZON));

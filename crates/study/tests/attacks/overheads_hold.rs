@@ -113,8 +113,9 @@ fn executed(system: &System, overheads: &Overheads, ruling: impl Fn(ResourceId) 
     }
     // The overheads must not move homes, so homes are fixed here.
     let resources = system.resource_ids().map(|id| {
-        let home = Some(system.home(id)).filter(|_| system.is_global(id));
-        lockwright_model::Resource { home, ..system.resource(id).clone() }
+        let mut resource = system.resource(id).clone();
+        resource.home = Some(system.home(id)).filter(|_| system.is_global(id));
+        resource
     });
     let executed = System::new("executed".into(), system.cpus(), None, resources.collect(), tasks).expect("valid");
     match system.scheduler() {
@@ -128,31 +129,29 @@ fn executed(system: &System, overheads: &Overheads, ruling: impl Fn(ResourceId) 
 
 fn taken(overheads: &Overheads) -> Taken {
     let tick = cost(overheads, Overhead::Tick);
-    Taken {
-        tick_period: if tick > Duration::ZERO { overheads.tick_period } else { Duration::ZERO },
-        tick,
-        release: cost(overheads, Overhead::Release),
-        latency: cost(overheads, Overhead::ReleaseLatency),
-        switch: [Overhead::Schedule, Overhead::ContextSwitch].map(|of| cost(overheads, of)).into_iter().sum(),
-        refill: cost(overheads, Overhead::CacheRefill),
-    }
+    let mut taken = Taken::default();
+    taken.tick_period = if tick > Duration::ZERO { overheads.tick_period } else { Duration::ZERO };
+    taken.tick = tick;
+    taken.release = cost(overheads, Overhead::Release);
+    taken.latency = cost(overheads, Overhead::ReleaseLatency);
+    taken.switch = [Overhead::Schedule, Overhead::ContextSwitch].map(|of| cost(overheads, of)).into_iter().sum();
+    taken.refill = cost(overheads, Overhead::CacheRefill);
+    taken
 }
 
 fn config(system: &System, protocol: Protocol, overheads: &Overheads, random: &mut Rng, run: usize) -> Config {
-    Config {
-        protocol: Some(protocol),
-        offsets: match run % 4 {
+    Config::default()
+        .with_protocol(protocol)
+        .with_offsets(match run % 4 {
             0 => Offsets::Synchronous,
             1 => Offsets::Fixed(system.task_ids().map(|_| ns(random.u64(0..60))).collect()),
             _ => Offsets::Random,
-        },
-        arrivals: if run % 3 == 2 { Arrivals::Sporadic } else { Arrivals::Periodic },
-        execution: if run % 4 == 3 { Execution::Random } else { Execution::Worst },
-        seed: random.u64(..),
-        shuffle: run % 2 == 1,
-        taken: Some(taken(overheads)),
-        ..Config::default()
-    }
+        })
+        .with_arrivals(if run % 3 == 2 { Arrivals::Sporadic } else { Arrivals::Periodic })
+        .with_execution(if run % 4 == 3 { Execution::Random } else { Execution::Worst })
+        .with_seed(random.u64(..))
+        .with_shuffle(run % 2 == 1)
+        .with_taken(taken(overheads))
 }
 
 /// Returns a task that exceeds its bound in one of several

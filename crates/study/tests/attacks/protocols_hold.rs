@@ -59,7 +59,7 @@ fn seen(
     name: &str,
     analysis: &lockwright_analysis::Analysis,
 ) -> (Duration, Option<Excess>) {
-    let config = Config { protocol: Some(protocol), ..Config::default() };
+    let config = Config::default().with_protocol(protocol);
     let mut simulation = Simulation::new(system, &config, ());
     simulation.run_until(Instant::from_ns(990_000_000));
     let task = system.task_ids().find(|&id| system.task(id).name == name).expect("a task of that name");

@@ -34,7 +34,7 @@ fn reading_changes_no_other_protocol() {
             let system = draw(&mut Rng::with_seed(seed));
             let longest = system.tasks().iter().map(|task| task.period.as_ns()).max().expect("a task");
             let observe = |system: &System| {
-                let config = Config { protocol: Some(protocol), offsets: Offsets::Random, seed, ..Config::default() };
+                let config = Config::default().with_protocol(protocol).with_offsets(Offsets::Random).with_seed(seed);
                 let mut simulation = Simulation::new(system, &config, ());
                 simulation.run_until(Instant::from_ns(longest * 6));
                 simulation.observations()

@@ -195,14 +195,12 @@ fn exceeds(system: &System, bounds: &[u64], is_preemptable: bool, is_fifo: bool,
     for run in 0..RUNS {
         let victim = TaskId(random.u16(0..system.tasks().len() as u16));
         let service = if is_fifo { Service::Fifo } else { Service::Against(victim, random.fork()) };
-        let config = Config {
-            offsets: if run == 0 { Offsets::Synchronous } else { Offsets::Random },
-            execution: Execution::Worst,
-            seed: random.u64(..),
+        let config = Config::default()
+            .with_offsets(if run == 0 { Offsets::Synchronous } else { Offsets::Random })
+            .with_execution(Execution::Worst)
+            .with_seed(random.u64(..))
             // One machine rules all resources.
-            protocol: Some(Protocol::FmlpShort),
-            ..Config::default()
-        };
+            .with_protocol(Protocol::FmlpShort);
         let locks = SpinLocks::new(system, is_preemptable, service);
         let mut simulation = Simulation::with_machine(system, &config, Box::new(locks), ());
         simulation.run_until(Instant::from_ns(longest * HORIZON));

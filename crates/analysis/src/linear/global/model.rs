@@ -7,7 +7,7 @@ use super::waits::{Holds, Progress, workload};
 use crate::Failure;
 
 /// A locking protocol under global fixed-priority scheduling.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Global {
     /// Priority inheritance, with queues by priority.
     Pip,

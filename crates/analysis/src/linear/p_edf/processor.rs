@@ -5,7 +5,7 @@ use super::super::view::{View, add_product, product};
 use crate::Failure;
 
 /// How jobs share resources under partitioned EDF.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Edf {
     /// MSRP: non-preemptive spinning in FIFO order.
     Msrp,

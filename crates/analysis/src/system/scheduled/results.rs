@@ -6,7 +6,7 @@ use lockwright_model::{CpuId, Duration, ResourceId, System, TaskId};
 use std::fmt;
 
 /// The verdict on a system under its scheduler, with the tests behind it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Scheduled {
     /// The tests, in order of increasing effort.
@@ -42,7 +42,7 @@ impl Scheduled {
 }
 
 /// The result of one test.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Test {
     /// The usual name of the test.
@@ -58,7 +58,7 @@ pub struct Test {
 }
 
 /// A section that delays jobs with earlier deadlines.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Blocker {
     /// The task that executes the section.
@@ -96,7 +96,7 @@ impl Blocker {
 }
 
 /// An interval that a test of the processor demand examined.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Point {
     /// The length t of the interval.

@@ -5,7 +5,7 @@ use lockwright_model::{ResourceId, Scheduler, System, TaskId};
 use std::fmt;
 
 /// Why a system cannot be tested under its scheduler.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Untested {
     /// The system is under fixed priorities on partitioned or clustered processors: use [`analyse`](crate::analyse).

@@ -4,7 +4,7 @@ use lockwright_model::{Duration, ResourceId, System, TaskId};
 use std::cell::{Cell, RefCell};
 
 /// The greatest factor by which some execution times can grow with all deadlines met.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Growth {
     /// The factor in thousandths. 1000 stands for the present execution times; with less, they must shrink.
     Permille(u64),
@@ -18,7 +18,7 @@ pub enum Growth {
 pub const FACTOR_MAX: u64 = 1_000_000_000;
 
 /// The result of [`sensitivity`](crate::sensitivity()).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Sensitivity {
     /// The factor for all execution times together, including sections.

@@ -15,11 +15,11 @@ fn drawn(random: &mut Rng) -> System {
     let resources = random.usize(1..=3);
     let locks = [Protocol::None, Protocol::Pip, Protocol::Icpp, Protocol::Mpcp];
     let list: Vec<Resource> = (0..resources)
-        .map(|index| Resource {
-            name: format!("r{index}"),
-            protocol: (random.u8(0..10) == 0).then(|| locks[random.usize(0..locks.len())]),
-            ceiling: (random.u8(0..20) == 0).then(|| Priority::base(20)),
-            ..Resource::default()
+        .map(|index| {
+            let mut resource = Resource::new(format!("r{index}"));
+            resource.protocol = (random.u8(0..10) == 0).then(|| locks[random.usize(0..locks.len())]);
+            resource.ceiling = (random.u8(0..20) == 0).then(|| Priority::base(20));
+            resource
         })
         .collect();
     let tasks = (0..count)

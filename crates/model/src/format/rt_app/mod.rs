@@ -26,7 +26,7 @@ use loose_json::{Member, Node, Value};
 use thread::{Policy, Thread};
 
 /// A system made from a foreign file.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Imported {
     /// The system that the file describes.
@@ -325,7 +325,7 @@ impl Builder {
             return None;
         }
         Some(ResourceId::new(known.unwrap_or_else(|| {
-            self.resources.push(Resource { name: name.into(), ..Resource::default() });
+            self.resources.push(Resource::new(name));
             self.resource_spans.push(span.clone());
             self.resources.len() - 1
         })))

@@ -37,7 +37,7 @@ pub use surroundings::Placing;
 pub(super) use syntax::parse as parse_toml;
 
 /// A system as it was read from a file.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Placed {
     /// The system. Under a global scheduler, the CPUs of its tasks are those in the file, and mean nothing.

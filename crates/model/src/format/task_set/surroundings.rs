@@ -4,7 +4,7 @@ use crate::format::diagnostic::{Diagnostic, nearest, shown};
 use crate::{Resource, Scheduler};
 
 /// Whether tasks need a CPU in the file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Placing {
     /// Tasks need a CPU if there are several CPUs and the scheduler is not global.
     File,

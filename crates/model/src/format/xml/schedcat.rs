@@ -233,7 +233,7 @@ impl TaskSet {
             return None;
         }
         Some(ResourceId::new(known.unwrap_or_else(|| {
-            self.resources.push(Resource { name, ..Resource::default() });
+            self.resources.push(Resource::new(name));
             self.resource_spans.push(place(element));
             self.resources.len() - 1
         })))

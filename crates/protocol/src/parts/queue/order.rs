@@ -9,7 +9,7 @@ use lockwright_model::Priority;
 pub const WAITING_MAX: usize = 64;
 
 /// An order of waiting.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Order {
     /// First come, first served.
     Fifo,
@@ -35,7 +35,7 @@ pub enum Order {
 /// waiting.hand_off(2);
 /// assert!(waiting.may_be_next(1));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Waiting {
     order: Order,
     waiters: [Option<Waiter>; WAITING_MAX],
@@ -45,7 +45,7 @@ pub struct Waiting {
     sections: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Waiter {
     came: u64,
     batch: u64,

@@ -9,7 +9,7 @@ use lockwright_model::{CpuId, CPUS_MAX, MpcpCeiling, Priority, ResourceId, TaskI
 use lockwright_protocol::fulock::{Class, Protection, Unlock};
 use lockwright_protocol::{
     Action, Dflp, Dpcp, Fairness, FmlpLong, FmlpPlus, FmlpShort, Fulock, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs,
-    Mrsp, Omlp, Pcp, Pip, Plain, ReaderWriter, Srp, WaitFree,
+    Mrsp, Omlp, Pcp, Pip, PlainMutex, ReaderWriter, Srp, WaitFree,
 };
 
 const TASKS: usize = 2;
@@ -40,7 +40,7 @@ pub extern "C" fn _start() -> ! {
     let tasks = priorities.map(|priority| (priority, CPU));
     let ceilings = [Priority::base(2)];
     let ceiling = MpcpCeiling { home: CPU, on_home: ceilings[0].boosted(), elsewhere: ceilings[0].boosted() };
-    drive(&mut Plain::<TASKS, RESOURCES>::new(&priorities));
+    drive(&mut PlainMutex::<TASKS, RESOURCES>::new(&priorities));
     drive(&mut Pip::<TASKS, RESOURCES>::new(&priorities));
     drive(&mut Icpp::<TASKS, RESOURCES>::new(&priorities, &ceilings));
     drive(&mut Pcp::<TASKS, RESOURCES>::new(&tasks, &ceilings));

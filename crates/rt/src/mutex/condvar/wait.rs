@@ -6,7 +6,7 @@ use crate::mutex::raw::RawMutex;
 use crate::mutex::{attributes, cycle};
 use lockwright_sys::futex::{self, Arguments, Clock, Deadline, Ended, Scope};
 use lockwright_sys::sched::gettid;
-use lockwright_sys::{KeepErrno, SysError, clock, held};
+use lockwright_sys::{KeepErrno, SysError, held};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The kernel refuses to give a mutex to a waiter, for example because of a system call filter. Then all waiters wait
@@ -178,10 +178,7 @@ impl RawCondvar {
     /// cancellation point. The condition variable and the mutex stay where they are meanwhile. The caller calls
     /// [`RawCondvar::resumed`] or [`RawCondvar::withdraw`] afterwards.
     pub fn suspension(&self, waiting: &mut Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspension {
-        Suspension {
-            arguments: self.expect(waiting, mutex, until.map(|until| until.clock)).in_order(),
-            time: until.map(|until| clock::timespec(until.at_ns)),
-        }
+        Suspension::new(&self.expect(waiting, mutex, until.map(|until| until.clock)), until)
     }
 
     fn expect<'a>(&'a self, waiting: &mut Waiting, mutex: &'a RawMutex, clock: Option<Clock>) -> Arguments<'a> {

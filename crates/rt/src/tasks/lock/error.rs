@@ -5,7 +5,7 @@ use lockwright_sys::SysError;
 use std::fmt;
 
 /// Why a task could not lock or unlock a resource.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ResourceError {
     /// The task would wait for itself.

@@ -32,7 +32,11 @@ fn locks(protocol: Protocol) -> Locks {
     let tasks =
         vec![task("me", 0, 1, &[LOCAL, GLOBAL]), task("local", 0, 2, &[LOCAL]), task("remote", 1, 3, &[GLOBAL])];
     // Under `ics_lock` all tasks lock.
-    let resource = |name: &str| Resource { name: name.into(), cutoff: Some(Priority::base(9)), ..Resource::default() };
+    let resource = |name: &str| {
+        let mut resource = Resource::new(name);
+        resource.cutoff = Some(Priority::base(9));
+        resource
+    };
     let system = System::new("s".into(), 2, None, vec![resource("l"), resource("g")], tasks).expect("valid");
     let levels = Levels::of(&system, protocol, &[]).expect("few levels");
     let cpus = sched::affinity().expect("a CPU set");

@@ -44,8 +44,7 @@ const UNBOUNDED: u64 = u32::MAX as u64;
 
 fn system(vector: &Vector) -> System {
     let last = vector.tasks.iter().flat_map(|task| &task.requests).map(|request| request.resource).max();
-    let resources: Vec<Resource> =
-        (0..=last.unwrap_or(0)).map(|index| Resource { name: format!("r{index}"), ..Resource::default() }).collect();
+    let resources: Vec<Resource> = (0..=last.unwrap_or(0)).map(|index| Resource::new(format!("r{index}"))).collect();
     let task = |(index, task): (usize, &VectorTask)| {
         let requests: Vec<Request> = task
             .requests

@@ -22,7 +22,7 @@ fn by_deadline(tasks: &[(usize, u64)]) -> TaskSet {
         body: vec![Step::Lock(R), run, Step::Unlock(R)],
     };
     let cpus = tasks.iter().map(|task| task.0 + 1).max().unwrap_or(1);
-    let resource = Resource { name: "r".into(), ..Resource::default() };
+    let resource = Resource::new("r");
     let tasks = tasks.iter().enumerate().map(task).collect();
     let system = System::new("s".into(), cpus, None, vec![resource], tasks).expect("valid").under(Scheduler::PEdf);
     TaskSet::new(&system, Protocol::Icpp).expect("a task set")
