@@ -1,12 +1,13 @@
 //! Runs the programs with the tests of all crates.
 //!
-//! Cargo runs them one after another. Here those that only compute run beside those that need the machine: threads in
-//! real time, processes and compilers mostly wait, and leave a processor free.
+//! Cargo runs them one after another. Here those that only compute, and the examples of the documentation, run beside
+//! those that need the machine: threads in real time, processes and compilers mostly wait, and leave a processor free.
 
 use crate::tool;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 /// The packages whose tests only compute: they use no real-time priorities, and may be kept from a processor for a while.
 const COMPUTING: [&str; 10] = [
@@ -32,15 +33,16 @@ pub struct Program {
 /// Builds and runs all programs, and the examples of the documentation.
 pub fn run() -> Result<(), String> {
     let (computing, others): (Vec<Program>, Vec<Program>) = programs()?.into_iter().partition(only_computes);
-    let mut failed = std::thread::scope(|scope| {
-        let behind = scope.spawn(|| run_behind(&computing));
+    let failed = std::thread::scope(|scope| {
+        let behind = scope.spawn(|| {
+            let mut failed = run_behind(&computing);
+            failed.extend(run_examples().err());
+            failed
+        });
         let mut failed = run_in_front(&others);
         failed.extend(behind.join().unwrap_or_else(|_| vec!["the programs that compute".into()]));
         failed
     });
-    // The examples of this package are those of `lockwright-objects`; cargo ignores its `doctest = false` here.
-    let examples = ["test", "--workspace", "--no-fail-fast", "--doc", "--exclude", "lockwright-objects-steps"];
-    failed.extend(tool::cargo(&examples).err());
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
@@ -78,14 +80,34 @@ fn program(message: &str) -> Option<Program> {
 
 /// Runs the programs with the terminal. Returns what failed.
 fn run_in_front(programs: &[Program]) -> Vec<String> {
-    programs.iter().filter_map(|program| tool::run(&mut command(program)).err()).collect()
+    programs.iter().filter_map(|program| timed(&program.file, || tool::run(&mut command(program))).err()).collect()
+}
+
+/// Prints the time that a program takes.
+fn timed(program: &Path, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    let begin = Instant::now();
+    let done = run();
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    eprintln!("xtask: {name} took {:.1} s", begin.elapsed().as_secs_f64());
+    done
 }
 
 /// Runs the programs where no other thread wants the processor, and prints the output of each when it has ended.
 /// Returns what failed.
 fn run_behind(programs: &[Program]) -> Vec<String> {
-    let run = |program: &Program| tool::run_quietly(tool::idle(&program.file).current_dir(&program.package)).err();
+    let run = |program: &Program| {
+        timed(&program.file, || tool::run_quietly(tool::idle(&program.file).current_dir(&program.package))).err()
+    };
     programs.iter().filter_map(run).collect()
+}
+
+/// Runs the examples of the documentation where no other thread wants the processor.
+fn run_examples() -> Result<(), String> {
+    // The examples of this package are those of `lockwright-objects`; cargo ignores its `doctest = false` here.
+    let examples = ["test", "--workspace", "--no-fail-fast", "--doc", "--exclude", "lockwright-objects-steps"];
+    let cargo = tool::cargo_command(&examples);
+    let mut behind = tool::idle(Path::new(cargo.get_program()));
+    timed(Path::new("the examples of the documentation"), || tool::run_quietly(behind.args(cargo.get_args())))
 }
 
 fn command(program: &Program) -> Command {
