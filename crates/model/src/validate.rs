@@ -492,7 +492,7 @@ mod tests {
     }
 
     fn resources() -> Vec<Resource> {
-        ["a", "b", "c"].map(|name| Resource::new(name)).to_vec()
+        ["a", "b", "c"].map(Resource::new).to_vec()
     }
 
     fn message(tasks: Vec<Task>) -> String {

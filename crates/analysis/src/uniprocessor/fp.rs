@@ -60,6 +60,7 @@ pub fn response_times(tasks: &[Task]) -> Result<Vec<u64>, Failure> {
 /// errors are those of [`response_times`], except that [`Failure::Diverged`] replaces [`Failure::Late`] if the response
 /// time exceeds `horizon`, [`Failure::Overload`] stands for a level that is not served in the long run, and
 /// [`Failure::Task`] names a more urgent task that suspends itself and has no bound.
+#[must_use]
 pub fn response_bounds(tasks: &[Task], horizon: u64) -> Vec<Result<u64, Failure>> {
     let mut level = match Level::new(tasks) {
         Ok(level) => level,

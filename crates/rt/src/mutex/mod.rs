@@ -84,6 +84,7 @@ pub fn nap(ns: u64, limit: Limit) -> bool {
 }
 
 /// The kernel's id of the calling thread.
+#[must_use]
 pub fn thread_id() -> u32 {
     sched::gettid().0
 }

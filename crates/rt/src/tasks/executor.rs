@@ -257,16 +257,19 @@ impl Executor {
     }
 
     /// Returns the Linux number of each processor of the system.
+    #[must_use]
     pub fn cpus(&self) -> &[usize] {
         &self.cpus
     }
 
     /// Returns the runtime state of a task.
+    #[must_use]
     pub fn seat(&self, task: TaskId) -> &Seat {
         &self.seats[task.index()]
     }
 
     /// Returns the level with which the thread of a task begins.
+    #[must_use]
     pub fn first_level(&self, task: TaskId) -> u8 {
         let mut claims = self.seat(task).claims.lock();
         // An earlier thread of the task may have been refused a level.
@@ -275,6 +278,7 @@ impl Executor {
     }
 
     /// Returns the level of a priority.
+    #[must_use]
     pub fn level(&self, priority: Priority) -> u8 {
         self.levels.get(priority)
     }
@@ -312,6 +316,7 @@ impl Executor {
     }
 
     /// Returns the present effective priority of a task.
+    #[must_use]
     pub fn effective(&self, task: TaskId) -> Priority {
         self.seat(task).claims.lock().effective()
     }

@@ -179,6 +179,7 @@ impl Locks {
     /// Ends the section of `task`, the calling thread, if sections on `resource` can be invalidated. Returns whether
     /// this one was; if not, the resource is unlocked. Returns `None`, and does nothing, if sections on `resource`
     /// cannot be invalidated.
+    #[must_use]
     pub fn end_interruptible(&self, task: TaskId, resource: ResourceId) -> Option<Result<Ending, ResourceError>> {
         match &self.locks[resource.index()] {
             Lock::Interruptible(machine, _) => Some(self.machines[*machine].end(&self.executor, task, resource)),
@@ -214,6 +215,7 @@ impl Locks {
     }
 
     /// Whether locking `resource` may change the task's priority or processor at once.
+    #[must_use]
     pub fn has_ceiling(&self, resource: ResourceId) -> bool {
         match &self.locks[resource.index()] {
             Lock::Managed(..) | Lock::Spin(_) | Lock::PhaseFair(_) | Lock::TaskFair(_) => true,
@@ -223,6 +225,7 @@ impl Locks {
     }
 
     /// Whether a task that waits for `resource` executes meanwhile.
+    #[must_use]
     pub fn spins(&self, resource: ResourceId) -> bool {
         match &self.locks[resource.index()] {
             Lock::Spin(_) | Lock::PhaseFair(_) | Lock::TaskFair(_) => true,
