@@ -27,7 +27,8 @@ pub struct Bound {
     pub response: Option<Duration>,
     /// Whether the response is proved to be within the deadline.
     pub proved: bool,
-    /// The method that proves the response; `None` without a bound, and under EDF and global schedulers.
+    /// The method that proves the response, or under partitioned EDF the deadline; `None` without a bound, and under
+    /// global schedulers.
     pub proof: Option<Proof>,
     /// Whether the deadline is neither proved to hold nor shown to be missed, because the analysis is not exact.
     pub open: bool,
