@@ -288,6 +288,33 @@ fn a_response_time_with_too_many_points_has_a_reason() {
     }
 }
 
+/// The busy interval of a CPU that is almost full is long, and a rare long section makes the classic test reject it.
+#[cfg(feature = "lp")]
+#[test]
+fn programs_under_edf_end_and_say_so() {
+    let (mut text, mut used) = (String::new(), 0.0);
+    for task in 0..20_u64 {
+        let period = 10_000_000 + task * 1_000_003;
+        let cost = if task < 19 { period / 20 } else { ((1.0 - used) * period as f64) as u64 - 1 };
+        used += cost as f64 / period as f64;
+        text += &format!("[[task]]\nname = \"t{task}\"\ncpu = 0\nperiod = \"{period} ns\"\nwcet = \"{cost} ns\"\n");
+        if task == 0 {
+            text += "requests = [{ resource = \"r\", length = \"10 ns\" }]\n";
+        }
+    }
+    let system = system(&format!(
+        "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n[[resource]]\nname = \"r\"\n{text}[[task]]\nname = \"x\"\ncpu = 1\n\
+         period = \"100 s\"\nwcet = \"1 ms\"\nrequests = [{{ resource = \"r\", length = \"5 us\" }}]\n"
+    ));
+    let classic = scheduled(&system, &Overheads::default()).unwrap();
+    let (found, why) = lockwright_analysis::best_scheduled(&system, &Overheads::default()).unwrap();
+    assert_eq!(why, Some(lockwright_analysis::Uncovered::Work));
+    assert_eq!((found.schedulable, &found.proved), (false, &classic.proved));
+    let program = found.tests.iter().find(|test| test.name == "linear program").unwrap();
+    let limit = lockwright_analysis::PROGRAM_WORK_MAX;
+    assert!(matches!(program.failure, Some(Failure::Diverged { limit: reached, .. }) if reached.most == limit));
+}
+
 /// The terms of a program are at most what the interval holds, and what a program found too great is the sum of its
 /// parts. The program proves more than the classic test.
 #[cfg(feature = "lp")]

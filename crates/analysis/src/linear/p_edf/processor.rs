@@ -84,9 +84,10 @@ impl<'a> Processor<'a> {
         self.omission.is(mutant)
     }
 
-    /// Returns the number of rows that one point looks at.
+    /// Returns the number of requests and tasks that one point looks at, up to four times each.
     pub(super) fn rows(&self) -> usize {
-        self.spun.len() + self.view.tasks() + self.local.iter().map(|&i| self.view.requests(i).len()).sum::<usize>()
+        let own: usize = self.local.iter().map(|&i| self.view.requests(i).len()).sum();
+        4 * (self.spun.len() + self.view.tasks() + own)
     }
 
     /// Returns dbf(t).
