@@ -142,7 +142,7 @@ fn no_job_of_a_later_deadline_passes_one_that_is_held() {
 }
 
 /// Returns the system in the form of the linear program, with the requests that `is_seen` selects.
-fn sharing(system: &System, is_seen: impl Fn(ResourceId) -> bool) -> Sharing {
+pub fn sharing(system: &System, is_seen: impl Fn(ResourceId) -> bool) -> Sharing {
     let demand = |request: &Request| Demand {
         resource: request.resource.0,
         count: request.count,

@@ -40,10 +40,23 @@ pub const POINTS_MAX: u64 = 1_000_000;
 /// Returns [`Failure::Demand`] if a deadline may be missed, [`Failure::Diverged`] after [`POINTS_MAX`] points of one
 /// processor, [`Failure::Unsupported`] if a period is 0, and [`Failure::Overflow`] if a number does not fit.
 pub fn p_edf(sharing: &Sharing, edf: Edf) -> Result<(), Failure> {
+    test_all(sharing, edf, Omission::NOTHING)
+}
+
+/// Like [`p_edf`], with one term omitted: a mutant, for tests of the tests.
+///
+/// # Errors
+/// Returns the errors of [`p_edf`].
+#[cfg(feature = "mutants")]
+pub fn p_edf_mutant(sharing: &Sharing, edf: Edf, mutant: Mutant) -> Result<(), Failure> {
+    test_all(sharing, edf, Omission::of(mutant))
+}
+
+fn test_all(sharing: &Sharing, edf: Edf, omission: Omission<Mutant>) -> Result<(), Failure> {
     let view = View::new(sharing, &[])?;
     let mut work = Work::of_all(&view);
     for cluster in 0..view.clusters {
-        Processor::new(&view, cluster, edf, Omission::NOTHING)?.test(POINTS_MAX, &mut work)?;
+        Processor::new(&view, cluster, edf, omission)?.test(POINTS_MAX, &mut work)?;
     }
     Ok(())
 }

@@ -122,11 +122,7 @@ impl<'a> Processor<'a> {
     pub(super) fn jobs_of_remote(&self, t: u64) -> Result<Vec<u64>, Failure> {
         let mut jobs = vec![0; self.view.tasks()];
         for &x in &self.remote {
-            jobs[x] = if self.is_mutant(Mutant::RemoteCarryIn) {
-                t.div_ceil(self.view.rows[x].period)
-            } else {
-                self.jobs_within(x, t)?
-            };
+            jobs[x] = self.jobs_of_one(x, t)?;
         }
         Ok(jobs)
     }
@@ -179,6 +175,13 @@ impl<'a> Processor<'a> {
 
     /// Returns the number of requests of a remote task within an interval of length t.
     pub(super) fn issued(&self, x: usize, count: u64, t: u64) -> Result<u64, Failure> {
-        product(count, self.jobs_within(x, t)?)
+        product(count, self.jobs_of_one(x, t)?)
+    }
+
+    fn jobs_of_one(&self, x: usize, t: u64) -> Result<u64, Failure> {
+        if self.is_mutant(Mutant::RemoteCarryIn) {
+            return Ok(t.div_ceil(self.view.rows[x].period));
+        }
+        self.jobs_within(x, t)
     }
 }

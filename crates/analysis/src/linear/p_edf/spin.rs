@@ -43,7 +43,9 @@ impl Processor<'_> {
             let (x, q) = (entry.task, entry.resource);
             let seen = &mut seen[*pool];
             let until = sum(*seen, self.issued(x, entry.count, t)?)?;
-            add_product(&mut spinning, until.min(own[q]).saturating_sub(*seen), entry.length)?;
+            if !self.is_mutant(Mutant::Waiting) {
+                add_product(&mut spinning, until.min(own[q]).saturating_sub(*seen), entry.length)?;
+            }
             if until > own[q].max(*seen) {
                 steps[q].push((seen.saturating_sub(own[q]), entry.length, 0));
                 steps[q].push((until - own[q], 0, entry.length));
@@ -66,6 +68,9 @@ impl Processor<'_> {
         // as the tasks allow.
         stretches.sort_unstable_by(|a, b| b.cmp(a));
         let mut anew = self.anew(t, mode)?;
+        if self.is_mutant(Mutant::Again) {
+            stretches.clear();
+        }
         for (adds, times, q) in stretches {
             add_product(&mut spinning, anew.push(q, times), adds)?;
         }
