@@ -14,6 +14,7 @@ mod overheads_hold;
 mod programs_hold;
 mod protocols_hold;
 mod readers_writers;
+mod semaphores_hold;
 mod spin_hold;
 mod terms_sum;
 mod ticks;
