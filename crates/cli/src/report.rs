@@ -336,7 +336,7 @@ fn bound_of(system: &System, bound: &TaskBound, is_exact: bool) -> Bound {
         proved: bound.schedulable,
         proof: bound.response.map(|_| bound.proof),
         open: !bound.schedulable && !is_exact,
-        reason: bound.unbounded.as_ref().map(|unbounded| unbounded.describe(system)),
+        reason: bound.describe_unbounded(system),
         beyond_period: matches!(bound.unbounded, Some(Unbounded::BeyondPeriod)),
         uncovered: bound.unbounded.as_ref().is_some_and(Unbounded::is_uncovered),
     }

@@ -174,7 +174,7 @@ fn is_late(system: &System, edf: Edf, random: &mut Rng) -> bool {
 fn hold(edf: Edf) {
     let (mut proved, mut shared, mut late, mut seed) = (0, 0, 0, 0);
     // BOUND: a fair share of the sets is proved.
-    while proved < crate::attacked::sets(20_000) {
+    while proved < crate::attacked::sets(10_000) {
         let (system, mut random) = drawn(seed);
         let is_proved = p_edf(&sharing(&system, |_| true), edf).is_ok();
         if is_proved {

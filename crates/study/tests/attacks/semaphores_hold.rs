@@ -324,7 +324,7 @@ fn bounds(program: &Program, rows: &Sharing) -> Vec<u64> {
 fn hold(program: &Program) {
     let (mut checked, mut blocked, mut caught, mut seed) = (0, 0, 0, 0_u64);
     // BOUND: at least every tenth system meets its deadlines.
-    while checked < crate::attacked::sets(20_000) {
+    while checked < crate::attacked::sets(5_000) {
         seed += 1;
         let Some((system, rows, tasks, seen)) = scheduled(program, program.protocol, seed) else { continue };
         let bounds = bounds(program, &rows);
@@ -339,7 +339,7 @@ fn hold(program: &Program) {
     }
     let protocol = program.protocol;
     println!("{protocol:?} on {:?}: {checked} of {seed}, {blocked} blocked, {caught} above 9/10", program.clusters);
-    assert!(blocked > checked / 4 && caught > 10, "{blocked}, {caught}");
+    assert!(blocked > checked / 4 && caught > 3, "{blocked}, {caught}");
 }
 
 /// A change of the rows of one task's program.
