@@ -248,8 +248,9 @@ pub fn run(
         let executing = loop {
             for (task, waiting) in waiting.iter_mut().enumerate() {
                 if run.state.jobs[task].is_none()
-                    && let Some(arrival) = waiting.pop_front_if(|arrival| *arrival <= run.now)
+                    && let Some(arrival) = waiting.front().copied().filter(|arrival| *arrival <= run.now)
                 {
+                    waiting.pop_front();
                     run.arrive(task, arrival);
                 }
             }
