@@ -71,6 +71,10 @@ pub use system::partition::{Fit, partition, together_first};
 #[cfg(feature = "mutants")]
 pub use system::response::analyse_mutant;
 pub use system::response::{analyse, schedulable};
+#[cfg(feature = "lp")]
+pub use system::scheduled::best_scheduled;
+#[cfg(all(feature = "lp", feature = "mutants"))]
+pub use system::scheduled::best_scheduled_mutant;
 pub use system::scheduled::{
     Blocker, Demanded, Point, Scheduled, Test, Untested, explain_demand, partitioned, scheduled,
 };

@@ -59,15 +59,13 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
             );
             return Err(Exit::BadInput);
         }
+        refuse_sensitivity_of_programs(arguments, system.scheduler(), console)?;
         return scheduled::check(arguments, &input, &overheads, console);
     }
     let charged = |protocol| Ok((protocol, charges::charged(system, &overheads, protocol, console)?));
     let charged: Vec<(Protocol, System)> =
         arguments.subject.protocol.protocols(system).into_iter().map(charged).collect::<Result<_, Exit>>()?;
-    if arguments.bound == BoundChoice::Lp && arguments.sensitivity {
-        console.error("--sensitivity supports the classic bounds only", "remove --bound lp");
-        return Err(Exit::BadInput);
-    }
+    refuse_sensitivity_of_programs(arguments, system.scheduler(), console)?;
     let task = arguments.explain.as_deref().map(|name| input::find_task(system, name, console)).transpose()?;
     let svg = arguments.svg.as_deref().map(|path| ResultFile::open(path, "--svg", console)).transpose()?;
     let html = html::open(&arguments.subject, console)?;
@@ -115,6 +113,15 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
+}
+
+/// Refuses `--sensitivity` with `--bound lp`, where that has an effect.
+fn refuse_sensitivity_of_programs(arguments: &Check, scheduler: Scheduler, console: &Console) -> Result<(), Exit> {
+    if arguments.bound == BoundChoice::Lp && arguments.sensitivity && !scheduler.is_global() {
+        console.error("--sensitivity supports the classic bounds only", "remove --bound lp");
+        return Err(Exit::BadInput);
+    }
+    Ok(())
 }
 
 /// The bounds of the chosen method.

@@ -27,7 +27,8 @@ pub struct Bound {
     pub response: Option<Duration>,
     /// Whether the response is proved to be within the deadline.
     pub proved: bool,
-    /// The method that proves the response; `None` without a bound, and under EDF and global schedulers.
+    /// The method that proves the response, or under partitioned EDF the deadline; `None` without a bound, and under
+    /// global schedulers.
     pub proof: Option<Proof>,
     /// Whether the deadline is neither proved to hold nor shown to be missed, because the analysis is not exact.
     pub open: bool,
@@ -335,7 +336,7 @@ fn bound_of(system: &System, bound: &TaskBound, is_exact: bool) -> Bound {
         proved: bound.schedulable,
         proof: bound.response.map(|_| bound.proof),
         open: !bound.schedulable && !is_exact,
-        reason: bound.unbounded.as_ref().map(|unbounded| unbounded.describe(system)),
+        reason: bound.describe_unbounded(system),
         beyond_period: matches!(bound.unbounded, Some(Unbounded::BeyondPeriod)),
         uncovered: bound.unbounded.as_ref().is_some_and(Unbounded::is_uncovered),
     }

@@ -15,7 +15,9 @@ use crate::table;
 use crate::tame::tame;
 use crate::terms::{grown, grown_for, terms_table};
 use crate::units;
-use lockwright_analysis::{Demanded, Scheduled, Sensitivity, Untested, explain_demand, scheduled};
+use lockwright_analysis::{
+    Demanded, Proof, Scheduled, Sensitivity, Uncovered, Untested, best_scheduled, explain_demand, scheduled,
+};
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 
 /// Why a scheduler leaves no choice of the protocol.
@@ -55,17 +57,18 @@ pub fn note_ruled(options: Option<&str>, system: &System, console: &Console) {
 /// No test covers the system; the console has the message.
 pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
-    let explained = match arguments.explain.as_deref() {
-        Some(name) => Some(explain(system, overheads, input::find_task(system, name, console)?, console)?),
-        None => None,
-    };
+    let task = arguments.explain.as_deref().map(|name| input::find_task(system, name, console)).transpose()?;
+    if task.is_some() && system.scheduler() != Scheduler::PEdf {
+        console.error(tame(&Untested::Global.describe(system)), "remove --explain, or use `p-fp` or `p-edf`");
+        return Err(Exit::BadInput);
+    }
     let html = html::open(&arguments.subject, console)?;
-    let is_asked = arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Best;
-    note_ruled(is_asked.then_some("--protocol and --bound have no effect"), system, console);
-    let found = scheduled(system, overheads).map_err(|why| {
+    note_options(arguments, system, console);
+    let found = tested(arguments.bound, system, overheads, console).map_err(|why| {
         console.error(tame(&why.describe(system)), "use `p-fp`, or remove from the file what is not covered");
         Exit::BadInput
     })?;
+    let explained = task.map(|task| explain(system, overheads, &found, task, console)).transpose()?;
     let report = report(system, &found);
     let sensitivity = if arguments.sensitivity { grown_for(system, overheads, console) } else { None };
     let mut output = as_json(input, &report, &found, sensitivity.as_ref());
@@ -91,7 +94,7 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
             text.push_str(&taken_apart(system, *task, demanded, console.layout));
         }
         if let Some(sensitivity) = &sensitivity {
-            text.push_str("\nSensitivity of the tests above:\n");
+            text.push_str(if is_tighter(&found) { SENSITIVITY_BELOW_BEST } else { SENSITIVITY_OF_TESTS });
             text.push_str(&grown(system, sensitivity, console.layout));
         }
         console.print_text(&(text + &charges::note(arguments.subject.overheads.as_deref())))?;
@@ -103,13 +106,45 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     Ok(Exit::from_holds(found.schedulable))
 }
 
+/// Prints a note for the options of `check` that have no effect.
+fn note_options(arguments: &Check, system: &System, console: &Console) {
+    let has_bounds = system.scheduler() == Scheduler::PEdf;
+    let asked = match (arguments.subject.protocol, arguments.bound) {
+        (ProtocolChoice::File, BoundChoice::Best) => None,
+        (ProtocolChoice::File, _) if has_bounds => None,
+        _ if has_bounds => Some("--protocol has no effect"),
+        _ => Some("--protocol and --bound have no effect"),
+    };
+    note_ruled(asked, system, console);
+}
+
+/// The tests of the chosen method.
+fn tested(
+    choice: BoundChoice,
+    system: &System,
+    overheads: &Overheads,
+    console: &Console,
+) -> Result<Scheduled, Untested> {
+    if choice == BoundChoice::Classic || system.scheduler() != Scheduler::PEdf {
+        return scheduled(system, overheads);
+    }
+    let (found, uncovered) = best_scheduled(system, overheads)?;
+    // As for the bounds under fixed priorities.
+    if let Some(why) = uncovered.filter(|why| choice == BoundChoice::Lp || *why == Uncovered::Work) {
+        let why = tame(&why.describe(system));
+        console.note(format!("linear programs do not prove all that they could, so the classic test decides: {why}"));
+    }
+    Ok(found)
+}
+
 fn explain(
     system: &System,
     overheads: &Overheads,
+    found: &Scheduled,
     task: TaskId,
     console: &Console,
 ) -> Result<(TaskId, Demanded), Exit> {
-    let demanded = explain_demand(system, overheads, task).map_err(|why| {
+    let demanded = explain_demand(system, overheads, found, task).map_err(|why| {
         console.error(tame(&why.describe(system)), "remove --explain, or use `p-fp` or `p-edf`");
         Exit::BadInput
     })?;
@@ -140,7 +175,8 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
         let is_beyond = response.is_some_and(|response| response > system.task(task).deadline);
         let is_late = found.exact && system.scheduler() == Scheduler::PEdf && is_beyond;
         let open = !proved && !is_late;
-        let bound = Bound { response, proved, open, blocker, reason, ..Bound::default() };
+        let proof = (proved && system.scheduler() == Scheduler::PEdf).then(|| found.proof[TaskId::index(task)]);
+        let bound = Bound { response, proved, proof, open, blocker, reason, ..Bound::default() };
         Row { task, bound, seen: None, standard: Standard::default() }
     };
     let rows = table_order(system).into_iter().map(row).collect();
@@ -170,7 +206,7 @@ pub fn promised(what: &str, input: &Input, subject: &Subject, console: &Console)
         let is_asked = subject.protocol != ProtocolChoice::File;
         note_ruled(is_asked.then_some("--protocol has no effect"), system, console);
     }
-    match scheduled(system, &Overheads::default()) {
+    match tested(BoundChoice::Best, system, &Overheads::default(), console) {
         Ok(found) => Ok(Some(report(system, &found))),
         Err(why @ Untested::Nested(_)) => {
             console.error(tame(&why.describe(system)), "put both into one section, or both on one CPU");
@@ -191,6 +227,18 @@ pub fn promised(what: &str, input: &Input, subject: &Subject, console: &Console)
     }
 }
 
+/// Whether linear programs prove deadlines that the classic test does not.
+fn is_tighter(found: &Scheduled) -> bool {
+    found.proof.iter().any(|&proof| proof != Proof::Classic)
+}
+
+/// Title of the factors.
+const SENSITIVITY_OF_TESTS: &str = "\nSensitivity of the tests above:\n";
+
+/// Title of the factors if linear programs prove more than the test that the factors are about.
+const SENSITIVITY_BELOW_BEST: &str = "\nSensitivity of the processor demand (`--bound classic` prints it); the linear \
+    programs above may prove deadlines beyond these factors:\n";
+
 fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Option<&Sensitivity>) -> Output {
     let system = &input.system;
     let test = |test: &lockwright_analysis::Test| TestResult {
@@ -208,7 +256,10 @@ fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Optio
     let result = ProtocolResult {
         schedulable: found.schedulable,
         tests: Some(found.tests.iter().map(test).collect()),
-        sensitivity: sensitivity.map(|found| SensitivityResult::new(system, found, None)),
+        sensitivity: sensitivity.map(|sensitivity| {
+            let proof = (system.scheduler() == Scheduler::PEdf).then_some(Proof::Classic);
+            SensitivityResult::new(system, sensitivity, proof)
+        }),
         ..ProtocolResult::new(system, report)
     };
     Output::new(json::Verb::Check, &input.name, vec![result])
@@ -235,6 +286,7 @@ fn as_text(input: &Input, report: &Report, found: &Scheduled, console: &Console)
         (true, _) if found.tests.len() > 1 && system.scheduler().is_global() => {
             "All deadlines hold: one test that accepts is enough."
         }
+        (true, _) if is_tighter(found) => "All deadlines hold: for each CPU, one test that accepts is enough.",
         (true, _) => "All deadlines hold.",
         (false, true) => "A deadline can be missed.",
         (false, false) => "Not every deadline is proved to hold; none is shown to be missed.",

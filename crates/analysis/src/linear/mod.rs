@@ -64,6 +64,9 @@ pub use generalized_fmlp_plus::{Policy, generalized_fmlp_plus};
 pub use global::{Global, global};
 pub use mpcp::mpcp;
 pub use omip::omip;
+#[cfg(feature = "mutants")]
+pub use p_edf::p_edf_mutant;
+pub(crate) use p_edf::{Delayed, MsrpDemand};
 pub use p_edf::{Edf, POINTS_MAX, p_edf};
 pub(crate) use protocol::Program;
 pub use response::{Locking, RESPONSE_STEPS_MAX, ROUNDS_MAX, Responses, responses, responses_of_program};

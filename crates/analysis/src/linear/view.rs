@@ -192,6 +192,11 @@ impl View {
         local
     }
 
+    /// Returns the cluster with the caller's number `id`.
+    pub fn cluster(&self, id: u16) -> usize {
+        self.cluster_ids.partition_point(|&cluster| cluster < id)
+    }
+
     /// Returns the cluster on which `sites`, by the caller's numbers, places each resource.
     ///
     /// # Errors

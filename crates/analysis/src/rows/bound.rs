@@ -25,6 +25,10 @@ pub struct TaskBound {
     pub schedulable: bool,
     /// Why there is no response-time bound; `None` if there is one.
     pub unbounded: Option<Unbounded>,
+    /// Whether there is no bound because a number of the analysis does not fit in 64 bits. It may concern other
+    /// processors, so the response time need not exceed the period, although `unbounded` is
+    /// [`Unbounded::BeyondPeriod`].
+    pub overflows: bool,
     /// The kind of analysis that proves the response-time bound, if there is one.
     pub proof: Proof,
 }
@@ -286,6 +290,18 @@ impl Analysis {
 }
 
 impl TaskBound {
+    /// Describes why there is no response-time bound, in one sentence with the names of the system. `None` if there is
+    /// one.
+    #[must_use]
+    pub fn describe_unbounded(&self, system: &System) -> Option<String> {
+        match &self.unbounded {
+            Some(Unbounded::BeyondPeriod) if self.overflows => {
+                Some("a number of the analysis, maybe for another CPU, does not fit in 64 bits".into())
+            }
+            reason => reason.as_ref().map(|reason| reason.describe(system)),
+        }
+    }
+
     /// Returns the deadline minus the response-time bound, in nanoseconds, or `None` if there is no bound.
     #[must_use]
     pub fn slack(&self, task: &Task) -> Option<i64> {

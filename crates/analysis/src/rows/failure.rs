@@ -23,6 +23,11 @@ pub enum Failure {
         /// The index of the task.
         task: usize,
     },
+    /// The test assumes that a task on another processor meets its deadlines, and that is not proved.
+    Assumes {
+        /// The index of the task.
+        task: usize,
+    },
     /// The response time of a task exceeds its deadline.
     Late {
         /// The index of the task.
@@ -72,6 +77,7 @@ impl fmt::Display for Failure {
         match *self {
             Self::Overload => write!(f, "more work arrives than the processors can execute"),
             Self::Task { task } => write!(f, "the condition does not hold for task {task}"),
+            Self::Assumes { task } => write!(f, "it counts on the deadlines of task {task}, which are not proved"),
             Self::Late { task, response } => {
                 write!(f, "the response time of task {task} is at least {response}, beyond its deadline")
             }

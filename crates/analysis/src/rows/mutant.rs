@@ -62,7 +62,7 @@ pub enum Mutant {
     ReleaseJitter,
     /// Interference of tasks of equal priority.
     Equals,
-    /// The waits of requests, under the protocols of `system/across.rs`.
+    /// The waits of requests, under the protocols of `system/across.rs`, and in the programs of `p-edf`.
     Waiting,
     /// In clusters: the requests of other tasks of the job's own cluster.
     OwnCluster,
@@ -85,12 +85,15 @@ pub enum Mutant {
     Reads,
     /// Under `phase_fair` and `task_fair`: the sections of others that write.
     Writes,
+    /// In the programs of `p-edf`: that other processors must be proved as well.
+    #[cfg_attr(not(feature = "lp"), allow(dead_code))]
+    Partners,
 }
 
 #[cfg(feature = "mutants")]
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::LocalIcpp,
         Self::LocalPip,
         Self::LocalPipRest,
@@ -115,6 +118,7 @@ impl Mutant {
         Self::Preempted,
         Self::Reads,
         Self::Writes,
+        Self::Partners,
     ];
 }
 

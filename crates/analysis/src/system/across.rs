@@ -201,6 +201,8 @@ pub(crate) fn solve_by(
                 raise(tables, &mut equations, &mut rising, judged);
                 rows = equations.rows;
             }
+            // The system is valid, but its numbers do not fit.
+            Err(Unbounded::BeyondPeriod) => rising.overflow_all(),
             Err(reason) => rising.give_up_all(&reason),
         }
     }
@@ -322,12 +324,13 @@ impl Equations for Across<'_> {
     fn prepare(&mut self, rising: &mut Rising) {
         let known = self.bounds.set_responses(&rising.responses).and_then(|()| self.bounds.delays(&mut self.delays));
         if let Err(failure) = known {
-            // The numbers do not fit, or there is too much work.
-            let reason = match failure {
-                Failure::Diverged { .. } => Unbounded::Unsettled,
-                _ => Unbounded::BeyondPeriod,
-            };
-            (0..self.rows.len()).for_each(|task| self.give_up(rising, task, &reason));
+            for task in 0..self.rows.len() {
+                match failure {
+                    Failure::Diverged { .. } => self.give_up(rising, task, &Unbounded::Unsettled),
+                    _ if self.rows[task].known.is_none() => rising.overflow(task),
+                    _ => self.give_up(rising, task, &Unbounded::BeyondPeriod),
+                }
+            }
             return;
         }
         for task in 0..self.rows.len() {

@@ -142,7 +142,7 @@ fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>
     let Ok(waits) = Fifo::in_clusters(&sharing_of(system, |_| true), sizes, !tables.is_mutant(Mutant::OwnCluster))
     else {
         // The system is valid, but its numbers do not fit.
-        rising.give_up_all(&Unbounded::BeyondPeriod);
+        rising.overflow_all();
         return (rows, rising);
     };
     let delays = vec![Delay::default(); rows.len()];
@@ -180,7 +180,7 @@ impl Equations for Clustered<'_> {
     fn prepare(&mut self, rising: &mut Rising) {
         let known = self.waits.set_responses(&rising.responses).and_then(|()| self.waits.delays(&mut self.delays));
         if known.is_err() {
-            rising.give_up_all(&Unbounded::BeyondPeriod);
+            rising.overflow_all();
             return;
         }
         for (task, (row, delay)) in self.rows.iter_mut().zip(&self.delays).enumerate() {

@@ -176,7 +176,7 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
     let mut rising = Rising::new(system, hazards(tables));
     let statics: Vec<Option<Static>> = system.task_ids().map(|id| static_blocking(tables, id)).collect();
     let remote = Remote::new(tables).unwrap_or_else(|| {
-        rising.give_up_all(&Unbounded::BeyondPeriod);
+        rising.overflow_all();
         Remote::none()
     });
     for (task, _) in statics.iter().enumerate().filter(|(_, known)| known.is_none()) {

@@ -2,22 +2,32 @@
 //!
 //! - `p-edf`: the processor demand of each processor. Resources are under SRP, and those shared across processors under
 //!   non-preemptive spinning (MSRP). Response times are exact; they are computed without resources and jitter only.
+//!   [`best_scheduled`] adds the linear program of MSRP.
 //! - `g-edf`: all tests of [`global`], without resources and jitter. Response times are those of the test that bounds
 //!   them, or follow from the tardiness with deadlines equal to periods.
 //! - `g-fp`: Guan's test, without resources, jitter and equal priorities. Response times are those of the test.
 
+mod explained;
+#[cfg(feature = "lp")]
+mod program;
 mod results;
 mod untested;
 
 use crate::global;
 use crate::overheads::edf::charged;
+use crate::rows::bound::Proof;
 use crate::rows::failure::Failure;
 use crate::rows::sharing::{Sharer, Sharing};
 use crate::rows::sporadic::Sporadic;
-use crate::system::explain::{Cause, Term};
 use crate::system::partition::{Fit, together_first};
 use crate::uniprocessor::{self, Effort, edf};
+pub use explained::{Demanded, explain_demand};
 use lockwright_model::{CpuId, Duration, Overheads, ResourceId, Scheduler, System, TaskId};
+#[cfg(feature = "lp")]
+pub use program::best_scheduled;
+#[cfg(feature = "mutants")]
+#[cfg(feature = "lp")]
+pub use program::best_scheduled_mutant;
 pub use results::{Blocker, Point, Scheduled, Test};
 pub use untested::Untested;
 
@@ -59,12 +69,17 @@ pub use untested::Untested;
 /// assert!(found.schedulable);
 /// ```
 pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Untested> {
+    Ok(tested(system, overheads)?.0)
+}
+
+/// Like [`scheduled()`], with the charged tasks; these are `None` if the overheads alone leave no time.
+fn tested(system: &System, overheads: &Overheads) -> Result<(Scheduled, Option<Sharing>), Untested> {
     if let Some(why) = uncovered(system) {
         return Err(why);
     }
     let sharing = match charged(system, overheads) {
         Ok(sharing) => sharing,
-        Err(failure @ (Failure::Overload | Failure::Task { .. })) => return Ok(overwhelmed(system, failure)),
+        Err(failure @ (Failure::Overload | Failure::Task { .. })) => return Ok((overwhelmed(system, failure), None)),
         Err(other) => return Err(Untested::Overheads(other)),
     };
     let mut result = match system.scheduler() {
@@ -84,7 +99,7 @@ pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Un
             *response = response.map(|response| response.min(deadline));
         }
     }
-    Ok(result)
+    Ok((result, Some(sharing)))
 }
 
 /// An interval that proves that a system under partitioned EDF misses a deadline, and would miss one with greater
@@ -212,6 +227,7 @@ fn overwhelmed(system: &System, failure: Failure) -> Scheduled {
         responses: vec![None; count],
         unbounded: vec![None; count],
         proved: vec![false; count],
+        proof: vec![Proof::Classic; count],
         blocked: vec![None; count],
         schedulable: false,
         exact: false,
@@ -313,6 +329,7 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
         responses: vec![None; count],
         unbounded: vec![None; count],
         proved: vec![false; count],
+        proof: vec![Proof::Classic; count],
         blocked: vec![None; count],
         schedulable: true,
         exact: system.task_ids().all(|id| system.requests(id).is_empty()),
@@ -359,101 +376,6 @@ fn point(failure: Failure, held: &[edf::Held]) -> Option<Point> {
     Some(Point { interval: Duration::from_ns(interval), due, blocker })
 }
 
-/// The processor demand of one interval, split into its terms.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub struct Demanded {
-    /// The length of the interval.
-    pub interval: Duration,
-    /// The terms, which sum to the work that is due in the interval and the section that blocks it.
-    pub terms: Vec<Term>,
-}
-
-/// Returns every term of the processor demand on the processor of `task` under partitioned EDF.
-///
-/// The interval is one in which the demand is too great, or, if there is none, one as long as the deadline of the task.
-/// All times are in nanoseconds; see [`uniprocessor::edf`] for the formula and its source.
-///
-/// # Errors
-/// Returns the errors of [`scheduled()`], [`Untested::FixedPriorities`] under partitioned and clustered fixed
-/// priorities, and [`Untested::Global`] under global schedulers.
-///
-/// # Examples
-/// ```
-/// use lockwright_analysis::explain_demand;
-/// use lockwright_model::format::parse_system;
-/// use lockwright_model::{Duration, Overheads, Scheduler, TaskId};
-/// let system = parse_system(
-///     r#"
-///     [[resource]]
-///     name = "bus"
-///
-///     [[task]]
-///     name = "control"
-///     period = "10 ms"
-///     body = [{ run = "1 ms" }, { lock = "bus" }, { run = "1 ms" }, { unlock = "bus" }]
-///
-///     [[task]]
-///     name = "log"
-///     period = "50 ms"
-///     body = [{ lock = "bus" }, { run = "4 ms" }, { unlock = "bus" }, { run = "10 ms" }]
-///     "#,
-/// )
-/// .expect("a valid task set");
-/// let found = explain_demand(&system.under(Scheduler::PEdf), &Overheads::default(), TaskId(0)).expect("a test covers it");
-/// assert_eq!(found.interval, Duration::from_ms(10));
-/// assert!(found.terms.iter().map(|term| term.total).sum::<Duration>() <= found.interval);
-/// ```
-pub fn explain_demand(system: &System, overheads: &Overheads, task: TaskId) -> Result<Demanded, Untested> {
-    match system.scheduler() {
-        Scheduler::PEdf => {}
-        Scheduler::PFp | Scheduler::CFp => return Err(Untested::FixedPriorities),
-        _ => return Err(Untested::Global),
-    }
-    if let Some(why) = uncovered(system) {
-        return Err(why);
-    }
-    let sharing = charged(system, overheads).map_err(Untested::Overheads)?;
-    let cpu = system.task(task).cpu.0;
-    let (tasks, blocking) = edf::msrp(&sharing, cpu).map_err(Untested::Overheads)?;
-    let held = edf::held(&sharing, cpu).map_err(Untested::Overheads)?;
-    let interval = match edf::schedulable(&tasks, &blocking) {
-        Err(Failure::Demand { interval, .. }) => interval,
-        _ => sharing.tasks[task.index()].deadline,
-    };
-    let mut terms = Vec::new();
-    let mut add = |cause, by, resource, count: u64, each: u64, why: String| {
-        let total = Duration::from_ns(each.saturating_mul(count));
-        terms.push(Term { cause, by, resource, count, each: Duration::from_ns(each), total, why });
-    };
-    let others = system.task_ids().filter(|&id| id != task && system.task(id).cpu.0 == cpu);
-    for id in std::iter::once(task).chain(others) {
-        let it = &sharing.tasks[id.index()];
-        let Some(room) = interval.checked_sub(it.deadline) else { continue };
-        let jobs = room / it.period + 1;
-        let (cause, by) = if id == task { (Cause::Execution, None) } else { (Cause::Interference, Some(id)) };
-        add(cause, by, None, jobs, it.cost, "jobs with a deadline in it".into());
-        for one in held.iter().filter(|one| one.task == id.index() && one.spin > 0) {
-            let resource = ResourceId(one.resource);
-            let why = "spins for the longest section of each other CPU".into();
-            add(Cause::Urgent, by, Some(resource), jobs.saturating_mul(u64::from(one.count)), one.spin, why);
-        }
-    }
-    if let Some(one) = edf::blocker(&held, interval) {
-        let why = if one.spin > 0 {
-            format!(
-                "has begun its section, or spins for it: {}, then {}",
-                Duration::from_ns(one.spin),
-                Duration::from_ns(one.length)
-            )
-        } else {
-            "has begun its section, and has a later deadline".into()
-        };
-        add(Cause::Local, Some(TaskId::new(one.task)), Some(ResourceId(one.resource)), 1, one.span, why);
-    }
-    Ok(Demanded { interval: Duration::from_ns(interval), terms })
-}
-
 type Verdict = fn(&[Sporadic], u32) -> Result<(), Failure>;
 
 /// The tests of global EDF except the one that returns response times, in order of increasing effort.
@@ -486,8 +408,8 @@ fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
         |responses| responses.into_iter().map(|response| Some(Duration::from_ns(response))).collect(),
     );
     let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
-    let unbounded = vec![None; tasks.len()];
-    Scheduled { tests, responses, unbounded, proved, blocked, schedulable, exact: processors == 1 }
+    let (unbounded, proof) = (vec![None; tasks.len()], vec![Proof::Classic; tasks.len()]);
+    Scheduled { tests, responses, unbounded, proved, proof, blocked, schedulable, exact: processors == 1 }
 }
 
 fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested> {
@@ -506,6 +428,6 @@ fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested>
     let tests = vec![Test { name: "Guan", cpu: None, failure, tasks: order, point: None }];
     let schedulable = failure.is_none();
     let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
-    let unbounded = vec![None; tasks.len()];
-    Ok(Scheduled { tests, responses, unbounded, proved, blocked, schedulable, exact: false })
+    let (unbounded, proof) = (vec![None; tasks.len()], vec![Proof::Classic; tasks.len()]);
+    Ok(Scheduled { tests, responses, unbounded, proved, proof, blocked, schedulable, exact: false })
 }

@@ -31,13 +31,16 @@ pub(crate) struct Rising {
     pub(crate) responses: Vec<u64>,
     /// By task: why it has no bound, or `None` as long as it may have one.
     pub(crate) reasons: Vec<Option<Unbounded>>,
+    /// By task: whether the reason is a number that does not fit, of any task.
+    overflows: Vec<bool>,
 }
 
 impl Rising {
     /// Returns the first response times, `C + J`, of the tasks without a reason.
     pub(crate) fn new(system: &System, reasons: Vec<Option<Unbounded>>) -> Self {
         let first = |task: &lockwright_model::Task| task.wcet.as_ns().saturating_add(task.jitter.as_ns());
-        Self { responses: system.tasks().iter().map(first).collect(), reasons }
+        let overflows = vec![false; reasons.len()];
+        Self { responses: system.tasks().iter().map(first).collect(), reasons, overflows }
     }
 
     /// Returns the response time of a task, or `None` if it has no bound.
@@ -55,6 +58,17 @@ impl Rising {
         (0..self.reasons.len()).for_each(|task| self.give_up(task, reason));
     }
 
+    /// Records that the task has no bound because a number of the analysis does not fit, maybe that of another task.
+    pub(crate) fn overflow(&mut self, task: usize) {
+        self.overflows[task] |= self.reasons[task].is_none();
+        self.give_up(task, &Unbounded::BeyondPeriod);
+    }
+
+    /// Records the same of all tasks.
+    pub(crate) fn overflow_all(&mut self) {
+        (0..self.reasons.len()).for_each(|task| self.overflow(task));
+    }
+
     /// Returns the bounds. `blocking` returns the parts of the response time of a task with a bound.
     pub(crate) fn into_analysis(
         mut self,
@@ -69,6 +83,7 @@ impl Rising {
                 response,
                 schedulable: response.is_some_and(|response| response <= tables.system.task(id).deadline),
                 unbounded: self.reasons[id.index()].take(),
+                overflows: self.overflows[id.index()],
                 proof: Proof::Classic,
             }
         });

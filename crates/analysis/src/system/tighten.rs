@@ -39,7 +39,8 @@ pub const PROGRAM_WORK_MAX: u64 = 50_000_000;
 pub enum Uncovered {
     /// There are clusters of several processors.
     Clusters,
-    /// The scheduler is not one of fixed priorities on partitioned processors.
+    /// The scheduler is neither partitioned fixed priorities nor partitioned EDF; the bounds of [`tighten`] cover fixed
+    /// priorities alone.
     Scheduler(Scheduler),
     /// No resource is shared across processors.
     Alone,
@@ -65,7 +66,8 @@ impl Uncovered {
     fn told(&self, task: impl Fn(TaskId) -> String, name: impl Fn(ResourceId) -> String) -> String {
         match *self {
             Self::Clusters => "there are clusters of several CPUs".into(),
-            Self::Scheduler(scheduler) => format!("they cover fixed priorities on partitioned CPUs, not `{scheduler}`"),
+            Self::Scheduler(Scheduler::PEdf) => "they prove deadlines under `p-edf`, and bound no responses".into(),
+            Self::Scheduler(scheduler) => format!("they cover `p-fp` and `p-edf`, not `{scheduler}`"),
             Self::Alone => "no resource is shared across CPUs".into(),
             Self::Resource(id, protocol) => format!(
                 "{} is under {protocol}; programs cover systems whose shared resources are all under one of mpcp, dpcp, dflp, fmlp_plus, fmlp_short, msrp and mrsp, \

@@ -215,7 +215,7 @@ fn the_terms_of_a_demand_sum_to_it() {
         for id in system.task_ids() {
             let own = &tasks[id.index()];
             let test = found.tests.iter().find(|test| test.cpu == Some(system.task(id).cpu)).unwrap();
-            let demanded = explain_demand(&system, &Overheads::default(), id).unwrap();
+            let demanded = explain_demand(&system, &Overheads::default(), &found, id).unwrap();
             let sum: u64 = demanded.terms.iter().map(|term| term.total.as_ns()).sum();
             match (test.failure, test.point) {
                 (Some(Failure::Demand { interval, demand }), Some(point)) => {
@@ -286,4 +286,78 @@ fn a_response_time_with_too_many_points_has_a_reason() {
         let why = found.describe_unbounded(task).expect("there is a reason");
         assert!(why.contains("100000000 terms"), "{why}");
     }
+}
+
+/// The busy interval of a CPU that is almost full is long, and a rare long section makes the classic test reject it.
+#[cfg(feature = "lp")]
+#[test]
+fn programs_under_edf_end_and_say_so() {
+    let (mut text, mut used) = (String::new(), 0.0);
+    for task in 0..20_u64 {
+        let period = 10_000_000 + task * 1_000_003;
+        let cost = if task < 19 { period / 20 } else { ((1.0 - used) * period as f64) as u64 - 1 };
+        used += cost as f64 / period as f64;
+        text += &format!("[[task]]\nname = \"t{task}\"\ncpu = 0\nperiod = \"{period} ns\"\nwcet = \"{cost} ns\"\n");
+        if task == 0 {
+            text += "requests = [{ resource = \"r\", length = \"10 ns\" }]\n";
+        }
+    }
+    let system = system(&format!(
+        "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n[[resource]]\nname = \"r\"\n{text}[[task]]\nname = \"x\"\ncpu = 1\n\
+         period = \"100 s\"\nwcet = \"1 ms\"\nrequests = [{{ resource = \"r\", length = \"5 us\" }}]\n"
+    ));
+    let classic = scheduled(&system, &Overheads::default()).unwrap();
+    let (found, why) = lockwright_analysis::best_scheduled(&system, &Overheads::default()).unwrap();
+    assert_eq!(why, Some(lockwright_analysis::Uncovered::Work));
+    assert_eq!((found.schedulable, &found.proved), (false, &classic.proved));
+    let program = found.tests.iter().find(|test| test.name == "linear program").unwrap();
+    let limit = lockwright_analysis::PROGRAM_WORK_MAX;
+    assert!(matches!(program.failure, Some(Failure::Diverged { limit: reached, .. }) if reached.most == limit));
+}
+
+/// The terms of a program are at most what the interval holds, and what a program found too great is the sum of its
+/// parts. The program proves more than the classic test.
+#[cfg(feature = "lp")]
+#[test]
+fn programs_explain_what_they_prove() {
+    let mut random = fastrand::Rng::with_seed(4);
+    let (mut explained, mut failed) = (0, 0);
+    for _ in 0..4_000 {
+        let tasks: Vec<String> = (0..4)
+            .map(|task| {
+                let (count, length) = (random.u64(1..4), random.u64(1..6));
+                let cost = count * length + random.u64(1..20);
+                format!(
+                    "[[task]]\nname = \"t{task}\"\ncpu = {}\nperiod = \"{} ns\"\nwcet = \"{cost} ns\"\n\
+                     requests = [{{ resource = \"r\", count = {count}, length = \"{length} ns\" }}]\n",
+                    task % 2,
+                    cost * random.u64(2..8),
+                )
+            })
+            .collect();
+        let head = "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n[[resource]]\nname = \"r\"\n";
+        let system = system(&(head.to_owned() + &tasks.concat()));
+        let overheads = Overheads::default();
+        let classic = scheduled(&system, &overheads).unwrap();
+        let (found, uncovered) = lockwright_analysis::best_scheduled(&system, &overheads).unwrap();
+        assert!(uncovered.is_none() || uncovered == Some(lockwright_analysis::Uncovered::Alone));
+        for id in system.task_ids() {
+            assert!(found.proved[id.index()] || !classic.proved[id.index()]);
+            if found.proved[id.index()] && found.proof[id.index()] == lockwright_analysis::Proof::Program {
+                assert!(!classic.proved[id.index()]);
+                let demanded = explain_demand(&system, &overheads, &found, id).unwrap();
+                assert!(demanded.terms.iter().map(|term| term.total).sum::<Duration>() <= demanded.interval);
+                explained += 1;
+            }
+        }
+        for test in found.tests.iter().filter(|test| test.name == "linear program") {
+            if let (Some(Failure::Demand { interval, demand }), Some(point)) = (test.failure, test.point) {
+                let blocking = point.blocker.map_or(0, |blocker| blocker.total().as_ns());
+                assert_eq!((point.interval.as_ns(), point.due.as_ns() + blocking), (interval, demand));
+                failed += 1;
+            }
+        }
+    }
+    println!("{explained} tasks proved by programs alone, {failed} programs that fail");
+    assert!(explained > 100 && failed > 100, "{explained}, {failed}");
 }

@@ -237,11 +237,11 @@ impl ProtocolChoice {
 /// How bounds are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum BoundChoice {
-    /// The equations on the protocol's page
+    /// The equations on the protocol's page; under p-edf, the processor demand
     Classic,
     /// As best; prints a note if linear programs do not cover the system
     Lp,
-    /// For each task, the lesser of the classic bound and that of a linear program
+    /// For each task, the lesser of the classic bound and that of a linear program; under p-edf, either proves a CPU
     Best,
 }
 

@@ -116,8 +116,8 @@ pub struct TermResult {
 /// The largest factors under which every deadline is still proved.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub struct SensitivityResult {
-    /// The bounds that hold under these factors: "classic", although `tasks` may have tighter bounds. Absent under the
-    /// schedulers that use schedulability tests.
+    /// The bounds or the test that hold under these factors: "classic", although `tasks` may have tighter ones. Absent
+    /// under global schedulers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
     /// The factor of all execution times together.

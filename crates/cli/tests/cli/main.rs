@@ -4,6 +4,7 @@ mod check;
 mod compat;
 mod completions;
 mod docs;
+mod edf;
 mod export;
 mod input;
 mod machine;

@@ -1,6 +1,6 @@
 //! The methods of a study: a scheduler, a protocol, a test and overheads.
 
-use lockwright_analysis::{best, charge, schedulable, scheduled};
+use lockwright_analysis::{best, best_scheduled, charge, schedulable, scheduled};
 use lockwright_model::{Overheads, Protocol, Scheduler, System};
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ pub struct Method {
 pub enum Test {
     /// Response times with the terms of the protocol's page.
     Classic,
-    /// Response times with the least bound of each task, classic or by a linear program.
+    /// Response times with the least bound of each task, classic or by a linear program. Under partitioned EDF, the
+    /// processor demand or a linear program of each processor.
     Best,
     /// The processor demand of each processor.
     Demand,
@@ -39,7 +40,7 @@ impl Test {
     /// Returns the names of the tests of a scheduler. The first one is the default.
     pub(super) const fn of(scheduler: Scheduler) -> &'static [(&'static str, Self)] {
         match scheduler {
-            Scheduler::PEdf => &[("demand", Self::Demand)],
+            Scheduler::PEdf => &[("demand", Self::Demand), ("best", Self::Best)],
             Scheduler::GFp => &[("guan", Self::Any)],
             Scheduler::GEdf => &[
                 ("any", Self::Any),
@@ -83,7 +84,11 @@ impl Method {
                 Some(overheads) => charge(system, overheads, protocol).is_ok_and(|charged| proves(&charged)),
             };
         }
-        let result = scheduled(&system.clone().under(self.scheduler), overheads.unwrap_or(&none));
+        let (system, overheads) = (system.clone().under(self.scheduler), overheads.unwrap_or(&none));
+        let result = match self.test {
+            Test::Best => best_scheduled(&system, overheads).map(|(found, _)| found),
+            _ => scheduled(&system, overheads),
+        };
         result.is_ok_and(|result| match self.test {
             Test::Named(name) => result.tests.iter().any(|test| test.name == name && test.failure.is_none()),
             _ => result.schedulable,

@@ -1,10 +1,12 @@
-//! P-EDF with SRP for resources of one processor and MSRP for the others: no job of
-//! a random system is late that is proved schedulable, by the test of `check` or by
-//! the linear program. A proof without the blocking or a part of it is refuted.
+//! P-EDF with SRP for resources of one processor and MSRP for the others: no job of a random system is late whose
+//! deadline is proved, by the processor demand, by the linear programs that `check` adds to it, or by the linear program
+//! of the library alone. A proof without the blocking or a part of it is refuted.
 
 use fastrand::Rng;
 use lockwright_analysis::linear::{Edf, p_edf};
-use lockwright_analysis::{Demand, Sharer, Sharing, scheduled};
+use lockwright_analysis::{
+    Demand, Mutant, Proof, Scheduled, Sharer, Sharing, best_scheduled, best_scheduled_mutant, scheduled,
+};
 use lockwright_model::format::write_system;
 use lockwright_model::{Duration, Instant, Overheads, Request, ResourceId, Scheduler, Step, System, TaskId};
 use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation};
@@ -29,6 +31,11 @@ fn shape() -> Shape {
 
 /// Returns the number of late jobs in the worst of several schedules.
 fn misses(system: &System, random: &mut Rng) -> u64 {
+    misses_of(system, &vec![true; system.tasks().len()], random)
+}
+
+/// Like [`misses`], of the tasks that `counts` selects, by task id.
+fn misses_of(system: &System, counts: &[bool], random: &mut Rng) -> u64 {
     let longest = system.tasks().iter().map(|task| task.period.as_ns()).max().unwrap_or(1);
     let schedule = |run: usize| {
         let config = Config::default()
@@ -43,7 +50,8 @@ fn misses(system: &System, random: &mut Rng) -> u64 {
             .with_shuffle(run % 2 == 1);
         let mut simulation = Simulation::new(system, &config, ());
         simulation.run_until(Instant::from_ns(longest * 8));
-        simulation.observations().iter().map(|seen| seen.misses).sum::<u64>()
+        let seen = simulation.observations();
+        seen.iter().zip(counts).filter(|(_, counts)| **counts).map(|(seen, _)| seen.misses).sum::<u64>()
     };
     (0..RUNS).map(schedule).max().unwrap_or(0)
 }
@@ -132,7 +140,7 @@ fn no_job_of_a_later_deadline_passes_one_that_is_held() {
 }
 
 /// Returns the system in the form of the linear program, with the requests that `is_seen` selects.
-fn sharing(system: &System, is_seen: impl Fn(ResourceId) -> bool) -> Sharing {
+pub fn sharing(system: &System, is_seen: impl Fn(ResourceId) -> bool) -> Sharing {
     let demand = |request: &Request| Demand {
         resource: request.resource.0,
         count: request.count,
@@ -183,5 +191,76 @@ fn a_program_without_a_part_of_the_blocking_is_refuted() {
         });
         println!("resources of {} only: refuted at set {refuted:?}", if sees_global { "several" } else { "one" });
         assert!(refuted.is_some());
+    }
+}
+
+/// Systems of two or three processors whose tasks wait often.
+fn drawn_crowded(seed: u64) -> (System, Rng) {
+    let mut random = Rng::with_seed(seed);
+    let shape = Shape { cpus: (2, 3), tasks: (3, 8), resources: (1, 3), section: 8, utilization: (25, 90), ..shape() };
+    (generate(&mut random, &shape).under(Scheduler::PEdf), random)
+}
+
+/// Whether a program proves a task.
+fn has_program(found: &Scheduled) -> bool {
+    found.proved.iter().zip(&found.proof).any(|(&proved, &proof)| proved && proof == Proof::Program)
+}
+
+/// As `check` proves them: each processor by the processor demand or by a program. Other tasks of the same system may
+/// be late.
+#[test]
+fn tasks_proved_by_either_test_are_not_late() {
+    let (mut proved, mut partly, mut seed) = (0, 0, 2 << 32);
+    // BOUND: a program proves tasks of about every tenth set.
+    while proved < sets() {
+        let (system, mut random) = drawn_crowded(seed);
+        let (found, _) = best_scheduled(&system, &Overheads::default()).expect("P-EDF is covered");
+        let classic = scheduled(&system, &Overheads::default()).expect("P-EDF is covered");
+        // In no interval does the program count more than the processor demand.
+        assert!(!classic.schedulable || p_edf(&sharing(&system, |_| true), Edf::Msrp).is_ok(), "seed {seed}");
+        if has_program(&found) {
+            proved += 1;
+            partly += u64::from(!found.schedulable);
+            let late = misses_of(&system, &found.proved, &mut random);
+            assert_eq!(late, 0, "seed {seed}, {found:?}\n{}", write_system(&system));
+        }
+        seed += 1;
+    }
+    println!("{proved} of {} with tasks proved by a program, {partly} of them not all", seed - (2 << 32));
+    assert!(partly > 0);
+}
+
+/// The mutants: a program without spinning, and without the section at the start, on resources of several processors or
+/// of one.
+#[test]
+fn a_program_without_a_term_is_refuted() {
+    for mutant in [Mutant::Waiting, Mutant::Boosted, Mutant::LocalIcpp] {
+        let refuted = (0..100_000).find(|&seed| {
+            let (system, mut random) = drawn_crowded(seed);
+            let broken = best_scheduled_mutant(&system, &Overheads::default(), mutant).expect("P-EDF is covered");
+            has_program(&broken) && misses_of(&system, &broken.proved, &mut random) > 0
+        });
+        println!("{mutant:?}: refuted at set {refuted:?}");
+        assert!(refuted.is_some(), "{mutant:?} was omitted, and no schedule shows it");
+    }
+}
+
+/// The mutants that random schedules hardly find: a program without the jobs that arrived before the interval, and one
+/// that counts on late tasks of another processor. With offsets, `i` is late, and only the mutant proves it.
+#[test]
+fn a_program_that_counts_too_few_jobs_is_refuted() {
+    for (mutant, text, response) in [
+        (Mutant::RemoteCarryIn, include_str!("counterexamples/edf-carry-in.toml"), 31),
+        (Mutant::Partners, include_str!("counterexamples/edf-late-partner.toml"), 23),
+    ] {
+        let system = lockwright_model::format::parse_system(text).expect("a valid system");
+        let place = system.task_ids().find(|&id| system.task(id).name == "i").expect("it is there").index();
+        let (found, _) = best_scheduled(&system, &Overheads::default()).expect("P-EDF is covered");
+        let broken = best_scheduled_mutant(&system, &Overheads::default(), mutant).expect("P-EDF is covered");
+        assert_eq!((found.proved[place], broken.proved[place]), (false, true), "{mutant:?}: {found:?}");
+        let mut simulation = Simulation::new(&system, &Config { offsets: Offsets::File, ..Config::default() }, ());
+        simulation.run_until(Instant::from_ns(900));
+        let seen = simulation.observations()[place];
+        assert_eq!((seen.response, seen.misses), (Some(Duration::from_ns(response)), 1), "{mutant:?}");
     }
 }

@@ -10,6 +10,7 @@ use super::super::view::{add, add_product, product};
 use super::super::wait;
 use super::processor::{Mode, Processor};
 use crate::Failure;
+use crate::rows::mutant::Mutant;
 
 /// The loops of a local task on one object.
 struct Loops {
@@ -26,7 +27,7 @@ impl Processor<'_> {
         let mut delay = 0;
         let mut start = 0;
         for q in 0..self.view.resources {
-            let remote = self.commits(q, t)?;
+            let remote = if self.is_mutant(Mutant::Again) { 0 } else { self.commits(q, t)? };
             let mut loops = Vec::new();
             for &i in &self.local {
                 for request in self.view.requests(i).iter().filter(|request| request.resource == q) {
@@ -42,7 +43,7 @@ impl Processor<'_> {
             loops.sort_by_key(|one| std::cmp::Reverse(one.length));
             let alone = repetitions(&loops, remote, None)?;
             for (chosen, one) in loops.iter().enumerate() {
-                if self.delays_at_start(one.task, t, mode) {
+                if self.delays_at_start(one.task, t, mode) && !self.is_mutant(Mutant::Boosted) {
                     let with = sum(one.length, repetitions(&loops, remote, Some(chosen))? - alone)?;
                     start = with.max(start);
                 }

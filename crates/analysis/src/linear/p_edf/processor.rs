@@ -1,8 +1,9 @@
 //! One processor: its jobs within an interval, and the points at which their demand may change.
 
 use super::super::sum;
-use super::super::view::{View, add_product, product};
+use super::super::view::{Entry, View, add_product, product};
 use crate::Failure;
+use crate::rows::mutant::{Mutant, Omission};
 
 /// How jobs share resources under partitioned EDF.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -34,12 +35,59 @@ pub(super) struct Processor<'a> {
     pub(super) local: Vec<usize>,
     pub(super) remote: Vec<usize>,
     pub(super) local_only: Vec<bool>,
+    /// The shortest deadline of the local users of each resource.
+    pub(super) ceilings: Vec<u64>,
+    /// The requests of remote tasks for resources that local tasks use, the longest section first.
+    pub(super) spun: Vec<Spun>,
+    omission: Omission<Mutant>,
+}
+
+/// The requests of one job of a remote task for a resource that local tasks use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spun {
+    pub(super) entry: Entry,
+    /// The number of the pair of its processor and its resource.
+    pub(super) pool: usize,
+    /// The most requests of local jobs for the resource while one job of the remote task is pending.
+    pub(super) each: u64,
 }
 
 impl<'a> Processor<'a> {
-    pub(super) fn new(view: &'a View, cluster: usize, edf: Edf) -> Self {
+    pub(super) fn new(view: &'a View, cluster: usize, edf: Edf, omission: Omission<Mutant>) -> Result<Self, Failure> {
         let (local, remote) = (0..view.tasks()).partition(|&x| view.rows[x].cluster == cluster);
-        Self { view, edf, local, remote, local_only: view.local_only() }
+        let mut ceilings = vec![u64::MAX; view.resources];
+        for &i in &local {
+            for request in view.requests(i) {
+                let ceiling = &mut ceilings[request.resource];
+                *ceiling = view.rows[i].deadline.min(*ceiling);
+            }
+        }
+        let local_only = view.local_only();
+        let mut processor = Self { view, edf, local, remote, local_only, ceilings, spun: Vec::new(), omission };
+        for &entry in view.entries.iter().filter(|entry| view.rows[entry.task].cluster != cluster) {
+            let (x, q) = (&view.rows[entry.task], entry.resource);
+            if processor.ceilings[q] == u64::MAX {
+                continue;
+            }
+            let mut each = 0;
+            for &i in &processor.local {
+                for request in view.requests(i).iter().filter(|request| request.resource == q) {
+                    add_product(&mut each, request.count, processor.jobs_within(i, sum(x.deadline, x.jitter)?)?)?;
+                }
+            }
+            processor.spun.push(Spun { entry, pool: x.cluster * view.resources + q, each });
+        }
+        Ok(processor)
+    }
+
+    pub(super) fn is_mutant(&self, mutant: Mutant) -> bool {
+        self.omission.is(mutant)
+    }
+
+    /// Returns the number of requests and tasks that one point looks at, up to four times each.
+    pub(super) fn rows(&self) -> usize {
+        let own: usize = self.local.iter().map(|&i| self.view.requests(i).len()).sum();
+        4 * (self.spun.len() + self.view.tasks() + own)
     }
 
     /// Returns dbf(t).
@@ -64,16 +112,25 @@ impl<'a> Processor<'a> {
         }
     }
 
-    /// Returns the number of jobs of any task that execute within an interval of length t: ceil((t + D) / T).
+    /// Returns the number of jobs of any task that execute within an interval of length t: ceil((t + D + J) / T).
     pub(super) fn jobs_within(&self, x: usize, t: u64) -> Result<u64, Failure> {
         let row = &self.view.rows[x];
-        Ok(sum(t, row.deadline)?.div_ceil(row.period))
+        Ok(sum(t, sum(row.deadline, row.jitter)?)?.div_ceil(row.period))
+    }
+
+    /// Returns [`jobs_within`](Self::jobs_within) of each remote task, by task. Local tasks have 0.
+    pub(super) fn jobs_of_remote(&self, t: u64) -> Result<Vec<u64>, Failure> {
+        let mut jobs = vec![0; self.view.tasks()];
+        for &x in &self.remote {
+            jobs[x] = self.jobs_of_one(x, t)?;
+        }
+        Ok(jobs)
     }
 
     /// Returns whether a local task may delay at the start.
     pub(super) fn delays_at_start(&self, i: usize, t: u64, mode: Mode) -> bool {
         match mode {
-            Mode::Due => self.view.rows[i].deadline > t,
+            Mode::Due => self.view.rows[i].deadline.saturating_add(self.view.rows[i].jitter) > t,
             Mode::DueAny => true,
             Mode::Arriving => false,
         }
@@ -92,12 +149,13 @@ impl<'a> Processor<'a> {
         for &i in &self.local {
             let row = &self.view.rows[i];
             see(row.deadline, row.period);
-            see(1, row.period);
+            // ceil((t + J) / T) increases where t + J = k T + 1.
+            see((row.period - row.jitter % row.period + 1) % row.period, row.period);
         }
         for &x in &self.remote {
             let row = &self.view.rows[x];
-            // ceil((t + D) / T) increases where t + D = k T + 1.
-            let behind = row.deadline % row.period;
+            // ceil((t + D + J) / T) increases where t + D + J = k T + 1.
+            let behind = sum(row.deadline, row.jitter)? % row.period;
             see(sum(row.period - behind, 1)? % row.period, row.period);
         }
         Ok(last)
@@ -117,6 +175,13 @@ impl<'a> Processor<'a> {
 
     /// Returns the number of requests of a remote task within an interval of length t.
     pub(super) fn issued(&self, x: usize, count: u64, t: u64) -> Result<u64, Failure> {
-        product(count, self.jobs_within(x, t)?)
+        product(count, self.jobs_of_one(x, t)?)
+    }
+
+    fn jobs_of_one(&self, x: usize, t: u64) -> Result<u64, Failure> {
+        if self.is_mutant(Mutant::RemoteCarryIn) {
+            return Ok(t.div_ceil(self.view.rows[x].period));
+        }
+        self.jobs_within(x, t)
     }
 }

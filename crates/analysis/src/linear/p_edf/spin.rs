@@ -2,8 +2,7 @@
 //!
 //! Symbols: own(q) is the number of requests of the local jobs for q, and n(x,q) that of remote task x within t. A
 //! remote request delays once. At the start, only one resource causes delay.
-//! - MSRP: on each remote processor spinning for at most own(q) requests, and one more at the start. Spinning for x is
-//!   limited to ceil((t + D_x) / T_x) times the sum over local i of N(i,q) * ceil((D_x + D_i) / T_i) requests.
+//! - MSRP: `msrp.rs`.
 //! - Preemptable spinning: spinning for at most own(q) + sum over i of c(i,q) requests, where c(i,q) counts requests
 //!   issued again after preemptions. For task i these are at most jobs(i) * sum over local h with D_h < D_i of
 //!   ceil((D_i - D_h) / T_h). For all tasks with deadlines up to D_i they are at most the sum over local h with D_h <
@@ -11,66 +10,27 @@
 
 use super::super::sum;
 use super::super::view::{Entry, add, add_product, product};
-use super::processor::{Mode, Processor};
+use super::processor::{Mode, Processor, Spun};
 use crate::Failure;
+use crate::rows::mutant::Mutant;
 
 impl Processor<'_> {
     /// Returns the longest local section on each resource that can delay at the start, or `None` if there is none.
-    fn at_start(&self, t: u64, mode: Mode) -> Vec<Option<u64>> {
-        let mut start = vec![None; self.view.resources];
+    pub(super) fn at_start(&self, t: u64, mode: Mode) -> Vec<Option<Entry>> {
+        let mut start: Vec<Option<Entry>> = vec![None; self.view.resources];
         for &i in self.local.iter().filter(|&&i| self.delays_at_start(i, t, mode)) {
-            for request in self.view.requests(i) {
+            for &request in self.view.requests(i) {
                 let q = request.resource;
+                let omitted = if self.local_only[q] { Mutant::LocalIcpp } else { Mutant::Boosted };
                 // A local resource delays if one of its users is due.
-                let users = || self.local.iter().filter(|&&h| self.view.requests(h).iter().any(|r| r.resource == q));
-                let conflicts = users().any(|&h| mode == Mode::DueAny || self.view.rows[h].deadline <= t);
-                if !self.local_only[q] || conflicts {
-                    start[q] = start[q].max(Some(request.length));
+                let conflicts = mode == Mode::DueAny || self.ceilings[q] <= t;
+                let is_longer = start[q].is_none_or(|longest| longest.length < request.length);
+                if is_longer && (!self.local_only[q] || conflicts) && !self.is_mutant(omitted) {
+                    start[q] = Some(request);
                 }
             }
         }
         start
-    }
-
-    fn remote_entries(&self) -> impl Iterator<Item = &Entry> {
-        let here = self.local.first().map(|&i| self.view.rows[i].cluster);
-        self.view.entries.iter().filter(move |entry| Some(self.view.rows[entry.task].cluster) != here)
-    }
-
-    pub(super) fn msrp(&self, t: u64, mode: Mode) -> Result<u64, Failure> {
-        let (own, mut start) = (self.own(t, mode)?, self.at_start(t, mode));
-        let pools = self.view.clusters * self.view.resources;
-        let mut alone = vec![0_u64; pools];
-        let mut with_start = vec![0_u64; pools];
-        let mut free = vec![true; pools];
-        let mut spinning = 0;
-        for entry in self.remote_entries() {
-            let (x, q) = (entry.task, entry.resource);
-            let pool = self.view.rows[x].cluster * self.view.resources + q;
-            let issued = self.issued(x, entry.count, t)?;
-            let mut each = 0;
-            for &i in &self.local {
-                for request in self.view.requests(i).iter().filter(|request| request.resource == q) {
-                    add_product(&mut each, request.count, self.jobs_within(i, self.view.rows[x].deadline)?)?;
-                }
-            }
-            let most = issued.min(product(each, self.jobs_within(x, t)?)?);
-            let spun = most.min(own[q] - alone[pool]);
-            alone[pool] += spun;
-            add_product(&mut spinning, spun, entry.length)?;
-            if let Some(start) = &mut start[q] {
-                let room = sum(own[q], 1)? - with_start[pool];
-                let both = issued.min(most.saturating_add(free[pool].into())).min(room);
-                with_start[pool] += both;
-                free[pool] &= both <= most;
-                // Summed over all entries so far, the longer pool never has less.
-                let (more, less) = (both.saturating_sub(spun), spun.saturating_sub(both));
-                *start = sum(*start, product(more, entry.length)?)?
-                    .checked_sub(product(less, entry.length)?)
-                    .ok_or(Failure::Overflow)?;
-            }
-        }
-        sum(spinning, start.into_iter().flatten().max().unwrap_or(0))
     }
 
     pub(super) fn fifo_preemptable(&self, t: u64, mode: Mode) -> Result<u64, Failure> {
@@ -79,11 +39,13 @@ impl Processor<'_> {
         // By resource, the numbers of reissued requests from which on one more adds more, or less.
         let mut steps: Vec<Vec<(u64, u64, u64)>> = vec![Vec::new(); self.view.resources];
         let mut spinning = 0;
-        for entry in self.remote_entries() {
+        for Spun { entry, pool, .. } in &self.spun {
             let (x, q) = (entry.task, entry.resource);
-            let seen = &mut seen[self.view.rows[x].cluster * self.view.resources + q];
+            let seen = &mut seen[*pool];
             let until = sum(*seen, self.issued(x, entry.count, t)?)?;
-            add_product(&mut spinning, until.min(own[q]).saturating_sub(*seen), entry.length)?;
+            if !self.is_mutant(Mutant::Waiting) {
+                add_product(&mut spinning, until.min(own[q]).saturating_sub(*seen), entry.length)?;
+            }
             if until > own[q].max(*seen) {
                 steps[q].push((seen.saturating_sub(own[q]), entry.length, 0));
                 steps[q].push((until - own[q], 0, entry.length));
@@ -106,10 +68,13 @@ impl Processor<'_> {
         // as the tasks allow.
         stretches.sort_unstable_by(|a, b| b.cmp(a));
         let mut anew = self.anew(t, mode)?;
+        if self.is_mutant(Mutant::Again) {
+            stretches.clear();
+        }
         for (adds, times, q) in stretches {
             add_product(&mut spinning, anew.push(q, times), adds)?;
         }
-        sum(spinning, self.at_start(t, mode).into_iter().flatten().max().unwrap_or(0))
+        sum(spinning, self.at_start(t, mode).into_iter().flatten().map(|entry| entry.length).max().unwrap_or(0))
     }
 
     /// Returns the requests that tasks may issue again, as a flow from resources to their users to deadlines, shortest

@@ -1,5 +1,6 @@
 //! The results of tests, and their words.
 
+use crate::rows::bound::Proof;
 use crate::rows::failure::Failure;
 use crate::uniprocessor::edf;
 use lockwright_model::{CpuId, Duration, ResourceId, System, TaskId};
@@ -17,6 +18,9 @@ pub struct Scheduled {
     pub unbounded: Vec<Option<Failure>>,
     /// Whether it is proved that the task meets its deadlines, by task id.
     pub proved: Vec<bool>,
+    /// The kind of analysis that proves the deadlines of the task, by task id, if they are proved. It is
+    /// [`Proof::Classic`] except for linear programs under partitioned EDF.
+    pub proof: Vec<Proof>,
     /// Whether it is proved that every task meets its deadlines.
     pub schedulable: bool,
     /// The section that can delay a job of the task longest at its arrival, by task id. Only partitioned EDF has such
@@ -125,6 +129,9 @@ impl Test {
             |index: usize| self.tasks.get(index).map_or_else(String::new, |&id| format!("`{}`", system.task(id).name));
         let time = Duration::from_ns;
         Some(match failure {
+            Failure::Assumes { task: index } => {
+                format!("it counts on the deadlines of {}, which are not proved", task(index))
+            }
             Failure::Task { task: index } => format!("the condition does not hold for {}", task(index)),
             Failure::Late { task: index, response } => {
                 format!("the response time of {} is at least {}, beyond its deadline", task(index), time(response))

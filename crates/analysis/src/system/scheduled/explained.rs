@@ -1,0 +1,157 @@
+//! The terms of a processor demand.
+
+use super::{Scheduled, Untested, uncovered};
+use crate::overheads::edf::charged;
+#[cfg(feature = "lp")]
+use crate::rows::bound::Proof;
+use crate::rows::failure::Failure;
+use crate::rows::sharing::Sharing;
+use crate::system::explain::{Cause, Term};
+use crate::uniprocessor::edf;
+use lockwright_model::{Duration, Overheads, ResourceId, Scheduler, System, TaskId};
+
+/// The processor demand of one interval, split into its terms.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct Demanded {
+    /// The length of the interval.
+    pub interval: Duration,
+    /// The terms, which sum to the work that is due in the interval and the section that blocks it.
+    pub terms: Vec<Term>,
+}
+
+/// Returns every term of the processor demand on the processor of `task` under partitioned EDF.
+///
+/// The demand is that of the test in `found` that proves the deadlines of the task, and the interval is as long as its
+/// deadline. If no test does, the interval is one in which the processor demand is too great. `found` is the result for
+/// the same system and overheads. All times are in nanoseconds; see [`uniprocessor::edf`](crate::uniprocessor::edf) for
+/// the formula and its source.
+///
+/// # Errors
+/// Returns the errors of [`scheduled`](super::scheduled()), [`Untested::FixedPriorities`] under partitioned and clustered fixed
+/// priorities, and [`Untested::Global`] under global schedulers.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::{explain_demand, scheduled};
+/// use lockwright_model::format::parse_system;
+/// use lockwright_model::{Duration, Overheads, Scheduler, TaskId};
+/// let system = parse_system(
+///     r#"
+///     [[resource]]
+///     name = "bus"
+///
+///     [[task]]
+///     name = "control"
+///     period = "10 ms"
+///     body = [{ run = "1 ms" }, { lock = "bus" }, { run = "1 ms" }, { unlock = "bus" }]
+///
+///     [[task]]
+///     name = "log"
+///     period = "50 ms"
+///     body = [{ lock = "bus" }, { run = "4 ms" }, { unlock = "bus" }, { run = "10 ms" }]
+///     "#,
+/// )
+/// .expect("a valid task set");
+/// let (system, overheads) = (system.under(Scheduler::PEdf), Overheads::default());
+/// let found = scheduled(&system, &overheads).expect("a test covers it");
+/// let demanded = explain_demand(&system, &overheads, &found, TaskId(0)).expect("a test covers it");
+/// assert_eq!(demanded.interval, Duration::from_ms(10));
+/// assert!(demanded.terms.iter().map(|term| term.total).sum::<Duration>() <= demanded.interval);
+/// ```
+pub fn explain_demand(
+    system: &System,
+    overheads: &Overheads,
+    found: &Scheduled,
+    task: TaskId,
+) -> Result<Demanded, Untested> {
+    match system.scheduler() {
+        Scheduler::PEdf => {}
+        Scheduler::PFp | Scheduler::CFp => return Err(Untested::FixedPriorities),
+        _ => return Err(Untested::Global),
+    }
+    if let Some(why) = uncovered(system) {
+        return Err(why);
+    }
+    let sharing = charged(system, overheads).map_err(Untested::Overheads)?;
+    #[cfg(feature = "lp")]
+    if found.proved[task.index()] && found.proof[task.index()] == Proof::Program {
+        return super::program::demanded(system, &sharing, task).map_err(Untested::Overheads);
+    }
+    let is_proved = found.proved[task.index()];
+    classic(system, &sharing, task, is_proved).map_err(Untested::Overheads)
+}
+
+/// Returns the terms of the processor demand: at the deadline of `task`, or if nothing is proved, where the demand is
+/// too great.
+fn classic(system: &System, sharing: &Sharing, task: TaskId, is_proved: bool) -> Result<Demanded, Failure> {
+    let cpu = system.task(task).cpu.0;
+    let held = edf::held(sharing, cpu)?;
+    let mut interval = sharing.tasks[task.index()].deadline;
+    if !is_proved {
+        let (tasks, blocking) = edf::msrp(sharing, cpu)?;
+        if let Err(Failure::Demand { interval: short, .. }) = edf::schedulable(&tasks, &blocking) {
+            interval = short;
+        }
+    }
+    let mut terms = Terms(Vec::new());
+    for (id, jobs) in due(system, sharing, task, interval) {
+        let by = terms.due(sharing, task, id, jobs);
+        for one in held.iter().filter(|one| one.task == id.index() && one.spin > 0) {
+            let resource = ResourceId(one.resource);
+            let why = "spins for the longest section of each other CPU";
+            terms.add(Cause::Urgent, by, Some(resource), jobs.saturating_mul(u64::from(one.count)), one.spin, why);
+        }
+    }
+    if let Some(one) = edf::blocker(&held, interval) {
+        let (length, spin) = (Duration::from_ns(one.length), Duration::from_ns(one.spin));
+        let spins = format!("has begun its section, or spins for it: {spin}, then {length}");
+        let why = if one.spin > 0 { &spins } else { BEGUN };
+        terms.add(Cause::Local, Some(TaskId::new(one.task)), Some(ResourceId(one.resource)), 1, one.span, why);
+    }
+    Ok(Demanded { interval: Duration::from_ns(interval), terms: terms.0 })
+}
+
+/// Why a section of a later deadline counts.
+pub(super) const BEGUN: &str = "has begun its section, and has a later deadline";
+
+/// Returns the tasks on the processor of `task` with jobs that are due in the interval, and their number. `task` is the
+/// first.
+pub(super) fn due(
+    system: &System,
+    sharing: &Sharing,
+    task: TaskId,
+    interval: u64,
+) -> impl Iterator<Item = (TaskId, u64)> {
+    let cpu = system.task(task).cpu;
+    let others = system.task_ids().filter(move |&id| id != task && system.task(id).cpu == cpu);
+    std::iter::once(task).chain(others).filter_map(move |id| {
+        let it = &sharing.tasks[id.index()];
+        Some((id, interval.checked_sub(it.deadline)? / it.period + 1))
+    })
+}
+
+/// The terms of one demand.
+pub(super) struct Terms(pub(super) Vec<Term>);
+
+impl Terms {
+    pub(super) fn add(
+        &mut self,
+        cause: Cause,
+        by: Option<TaskId>,
+        resource: Option<ResourceId>,
+        count: u64,
+        each: u64,
+        why: &str,
+    ) {
+        let total = Duration::from_ns(each.saturating_mul(count));
+        self.0.push(Term { cause, by, resource, count, each: Duration::from_ns(each), total, why: why.into() });
+    }
+
+    /// Adds the execution of these jobs. Returns the task, if it is not `task`.
+    pub(super) fn due(&mut self, sharing: &Sharing, task: TaskId, id: TaskId, jobs: u64) -> Option<TaskId> {
+        let (cause, by) = if id == task { (Cause::Execution, None) } else { (Cause::Interference, Some(id)) };
+        self.add(cause, by, None, jobs, sharing.tasks[id.index()].cost, "jobs with a deadline in it");
+        by
+    }
+}

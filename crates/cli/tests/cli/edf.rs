@@ -1,0 +1,72 @@
+//! `check` and `simulate` under `p-edf`: what the tests count, and the linear programs.
+
+use crate::support::{json, on};
+
+#[test]
+fn demand_is_explained_under_edf() {
+    let text = "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n[[resource]]\nname = \"r\"\n[[resource]]\nname = \"g\"\n\
+        [[task]]\nname = \"i\"\ncpu = 0\nperiod = \"10 ms\"\nwcet = \"4 ms\"\nrequests = [{ resource = \"r\", length = \"1 us\" }, { resource = \"g\", count = 2, length = \"10 us\" }]\n\
+        [[task]]\nname = \"j\"\ncpu = 0\nperiod = \"100 ms\"\nwcet = \"10 ms\"\nrequests = [{ resource = \"r\", length = \"7 ms\" }]\n\
+        [[task]]\nname = \"k\"\ncpu = 1\nperiod = \"100 ms\"\nwcet = \"10 ms\"\nrequests = [{ resource = \"g\", length = \"1 ms\" }]\n";
+    let ended = on(text, "check", &["--explain", "i", "--json"]);
+    let result = &json(&ended)["results"][0];
+    assert_eq!(ended.status, 1);
+    let point = &result["tests"][0]["point"];
+    assert_eq!((&point["interval_ns"], &point["due_ns"]), (&10_000_000.into(), &6_000_000.into()));
+    assert_eq!((&point["blocking_ns"], &point["blocked_by"]["task"]), (&7_000_000.into(), &"j".into()));
+    let tests = result["tests"].as_array().expect("tests");
+    let names: Vec<_> = tests.iter().map(|test| (test["test"].as_str(), test["cpu"].as_u64())).collect();
+    let (demand, program) = (Some("processor demand"), Some("linear program"));
+    assert_eq!(names, [(demand, Some(0)), (program, Some(0)), (demand, Some(1))]);
+    assert!(tests[2]["point"].is_null(), "the other CPU's demand fits");
+    let blocked = &result["tasks"][0]["blocked_by"];
+    assert_eq!((&blocked["task"], &blocked["resource"]), (&"j".into(), &"r".into()));
+    assert_eq!((&blocked["length_ns"], &blocked["spin_ns"]), (&7_000_000.into(), &0.into()));
+    assert!(result["tasks"][1].get("blocked_by").is_none(), "nobody has a later deadline than j");
+    let terms = result["explain"]["terms"].as_array().expect("terms");
+    let sum: u64 = terms.iter().map(|term| term["total_ns"].as_u64().expect("a time")).sum();
+    assert_eq!((sum, &result["explain"]["interval_ns"]), (13_000_000, &10_000_000.into()));
+    let text_of = on(text, "check", &["--explain", "i"]).out;
+    assert!(text_of.contains("work of 13 ms is due, 7 ms of it the section of `j` on `r`"), "{text_of}");
+    assert!(text_of.contains("every term of what is due on its CPU in 10 ms, which does not fit"), "{text_of}");
+    let none = on(&text.replace("p-edf", "g-edf").replace("requests", "# requests"), "check", &["--explain", "i"]);
+    assert_eq!(none.status, 2, "{}", none.err);
+    assert!(none.err.contains("there are no terms to explain"), "{}", none.err);
+}
+
+/// The classic test lets `i` wait for the section of `k` at each request; the program counts it once.
+#[test]
+fn linear_programs_prove_deadlines_under_edf() {
+    let text = "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n[[resource]]\nname = \"g\"\n\
+        [[task]]\nname = \"i\"\ncpu = 0\nperiod = \"10 ms\"\nwcet = \"4 ms\"\nrequests = [{ resource = \"g\", count = 4, length = \"1 ms\" }]\n\
+        [[task]]\nname = \"k\"\ncpu = 1\nperiod = \"50 ms\"\nwcet = \"10 ms\"\nrequests = [{ resource = \"g\", length = \"2 ms\" }]\n";
+    assert_eq!(on(text, "check", &["--bound", "classic"]).status, 1);
+    let proved = on(text, "check", &["--explain", "i"]);
+    assert_eq!((proved.status, proved.err.as_str()), (0, ""), "{}", proved.out);
+    for part in ["proof", "linear program, CPU 0", "one test that accepts", "is spun for once", "10 ms, which fits"] {
+        assert!(proved.out.contains(part), "{part}: {}", proved.out);
+    }
+    assert_eq!(on(text, "check", &["--bound", "lp", "--explain", "i"]).out, proved.out);
+    let value = json(&on(text, "check", &["--json", "--explain", "i", "--sensitivity"]));
+    let result = &value["results"][0];
+    let proofs: Vec<_> = result["tasks"].as_array().expect("tasks").iter().map(|task| task["proof"].as_str()).collect();
+    assert_eq!(proofs, [Some("lp"), Some("classic")]);
+    let terms = result["explain"]["terms"].as_array().expect("terms");
+    let sum: u64 = terms.iter().map(|term| term["total_ns"].as_u64().expect("a time")).sum();
+    // 4 ms, and the sections of the two jobs of `k` that may execute within 10 ms.
+    assert_eq!(sum, 8_000_000, "{terms:?}");
+    assert_eq!(result["sensitivity"]["proof"], "classic");
+    let grown = on(text, "check", &["--sensitivity"]);
+    assert!(grown.out.contains("Sensitivity of the processor demand (`--bound classic`"), "{}", grown.out);
+    assert_eq!(on(text, "check", &["--bound", "lp", "--sensitivity"]).status, 2);
+    // A simulation has the same guarantee.
+    let simulated = json(&on(text, "simulate", &["--json"]));
+    assert!(simulated["results"][0]["tasks"].as_array().expect("tasks").iter().all(|task| task["proved"] == true));
+    // Without a shared resource there is no program, and beside a late task none that proves anything.
+    let alone = on(&text.replace("cpu = 1", "cpu = 0"), "check", &["--bound", "lp"]);
+    assert!(alone.err.contains("no resource is shared across CPUs"), "{}", alone.err);
+    let late = text.replace("period = \"50 ms\"", "period = \"50 ms\"\ndeadline = \"10 ms\"");
+    let late = on(&late, "check", &[]);
+    assert_eq!(late.status, 1);
+    assert!(late.out.contains("it counts on the deadlines of `k`, which are not proved"), "{}", late.out);
+}
