@@ -258,7 +258,7 @@ fn a_program_that_counts_too_few_jobs_is_refuted() {
         let (found, _) = best_scheduled(&system, &Overheads::default()).expect("P-EDF is covered");
         let broken = best_scheduled_mutant(&system, &Overheads::default(), mutant).expect("P-EDF is covered");
         assert_eq!((found.proved[place], broken.proved[place]), (false, true), "{mutant:?}: {found:?}");
-        let mut simulation = Simulation::new(&system, &Config { offsets: Offsets::File, ..Config::default() }, ());
+        let mut simulation = Simulation::new(&system, &Config::default().with_offsets(Offsets::File), ());
         simulation.run_until(Instant::from_ns(900));
         let seen = simulation.observations()[place];
         assert_eq!((seen.response, seen.misses), (Some(Duration::from_ns(response)), 1), "{mutant:?}");
