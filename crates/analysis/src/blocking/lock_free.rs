@@ -33,6 +33,7 @@ use crate::rows::tables::Tables;
 use crate::rows::tally::TIME_MAX;
 use lockwright_model::TaskId;
 use std::mem::take;
+use std::ops::Range;
 
 /// The most steps of one fixed point. An operation whose length is not found then counts as lasting as long as its job,
 /// which it never exceeds.
@@ -71,6 +72,8 @@ struct Row {
     period: Divisor,
     jitter: u64,
     operations: Vec<Operation>,
+    /// The places of the rivals of all of these.
+    rivals: Range<usize>,
     urgent: Vec<Urgent>,
     /// Those of equal priority.
     equals: Vec<usize>,
@@ -109,6 +112,8 @@ pub(crate) struct LockFree {
     rows: Vec<Row>,
     /// The most urgent first.
     order: Vec<usize>,
+    /// The task of each rival, by place.
+    rivals: Vec<u32>,
     known: Known,
     /// By task: whether its bound may have changed with the last execution times.
     stale: Vec<bool>,
@@ -161,6 +166,7 @@ impl LockFree {
                 jitter: if tables.is_mutant(Mutant::ReleaseJitter) { 0 } else { jitter },
                 operations: task.requests.iter().map(operation).collect(),
                 urgent: urgent.collect(),
+                rivals: 0..0,
                 equals: Vec::new(),
                 interrupted: Vec::new(),
             };
@@ -173,11 +179,15 @@ impl LockFree {
             let urgent: Vec<usize> = rows[i].urgent.iter().filter(|h| !h.equal).map(|h| h.task).collect();
             urgent.into_iter().for_each(|h| rows[h].interrupted.push(i));
         }
-        let (mut slots, mut rivals) = (0, 0);
-        for operation in rows.iter_mut().flat_map(|row| &mut row.operations) {
-            (operation.slot, operation.first) = (slots, rivals);
-            slots += 1;
-            rivals += operation.rivals.len();
+        let (mut slots, mut rivals) = (0, Vec::new());
+        for row in &mut rows {
+            let first = rivals.len();
+            for operation in &mut row.operations {
+                (operation.slot, operation.first) = (slots, rivals.len());
+                slots += 1;
+                rivals.extend(operation.rivals.iter().map(|other| other.task as u32));
+            }
+            row.rivals = first..rivals.len();
         }
         let known = Known {
             costs: rows.iter().map(|row| row.cost).collect(),
@@ -186,13 +196,14 @@ impl LockFree {
             executed: vec![0; tasks.len()],
             windows: vec![Window::default(); slots],
             own: vec![(0, 0); tasks.len()],
-            rivals: vec![0; rivals],
+            rivals: vec![0; rivals.len()],
         };
         let mut order: Vec<usize> = (0..tasks.len()).collect();
         order.sort_by_key(|&i| core::cmp::Reverse(tasks[i].priority));
         Self {
             rows,
             order,
+            rivals,
             known,
             stale: vec![true; tasks.len()],
             without_preemption: tables.is_mutant(Mutant::Preempted),
@@ -393,17 +404,14 @@ impl DelayBounds for LockFree {
         let Known { responses, own, rivals, .. } = &self.known;
         for (i, row) in self.rows.iter().enumerate() {
             let (now, (then, most)) = (responses[i], own[i]);
-            let meets_others = |operation: &Operation| {
-                let its = operation.rivals.iter().zip(&rivals[operation.first..]);
-                its.fold(false, |meets, (other, &most)| meets | (responses[other.task] + (now - then) > most))
+            let meets_others = || {
+                let its = self.rivals[row.rivals.clone()].iter().zip(&rivals[row.rivals.clone()]);
+                its.fold(false, |meets, (&other, &most)| meets | (responses[other as usize] + (now - then) > most))
             };
             // Jobs of equal priority count with their response times.
             let meets_equals = |&h: &usize| before[h] != responses[h] || before[i] != now;
-            marked[i] = marked[i]
-                || self.stale[i]
-                || now > most
-                || row.operations.iter().any(meets_others)
-                || row.equals.iter().any(meets_equals);
+            marked[i] =
+                marked[i] || self.stale[i] || now > most || meets_others() || row.equals.iter().any(meets_equals);
         }
     }
 
@@ -447,3 +455,6 @@ impl DelayBounds for WaitFree {
         Some(Charge::default())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -496,3 +496,29 @@ impl Demand {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::sharing::{Demand, Sharer};
+
+    /// A request spins for the longest section of each other processor, in whichever order the tasks are.
+    #[test]
+    fn a_request_spins_for_the_longest_section_of_each_other_processor() {
+        let task = |cluster, length| Sharer {
+            cost: 10,
+            period: 100,
+            deadline: 100,
+            cluster,
+            requests: vec![Demand { resource: 1, count: 2, length }],
+            ..Sharer::default()
+        };
+        let mut tasks = vec![task(0, 1), task(1, 7), task(2, 4), task(1, 3), task(2, 5)];
+        for _ in 0..tasks.len() {
+            let sharing = Sharing { tasks: tasks.clone() };
+            let spins: Vec<u64> = held(&sharing, 0).expect("short times").iter().map(|one| one.spin).collect();
+            assert_eq!(spins, [7 + 5], "{tasks:?}");
+            tasks.rotate_left(1);
+        }
+    }
+}
