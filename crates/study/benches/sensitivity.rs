@@ -1,5 +1,5 @@
 //! `sensitivity` on whole systems of 200 and of 1,000 tasks on 16 CPUs that meet all deadlines, under each protocol.
-//! Ten searches of 1,000 tasks under `fmlp_long` or `lock_free` take minutes each.
+//! Ten searches of 1,000 tasks under `fmlp_long` take a minute or two.
 
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
 use fastrand::Rng;

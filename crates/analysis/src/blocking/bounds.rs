@@ -4,8 +4,8 @@ use super::delay::{Charge, Delay, DelayBounds, Platform};
 use super::dflp::Dflp;
 use super::dpcp::Dpcp;
 use super::fmlp::{FmlpPlus, Sections};
-use super::fmlp_long::{FmlpLong, Known};
-use super::lock_free::{LockFree, WaitFree};
+use super::fmlp_long::{self, FmlpLong};
+use super::lock_free::{self, LockFree, WaitFree};
 use super::mpcp::{CarryIn, Mpcp, Waiting};
 use super::mrsp::system::Mrsp;
 use super::msrp;
@@ -23,6 +23,12 @@ pub(crate) struct Bounds {
     kind: Kind,
     /// The response times, for the mutant that omits jobs which arrived before the window.
     without_carry_in: Option<Vec<u64>>,
+}
+
+/// What is known of the bounds for some execution times and response times.
+pub(crate) enum Known {
+    FmlpLong(fmlp_long::Known),
+    LockFree(lock_free::Known),
 }
 
 enum Kind {
@@ -119,15 +125,18 @@ impl Bounds {
     /// Returns what is known of the present execution times and response times, if the protocol's bounds can use it.
     pub(crate) fn known(&self) -> Option<Known> {
         match &self.kind {
-            Kind::FmlpLong(protocol) => Some(protocol.known().clone()),
+            Kind::FmlpLong(protocol) => Some(Known::FmlpLong(protocol.known().clone())),
+            Kind::LockFree(protocol) => Some(Known::LockFree(protocol.known().clone())),
             _ => None,
         }
     }
 
     /// Continues from what was known of a system that differs in execution times alone.
     pub(crate) fn recall(&mut self, known: &Known) {
-        if let Kind::FmlpLong(protocol) = &mut self.kind {
-            protocol.recall(known);
+        match (&mut self.kind, known) {
+            (Kind::FmlpLong(protocol), Known::FmlpLong(known)) => protocol.recall(known),
+            (Kind::LockFree(protocol), Known::LockFree(known)) => protocol.recall(known),
+            _ => {}
         }
     }
 }

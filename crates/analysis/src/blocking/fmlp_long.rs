@@ -14,18 +14,20 @@
 //! A less urgent task delays i with the one section that it had requested before i arrived or resumed. The bound is our
 //! own; the bounds of FMLP+ do not hold here.
 //!
-//! The work on one processor within W changes only if W does, or a value of that processor. It is kept for each wait,
-//! so a system that differs from another in a few tasks needs little more than their processors.
+//! The work on one processor within W has steps: it stays the same until W and the response times there have grown
+//! enough for one more job. It is kept for each wait, with the level at which its next step may come. A system that
+//! differs from another in a few tasks, or by little, needs few works anew.
 
 use super::delay::{Charge, Delay, DelayBounds};
 use crate::rows::divisor::Divisor;
 use crate::rows::fixed_point::Budget;
-use crate::rows::simd::{SHORT_MAX, halves, short_work};
+use crate::rows::simd::{SHORT_MAX, halves, short_steps, whole_blocks};
 use crate::rows::tables::Tables;
 use crate::{Failure, Sharing};
 use fearless_simd::{Level, dispatch};
 use lockwright_model::{Priority, Protocol, System, TaskId};
 use std::cmp::Reverse;
+use std::mem::take;
 use std::ops::Range;
 
 /// The bounds of a system as a function of response times. Tasks are given by index.
@@ -35,17 +37,17 @@ use std::ops::Range;
 pub(crate) struct FmlpLong {
     tasks: Vec<Task>,
     cpus: Vec<Cpu>,
-    /// By place: the task, and the halves of the inverse of its period.
+    /// By place: the task, its period, and the halves of its inverse.
     order: Vec<usize>,
+    periods: Vec<u64>,
     halves: Vec<[u32; 2]>,
-    /// By order of sections: the place of the task, and the halves of the inverse of its period.
+    /// By order of sections: the place of the task, its period, and the halves of its inverse.
     rising: Vec<u64>,
+    rising_periods: Vec<u64>,
     rising_halves: Vec<[u32; 2]>,
     /// Whether all periods are short.
     is_short: bool,
     level: Level,
-    /// For one processor, the lengths of the sections of less urgent tasks.
-    lesser: Vec<u64>,
     /// By task.
     sections: Vec<Section>,
     waits: Vec<Wait>,
@@ -74,14 +76,22 @@ pub(crate) struct Known {
     late: Vec<u64>,
     /// Whether all of these are short, and the execution times and lengths not above the periods.
     is_short: bool,
-    /// By wait: W for the last values, or 0, and the number of changes that it takes into account. W is not above that
-    /// for greater values.
-    windows: Vec<(u64, u64)>,
-    /// By share: the work within this window.
-    works: Vec<u64>,
-    /// The number of changes of values, and by processor, that number after its last change.
-    changes: u64,
-    changed: Vec<u64>,
+    /// By wait: W for the last values, or 0. W is not above that for greater values.
+    windows: Vec<u64>,
+    /// By share: the work of the urgent tasks, and that of the rising sections.
+    works: Vec<[Work; 2]>,
+    /// By place: at least the time by which a response time of this or a more urgent task of the processor has grown.
+    rises: Vec<u64>,
+    /// By order of sections: the same of this or a section before it on the processor.
+    rising_rises: Vec<u64>,
+}
+
+/// Some work within W, as long as W and the time by which response times have grown are below `until` together. They
+/// must not fall.
+#[derive(Clone, Copy, Default)]
+struct Work {
+    work: u64,
+    until: u64,
 }
 
 struct Task {
@@ -215,11 +225,13 @@ impl FmlpLong {
             lengths: vec![0; sections.len()],
             late: vec![0; sections.len()],
             is_short: false,
-            windows: vec![(0, 0); waits.len()],
-            works: vec![0; shares.len()],
-            changes: 1,
-            changed: vec![1; cpus.len()],
+            windows: vec![0; waits.len()],
+            works: vec![[Work::default(); 2]; shares.len()],
+            rises: vec![0; tasks.len()],
+            rising_rises: vec![0; sections.len()],
         };
+        let periods: Vec<u64> = order.iter().map(|&task| tasks[task].period.get()).collect();
+        let rising_periods = rising.iter().map(|&(_, place)| periods[place]).collect();
         let (longest, local) = (vec![0; sections.len()], vec![0; tasks.len()]);
         let users = vec![0; system.resources().len()];
         let budget = Budget::new();
@@ -229,12 +241,13 @@ impl FmlpLong {
             tasks,
             cpus,
             order,
+            periods,
             halves,
             rising,
+            rising_periods,
             rising_halves,
             is_short,
             level,
-            lesser: Vec::new(),
             sections,
             waits,
             shares,
@@ -308,22 +321,33 @@ impl FmlpLong {
         if !is_below(&known.costs, &self.known.costs) || !is_below(&known.lengths, &self.known.lengths) {
             return;
         }
-        let now = std::mem::replace(&mut self.known, known.clone());
-        self.known.changes += 1;
-        for (cpu, Cpu { places, rising }) in self.cpus.iter().enumerate() {
-            let differ = now.costs[places.clone()] != known.costs[places.clone()]
-                || now.lengths[rising.clone()] != known.lengths[rising.clone()];
-            if differ {
-                self.known.changed[cpu] = self.known.changes;
+        let (costs, lengths) = (take(&mut self.known.costs), take(&mut self.known.lengths));
+        self.known.clone_from(known);
+        // By processor: the first place, and the first section, that differ.
+        let first = |range: &Range<usize>, then: &[u64], now: &[u64]| {
+            range.clone().find(|&at| then[at] != now[at]).unwrap_or(usize::MAX)
+        };
+        let of_cpu =
+            |cpu: &Cpu| [first(&cpu.places, &known.costs, &costs), first(&cpu.rising, &known.lengths, &lengths)];
+        let firsts: Vec<[usize; 2]> = self.cpus.iter().map(of_cpu).collect();
+        for (share, works) in self.shares.iter().zip(&mut self.known.works) {
+            let (Cpu { places, rising }, [place, slot]) =
+                (&self.cpus[usize::from(share.cpu)], firsts[usize::from(share.cpu)]);
+            if place < places.start + share.urgent {
+                works[0].until = 0;
+            }
+            if slot < rising.start + share.rising {
+                works[1].until = 0;
             }
         }
-        (self.known.costs, self.known.lengths) = (now.costs, now.lengths);
+        (self.known.costs, self.known.lengths) = (costs, lengths);
         self.look();
     }
 
     /// Lets the search for each wait begin anew.
     fn forget(&mut self) {
-        self.known.windows.fill((0, 0));
+        self.known.windows.fill(0);
+        self.known.works.fill([Work::default(); 2]);
     }
 
     fn delay(&mut self, index: usize) -> Result<Delay, Failure> {
@@ -338,81 +362,146 @@ impl FmlpLong {
 
     /// Returns W of one request of a task.
     fn wait(&mut self, index: usize, wait: usize) -> Option<u64> {
-        let Self { tasks, cpus, order, halves, rising, rising_halves, level, lesser, sections, waits, shares, .. } =
-            self;
-        let (longest, users, known, budget) = (&self.longest, &self.users, &mut self.known, &self.budget);
-        let Known { costs, responses, lengths, late, is_short, windows, works, changes, changed } = known;
-        let (task, Wait { section, shares: its, .. }) = (&tasks[index], &waits[wait]);
-        let others = users[sections[*section].resource] - u128::from(longest[*section]);
+        let (task, Wait { section, shares: its, .. }) = (&self.tasks[index], &self.waits[wait]);
+        let others = self.users[self.sections[*section].resource] - u128::from(self.longest[*section]);
         let others = u64::try_from(others).ok()?;
         if others == 0 {
             return Some(0);
         }
-        let (period, own) = (task.period.get(), task.place);
-        let limit = period - costs[own].min(period);
-        let (last, seen) = windows[wait];
-        // Where a search fails, the works are of no use; the window remains a lower bound.
-        windows[wait] = (last, 0);
-        let mut work = |share: &Share, window: u64| {
-            let on_cpu = &cpus[usize::from(share.cpu)];
-            let places = on_cpu.places.start..on_cpu.places.start + share.urgent;
-            let slots = on_cpu.rising.start..on_cpu.rising.start + share.rising;
-            let jobs = |place: usize, late: u64| Some(tasks[order[place]].period.ceil(window.checked_add(late)?));
-            // The execution of tasks at least as urgent contains their sections.
-            let is_lesser = |&place: &u64| place >= places.end as u64;
-            if *is_short && window < SHORT_MAX {
-                lesser.clear();
-                let of_lesser = rising[slots.clone()].iter().zip(&lengths[slots.clone()]);
-                lesser.extend(of_lesser.map(|(place, &length)| if is_lesser(place) { length } else { 0 }));
-                let itself = if places.contains(&own) { jobs(own, responses[own])? * costs[own] } else { 0 };
-                return Some(
-                    dispatch!(*level, _ => {
-                        let urgent = (&responses[places.clone()], &halves[places.clone()], &costs[places.clone()]);
-                        let urgent = short_work(window, urgent.0, urgent.1, urgent.2);
-                        urgent + short_work(window, &late[slots.clone()], &rising_halves[slots.clone()], lesser)
-                    }) - itself,
-                );
-            }
-            let mut sum = 0_u64;
-            for other in places.clone().filter(|&other| other != own) {
-                sum = sum.checked_add(jobs(other, responses[other])?.checked_mul(costs[other])?)?;
-            }
-            for slot in slots.filter(|&slot| is_lesser(&rising[slot])) {
-                sum = sum.checked_add(jobs(rising[slot] as usize, late[slot])?.checked_mul(lengths[slot])?)?;
-            }
-            Some(sum)
-        };
-        let terms: usize = shares[its.clone()].iter().map(|share| share.terms).sum();
-        let mut at = last;
-        let found = budget.least(others.max(last), limit, 1 + terms as u64, |window| {
-            let mut sum = others;
-            for place in its.clone() {
-                let share = &shares[place];
-                if window != at || changed[usize::from(share.cpu)] > seen {
-                    works[place] = work(share, window)?;
+        let (period, own, its) = (task.period.get(), task.place, its.clone());
+        let limit = period - self.known.costs[own].min(period);
+        let terms: usize = self.shares[its.clone()].iter().map(|share| share.terms).sum();
+        let mut works = take(&mut self.known.works);
+        let found = self.budget.least(others.max(self.known.windows[wait]), limit, 1 + terms as u64, |window| {
+            its.clone().try_fold(others, |sum, share| {
+                let works = &mut works[share];
+                let share = &self.shares[share];
+                let [urgent, rising] = self.levels(share, window)?;
+                if urgent.is_some_and(|level| level >= works[0].until) {
+                    works[0] = self.urgent_work(share, own, window)?.kept_from(urgent);
                 }
-                sum = sum.checked_add(works[place])?;
-            }
-            at = window;
-            Some(sum)
+                if rising.is_some_and(|level| level >= works[1].until) {
+                    works[1] = self.rising_work(share, window)?.kept_from(rising);
+                }
+                sum.checked_add(works[0].work)?.checked_add(works[1].work)
+            })
         });
+        if found.is_err() {
+            // Its works may be those of a longer window than the next.
+            works[its].fill([Work::default(); 2]);
+        }
+        self.known.works = works;
         let window = found.ok()?;
-        windows[wait] = (window, *changes);
+        self.known.windows[wait] = window;
         Some(window)
+    }
+
+    /// Returns the levels of the two works of a share within a window, or `None` where there is no work.
+    fn levels(&self, share: &Share, window: u64) -> Option<[Option<u64>; 2]> {
+        let Cpu { places, rising } = &self.cpus[usize::from(share.cpu)];
+        let level = |rises: &[u64], first: usize, count: usize| match count {
+            0 => Some(None),
+            _ => window.checked_add(rises[first + count - 1]).map(Some),
+        };
+        let Known { rises, rising_rises, .. } = &self.known;
+        Some([level(rises, places.start, share.urgent)?, level(rising_rises, rising.start, share.rising)?])
+    }
+
+    /// Returns the work of the tasks of a share in a window, except for the task at the place `own`, and by how much
+    /// the window may grow with the same work.
+    fn urgent_work(&self, share: &Share, own: usize, window: u64) -> Option<Steps> {
+        let (first, known) = (self.cpus[usize::from(share.cpu)].places.start, &self.known);
+        let places = first..first + share.urgent;
+        if known.is_short && window < SHORT_MAX {
+            let itself = match places.contains(&own) {
+                true => self.jobs(own, window, known.responses[own])? * known.costs[own],
+                false => 0,
+            };
+            let blocks = first..whole_blocks(first, share.urgent, self.order.len());
+            let (late, costs) = (&known.responses[blocks.clone()], &known.costs[blocks.clone()]);
+            let rows = (&self.periods[blocks.clone()], &self.halves[blocks]);
+            let counts = |index: usize| index < share.urgent;
+            let (work, slack) = dispatch!(self.level, _ => short_steps(window, counts, late, rows, costs));
+            return Some(Steps { work: work - itself, slack });
+        }
+        let terms = places.filter(|&place| place != own);
+        self.steps(window, terms.map(|place| (place, known.responses[place], known.costs[place])))
+    }
+
+    /// Like [`urgent_work`](Self::urgent_work), of the sections of a share whose tasks are less urgent.
+    fn rising_work(&self, share: &Share, window: u64) -> Option<Steps> {
+        let (cpu, known) = (&self.cpus[usize::from(share.cpu)], &self.known);
+        let (first, count) = (cpu.rising.start, share.rising);
+        // The execution of tasks at least as urgent contains their sections.
+        let end = (cpu.places.start + share.urgent) as u64;
+        if known.is_short && window < SHORT_MAX {
+            let blocks = first..whole_blocks(first, count, self.rising.len());
+            let (late, lengths) = (&known.late[blocks.clone()], &known.lengths[blocks.clone()]);
+            let rows = (&self.rising_periods[blocks.clone()], &self.rising_halves[blocks.clone()]);
+            let places = &self.rising[blocks];
+            let (work, slack) = dispatch!(self.level, _ => {
+                short_steps(window, |index| (index < count) & (places[index] >= end), late, rows, lengths)
+            });
+            return Some(Steps { work, slack });
+        }
+        let slots = (first..first + count).filter(|&slot| self.rising[slot] >= end);
+        self.steps(window, slots.map(|slot| (self.rising[slot] as usize, known.late[slot], known.lengths[slot])))
+    }
+
+    fn jobs(&self, place: usize, window: u64, late: u64) -> Option<u64> {
+        Some(self.tasks[self.order[place]].period.ceil(window.checked_add(late)?))
+    }
+
+    /// Returns the work of these jobs in a window, given by place, response time and length.
+    fn steps(&self, window: u64, terms: impl Iterator<Item = (usize, u64, u64)>) -> Option<Steps> {
+        let mut steps = Steps { work: 0, slack: u64::MAX };
+        for (place, late, length) in terms {
+            let jobs = self.jobs(place, window, late)?;
+            steps.work = steps.work.checked_add(jobs.checked_mul(length)?)?;
+            // Where the end of the last period does not fit, no window reaches it.
+            let end = jobs.checked_mul(self.periods[place]).unwrap_or(u64::MAX);
+            steps.slack = steps.slack.min(end - (window + late));
+        }
+        Some(steps)
+    }
+}
+
+/// Some work in a window, and by how much the window may grow, or the response times of its tasks, with the same work.
+struct Steps {
+    work: u64,
+    slack: u64,
+}
+
+impl Steps {
+    /// Returns the work with the level at which it may no longer be the same, if it was computed at `level`.
+    fn kept_from(self, level: Option<u64>) -> Work {
+        let until = level.unwrap_or(0).saturating_add(self.slack).saturating_add(1);
+        Work { work: self.work, until }
     }
 }
 
 impl DelayBounds for FmlpLong {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
-        self.known.changes += 1;
+        let Self { order, cpus, rising, known, .. } = self;
         let mut falls = false;
-        for (task, &now) in self.tasks.iter().zip(responses) {
-            let known = &mut self.known;
-            let before = std::mem::replace(&mut known.responses[task.place], now);
-            if now != before {
+        for Cpu { places, rising: slots } in cpus {
+            let mut rise = 0;
+            for place in places.clone() {
+                let (now, before) = (responses[order[place]], known.responses[place]);
                 falls |= now < before;
-                known.changed[usize::from(task.cpu)] = known.changes;
-                self.sections[task.sections.clone()].iter().for_each(|section| known.late[section.slot] = now);
+                rise = rise.max(now.saturating_sub(before));
+                known.responses[place] = now;
+                known.rises[place] = known.rises[place].checked_add(rise).ok_or(Failure::Overflow)?;
+            }
+            if rise == 0 && !falls {
+                continue;
+            }
+            rise = 0;
+            for slot in slots.clone() {
+                let (now, before) = (known.responses[rising[slot] as usize], known.late[slot]);
+                rise = rise.max(now.saturating_sub(before));
+                known.late[slot] = now;
+                known.rising_rises[slot] = known.rising_rises[slot].checked_add(rise).ok_or(Failure::Overflow)?;
             }
         }
         self.look();
@@ -438,15 +527,17 @@ impl DelayBounds for FmlpLong {
     }
 
     fn mark_changed(&self, _: &[u64], marked: &mut [bool]) {
-        let Known { windows, changed, .. } = &self.known;
+        let Known { windows, works, .. } = &self.known;
+        let is_kept = |wait: usize| {
+            self.waits[wait].shares.clone().all(|share| {
+                let levels = self.levels(&self.shares[share], windows[wait]);
+                levels.is_some_and(|levels| {
+                    levels.iter().zip(&works[share]).all(|(level, work)| level.is_none_or(|level| level < work.until))
+                })
+            })
+        };
         for ((marked, &stale), task) in marked.iter_mut().zip(&self.stale).zip(&self.tasks) {
-            *marked |= stale
-                || task.waits.clone().any(|wait| {
-                    let (_, seen) = windows[wait];
-                    let shares = &self.shares[self.waits[wait].shares.clone()];
-                    !shares.is_empty()
-                        && (seen == 0 || shares.iter().any(|share| changed[usize::from(share.cpu)] > seen))
-                });
+            *marked |= stale || !task.waits.clone().all(is_kept);
         }
     }
 
@@ -463,142 +554,4 @@ impl DelayBounds for FmlpLong {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rows::mutant::Omission;
-    use crate::rows::sharing::sharing_of;
-    use fastrand::Rng;
-    use lockwright_model::{CpuId, Duration, Resource, ResourceId, Step, Task};
-
-    fn drawn(random: &mut Rng, unit: u64) -> System {
-        let time = |ns: u64| Duration::from_ns(ns * unit);
-        let resource = |index: usize| {
-            let mut resource = Resource::new(format!("r{index}"));
-            resource.protocol = (index == 3).then_some(Protocol::Icpp);
-            resource
-        };
-        let task = |index: usize, random: &mut Rng| {
-            let mut body = vec![Step::Run(time(1))];
-            let cpu = random.usize(0..3);
-            for _ in 0..random.usize(0..=2) {
-                let resource = ResourceId::new(if cpu == 0 { random.usize(0..4) } else { random.usize(0..3) });
-                body.extend([Step::Lock(resource), Step::Run(time(random.u64(1..5))), Step::Unlock(resource)]);
-            }
-            let runs = body.iter().filter_map(|step| if let Step::Run(time) = step { Some(*time) } else { None });
-            Task {
-                name: format!("t{index}"),
-                cpu: CpuId::new(cpu),
-                priority: Priority::base(random.u32(1..8)),
-                period: time(random.u64(60..400)),
-                deadline: time(60),
-                jitter: Duration::ZERO,
-                offset: Duration::ZERO,
-                wcet: runs.sum(),
-                body,
-            }
-        };
-        let tasks = (0..random.usize(3..10)).map(|index| task(index, random)).collect();
-        System::new("drawn".into(), 3, None, (0..4).map(resource).collect(), tasks).expect("a valid system")
-    }
-
-    /// The definition.
-    fn expected(tables: &Tables<'_>, responses: &[u64], id: TaskId) -> (Option<u64>, u64) {
-        let (system, task) = (tables.system, tables.system.task(id));
-        let top = |resource| match tables.protocol(resource) {
-            Protocol::FmlpLong => system.highest_user(resource),
-            _ => system.ceiling(resource),
-        };
-        let is_global = |resource| tables.protocol(resource) == Protocol::FmlpLong;
-        let (mut remote, mut count) = (Some(0), 0);
-        for request in system.requests(id).iter().filter(|request| is_global(request.resource)) {
-            let users = || system.users(request.resource).iter().copied().filter(|&user| user != id);
-            let length =
-                |user| system.requests(user).iter().find(|its| its.resource == request.resource).unwrap().length;
-            let sections: u64 = users().map(|user| length(user).as_ns()).sum();
-            let is_near = |other: TaskId| users().any(|user| system.task(user).cpu == system.task(other).cpu);
-            let work = |other: TaskId| {
-                let rising = system.requests(other).iter().filter(|its| top(its.resource) >= task.priority);
-                match system.task(other).priority >= task.priority {
-                    true => system.task(other).wcet.as_ns(),
-                    false => rising.map(|its| its.length.as_ns() * u64::from(its.count)).sum(),
-                }
-            };
-            let others: Vec<TaskId> = system.task_ids().filter(|&other| other != id && is_near(other)).collect();
-            let all = |window: u64| {
-                let jobs = |other: TaskId| {
-                    (window + responses[other.index()]).div_ceil(system.task(other).period.as_ns()) * work(other)
-                };
-                sections + others.iter().map(|&other| jobs(other)).sum::<u64>()
-            };
-            let mut window = sections;
-            while sections > 0 && window <= (task.period - task.wcet).as_ns() && all(window) > window {
-                window = all(window);
-            }
-            let fits = sections == 0 || window <= (task.period - task.wcet).as_ns();
-            remote = remote.filter(|_| fits).map(|sum| sum + window * u64::from(request.count));
-            count += u64::from(request.count);
-        }
-        let longest = |&lesser: &TaskId| {
-            let its = system.requests(lesser).iter();
-            let its = its.filter(|its| is_global(its.resource) && top(its.resource) >= task.priority);
-            its.map(|its| its.length.as_ns()).max().unwrap_or(0)
-        };
-        (remote, tables.lesser(id).iter().map(longest).sum::<u64>() * (1 + count))
-    }
-
-    /// Bounds that continue from what is known are those of the definition, for execution times and response times
-    /// that grow or shrink.
-    #[test]
-    fn continued_bounds_are_those_of_the_definition() {
-        let mut random = Rng::with_seed(5);
-        let (mut bounded, mut unbounded) = (0, 0);
-        for round in 0..600 {
-            let unit = if round % 3 == 0 { 1 << 26 } else { 1 };
-            let mut system = drawn(&mut random, unit);
-            let tables = Tables::new(&system, Protocol::FmlpLong, Omission::NOTHING);
-            let sharing =
-                sharing_of(&system, |demand| tables.protocols[usize::from(demand.resource)] == Protocol::FmlpLong);
-            let mut bounds = FmlpLong::new(&tables, &sharing).expect("short times");
-            let mut responses: Vec<u64> = system.tasks().iter().map(|task| task.wcet.as_ns()).collect();
-            let mut kept: Vec<(Known, Vec<u64>)> = Vec::new();
-            for step in 0..20 {
-                if random.bool() {
-                    let id = TaskId::new(random.usize(..responses.len()));
-                    let mut body = system.task(id).body.clone();
-                    for step in &mut body {
-                        if let Step::Run(time) = step {
-                            let longer = time.as_ns() + random.u64(1..3) * unit;
-                            *time = Duration::from_ns((longer - random.u64(0..2) * unit).max(unit));
-                        }
-                    }
-                    system.set_body(id, body).expect("a valid body");
-                    bounds.set_tasks(&system, &[id]);
-                    if random.bool()
-                        && let Some((known, then)) = kept.get(random.usize(..kept.len().max(1)))
-                    {
-                        bounds.recall(known);
-                        responses.clone_from(then);
-                    }
-                }
-                for response in &mut responses {
-                    match random.u8(..8) {
-                        0 => *response += random.u64(1..100) * unit,
-                        1 if step % 4 == 0 => *response = (*response / 2).max(1),
-                        _ => {}
-                    }
-                }
-                let tables = Tables::new(&system, Protocol::FmlpLong, Omission::NOTHING);
-                let mut delays = vec![Delay::default(); responses.len()];
-                bounds.set_responses(&responses).expect("short times");
-                bounds.delays(&mut delays).expect("short times");
-                for (id, delay) in system.task_ids().zip(&delays) {
-                    let expected = expected(&tables, &responses, id);
-                    assert_eq!((delay.remote, delay.local), expected, "{round}, {step}: {id:?} in {system:?}");
-                    *(if expected.0.is_some() { &mut bounded } else { &mut unbounded }) += 1;
-                }
-                kept.push((bounds.known().clone(), responses.clone()));
-            }
-        }
-        assert!(bounded > 10_000 && unbounded > 20, "{bounded}, {unbounded}");
-    }
-}
+pub(super) mod tests;

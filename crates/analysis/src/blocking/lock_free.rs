@@ -30,7 +30,10 @@ use crate::rows::failure::Failure;
 use crate::rows::mutant::Mutant;
 use crate::rows::sharing::{Demand, Sharing};
 use crate::rows::tables::Tables;
+use crate::rows::tally::TIME_MAX;
 use lockwright_model::TaskId;
+use std::mem::take;
+use std::ops::Range;
 
 /// The most steps of one fixed point. An operation whose length is not found then counts as lasting as long as its job,
 /// which it never exceeds.
@@ -59,8 +62,9 @@ struct Operation {
     count: u64,
     length: u64,
     rivals: Vec<Rival>,
-    /// W for the last bounds, or 0 if it was not needed.
-    window: u64,
+    /// Its place, and the first place of its rivals, among those of all tasks.
+    slot: usize,
+    first: usize,
 }
 
 struct Row {
@@ -68,9 +72,39 @@ struct Row {
     period: Divisor,
     jitter: u64,
     operations: Vec<Operation>,
+    /// The places of the rivals of all of these.
+    rivals: Range<usize>,
     urgent: Vec<Urgent>,
+    /// Those of equal priority.
+    equals: Vec<usize>,
     /// The less urgent tasks of its processor with operations.
     interrupted: Vec<usize>,
+}
+
+/// The values that bounds depend on, and what was found for them.
+#[derive(Clone)]
+pub(crate) struct Known {
+    costs: Vec<u64>,
+    /// By slot.
+    lengths: Vec<u64>,
+    responses: Vec<u64>,
+    /// The time of the failed attempts of one job.
+    executed: Vec<u64>,
+    /// By slot.
+    windows: Vec<Window>,
+    /// By task: its response time for the last bound, and the greatest one with the same bound if those of its rivals
+    /// stay.
+    own: Vec<(u64, u64)>,
+    /// By rival: the greatest response time with the same bound if that of the task stays.
+    rivals: Vec<u64>,
+}
+
+/// W for the last bounds, or a value below it, or 0. It is not above that for greater values.
+#[derive(Clone, Copy, Default)]
+struct Window {
+    length: u64,
+    /// At least so many steps from the length of the operation lead to this window, or beyond it.
+    steps: u32,
 }
 
 /// The bounds under `lock_free`.
@@ -78,9 +112,11 @@ pub(crate) struct LockFree {
     rows: Vec<Row>,
     /// The most urgent first.
     order: Vec<usize>,
-    responses: Vec<u64>,
-    /// The time of the failed attempts of one job, for the last bounds.
-    executed: Vec<u64>,
+    /// The task of each rival, by place.
+    rivals: Vec<u32>,
+    known: Known,
+    /// By task: whether its bound may have changed with the last execution times.
+    stale: Vec<bool>,
     without_preemption: bool,
     without_again: bool,
 }
@@ -108,7 +144,8 @@ impl LockFree {
                     count: u64::from(mine.count),
                     length: mine.length,
                     rivals: rivals.map(|&(task, commits)| Rival { task, commits }).collect(),
-                    window: 0,
+                    slot: 0,
+                    first: 0,
                 }
             };
             let is_equal = |h: usize| tasks[h].priority == task.priority;
@@ -129,8 +166,11 @@ impl LockFree {
                 jitter: if tables.is_mutant(Mutant::ReleaseJitter) { 0 } else { jitter },
                 operations: task.requests.iter().map(operation).collect(),
                 urgent: urgent.collect(),
+                rivals: 0..0,
+                equals: Vec::new(),
                 interrupted: Vec::new(),
             };
+            row.equals = row.urgent.iter().filter(|h| h.equal).map(|h| h.task).collect();
             row.set_again(without_again);
             Some(row)
         };
@@ -139,13 +179,33 @@ impl LockFree {
             let urgent: Vec<usize> = rows[i].urgent.iter().filter(|h| !h.equal).map(|h| h.task).collect();
             urgent.into_iter().for_each(|h| rows[h].interrupted.push(i));
         }
+        let (mut slots, mut rivals) = (0, Vec::new());
+        for row in &mut rows {
+            let first = rivals.len();
+            for operation in &mut row.operations {
+                (operation.slot, operation.first) = (slots, rivals.len());
+                slots += 1;
+                rivals.extend(operation.rivals.iter().map(|other| other.task as u32));
+            }
+            row.rivals = first..rivals.len();
+        }
+        let known = Known {
+            costs: rows.iter().map(|row| row.cost).collect(),
+            lengths: rows.iter().flat_map(|row| &row.operations).map(|operation| operation.length).collect(),
+            responses: vec![0; tasks.len()],
+            executed: vec![0; tasks.len()],
+            windows: vec![Window::default(); slots],
+            own: vec![(0, 0); tasks.len()],
+            rivals: vec![0; rivals.len()],
+        };
         let mut order: Vec<usize> = (0..tasks.len()).collect();
         order.sort_by_key(|&i| core::cmp::Reverse(tasks[i].priority));
         Self {
             rows,
             order,
-            responses: vec![0; tasks.len()],
-            executed: vec![0; tasks.len()],
+            rivals,
+            known,
+            stale: vec![true; tasks.len()],
             without_preemption: tables.is_mutant(Mutant::Preempted),
             without_again,
         }
@@ -156,12 +216,46 @@ impl LockFree {
         for task in tasks.iter().map(|task| task.index()) {
             let (row, sharer) = (&mut self.rows[task], &sharing.tasks[task]);
             row.cost = sharer.cost;
+            self.known.costs[task] = sharer.cost;
             for (operation, demand) in row.operations.iter_mut().zip(&sharer.requests) {
                 debug_assert_eq!(operation.resource, demand.resource);
                 operation.length = demand.length;
+                self.known.lengths[operation.slot] = demand.length;
             }
             row.set_again(self.without_again);
         }
+        self.forget();
+    }
+
+    /// Returns what is known of these values.
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// Continues from what was known of a system that differs in execution times alone, and of the response times that
+    /// it had. Does nothing if an execution time was longer then.
+    pub(crate) fn recall(&mut self, known: &Known) {
+        let is_below = |then: &[u64], now: &[u64]| then.iter().zip(now).all(|(then, now)| then <= now);
+        if !is_below(&known.costs, &self.known.costs) || !is_below(&known.lengths, &self.known.lengths) {
+            return;
+        }
+        let (costs, lengths) = (take(&mut self.known.costs), take(&mut self.known.lengths));
+        self.known.clone_from(known);
+        self.stale.fill(false);
+        for (task, row) in self.rows.iter().enumerate() {
+            if costs[task] != known.costs[task] {
+                row.interrupted.iter().for_each(|&other| self.stale[other] = true);
+            }
+            let mut operations = row.operations.iter();
+            self.stale[task] |= operations.any(|operation| lengths[operation.slot] != known.lengths[operation.slot]);
+        }
+        (self.known.costs, self.known.lengths) = (costs, lengths);
+    }
+
+    /// Lets the search for each window begin anew.
+    fn forget(&mut self) {
+        self.known.windows.fill(Window::default());
+        self.stale.fill(true);
     }
 
     /// Returns the number of jobs of a task of which some part lies in an interval, if each lasts for at most `lasting`.
@@ -171,68 +265,106 @@ impl LockFree {
 
     /// Returns the number of jobs of an urgent task that can execute during a job in an interval of its pendency.
     fn preempting(&self, h: &Urgent, t: u64) -> Option<u64> {
-        self.jobs(h.task, t, if h.equal { self.responses[h.task] } else { self.rows[h.task].jitter })
+        self.jobs(h.task, t, if h.equal { self.known.responses[h.task] } else { self.rows[h.task].jitter })
     }
 
     fn commits(&self, operation: &Operation, t: u64) -> Option<u64> {
         operation.rivals.iter().try_fold(0_u64, |sum, other| {
-            let jobs = self.jobs(other.task, t, self.responses[other.task])?;
+            let jobs = self.jobs(other.task, t, self.known.responses[other.task])?;
             sum.checked_add(jobs.checked_mul(other.commits)?)
         })
     }
 
     /// Returns the longest time from the start of an operation to its commit, or `most` if that is less.
-    fn longest(&self, row: &Row, operation: &Operation, most: u64) -> Option<u64> {
-        let mut window = operation.length.max(1);
+    fn longest(&mut self, i: usize, place: usize, most: u64) -> Option<u64> {
+        let operation = &self.rows[i].operations[place];
+        let (first, slot) = (Window { length: operation.length.max(1), steps: 0 }, operation.slot);
+        let last = self.known.windows[slot];
+        let from = if last.length > first.length { last } else { first };
+        let mut found = self.settled(i, place, (from, most))?;
+        if found.is_none() && from.steps > 0 {
+            // From the length of the operation, it may take fewer steps.
+            found = self.settled(i, place, (first, most))?;
+        }
+        self.known.windows[slot] = found.unwrap_or_default();
+        Some(found.map_or(most, |found| found.length))
+    }
+
+    /// Returns the least window from `from` on, or `most` if that is less. The inner `None` means that it takes more
+    /// than [`STEPS_MAX`] steps.
+    fn settled(&self, i: usize, place: usize, (mut window, most): (Window, u64)) -> Option<Option<Window>> {
+        let (row, operation) = (&self.rows[i], &self.rows[i].operations[place]);
         // BOUND: the number of steps.
-        for _ in 0..STEPS_MAX {
-            if window >= most {
-                break;
+        while window.steps < STEPS_MAX {
+            if window.length >= most {
+                return Some(Some(Window { length: most, ..window }));
             }
-            let mut next = self.commits(operation, window)?.checked_add(1)?.checked_mul(operation.length)?;
+            let mut next = self.commits(operation, window.length)?.checked_add(1)?.checked_mul(operation.length)?;
             for h in row.urgent.iter().filter(|_| !self.without_preemption) {
                 let execution = match h.equal {
-                    true => self.responses[h.task],
-                    false => self.rows[h.task].cost.checked_add(self.executed[h.task])?,
+                    true => self.known.responses[h.task],
+                    false => self.rows[h.task].cost.checked_add(self.known.executed[h.task])?,
                 };
                 let each = execution.checked_add(h.again)?;
-                next = next.checked_add(self.preempting(h, window)?.checked_mul(each)?)?;
+                next = next.checked_add(self.preempting(h, window.length)?.checked_mul(each)?)?;
             }
-            if next <= window {
-                return Some(window);
+            if next <= window.length {
+                return Some(Some(window));
             }
-            window = next;
+            window = Window { length: next, steps: window.steps + 1 };
         }
-        Some(most)
+        Some(None)
     }
 
     /// Returns the time of the failed attempts of one job, and their number. The values of more urgent tasks are known.
     fn failed(&mut self, i: usize) -> Option<(u64, u64)> {
-        let (row, response) = (&self.rows[i], self.responses[i]);
-        let (mut time, mut failures) = (0_u64, 0_u64);
+        let (row, response) = (&self.rows[i], self.known.responses[i]);
+        let (mut time, mut failures, mut most) = (0_u64, 0_u64, u64::MAX);
         for h in row.urgent.iter().filter(|h| h.again > 0) {
             let jobs = self.preempting(h, response)?;
             time = time.checked_add(jobs.checked_mul(h.again)?)?;
             failures = failures.checked_add(jobs)?;
+            if !h.equal {
+                most = most.min(self.end(h.task, jobs).saturating_sub(self.rows[h.task].jitter));
+            }
         }
         for place in 0..row.operations.len() {
-            let (row, mine) = (&self.rows[i], &self.rows[i].operations[place]);
-            let in_job = self.commits(mine, response)?;
-            let mut window = 0;
+            let in_job = self.commits(&self.rows[i].operations[place], response)?;
+            let mut window = None;
             if in_job > 0 {
-                window = self.longest(row, mine, response)?;
-                let in_operations = self.commits(mine, window)?.saturating_mul(mine.count);
+                let longest = self.longest(i, place, response)?;
+                let mine = &self.rows[i].operations[place];
+                let in_operations = self.commits(mine, longest)?.saturating_mul(mine.count);
                 let failed = in_job.min(in_operations);
                 time = time.checked_add(failed.checked_mul(mine.length)?)?;
                 failures = failures.checked_add(failed)?;
+                window = Some(longest);
+                // A window that ends with the job grows with it.
+                most = if longest < response { most } else { response };
             }
-            self.rows[i].operations[place].window = window;
+            self.keep(i, place, window)?;
         }
+        self.known.own[i] = (response, most);
         Some((time, failures))
     }
 
-    fn meets_other_jobs(&self, task: usize, t: u64, before: u64) -> bool {
-        self.jobs(task, t, before) != self.jobs(task, t, self.responses[task])
+    /// Returns the end of the last period of these jobs of a task. Where it does not fit, no interval reaches it.
+    fn end(&self, task: usize, jobs: u64) -> u64 {
+        jobs.checked_mul(self.rows[task].period.get()).unwrap_or(u64::MAX)
+    }
+
+    /// Keeps the greatest response times of rivals with as many commits during a job, and during the window of an
+    /// operation.
+    fn keep(&mut self, i: usize, place: usize, window: Option<u64>) -> Option<()> {
+        let operation = &self.rows[i].operations[place];
+        for (index, other) in operation.rivals.iter().enumerate() {
+            let its = self.known.responses[other.task];
+            let most = |t: u64| Some(self.end(other.task, self.jobs(other.task, t, its)?).saturating_sub(t));
+            let in_job = most(self.known.responses[i])?;
+            let in_window = window.map_or(Some(u64::MAX), most)?;
+            self.known.rivals[operation.first + index] = in_job.min(in_window);
+        }
+        Some(())
     }
 }
 
@@ -254,7 +386,13 @@ impl Row {
 
 impl DelayBounds for LockFree {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
-        self.responses.copy_from_slice(responses);
+        if responses.iter().zip(&self.known.responses).any(|(now, before)| now < before) {
+            self.forget();
+        }
+        if responses.iter().any(|&response| response > TIME_MAX) {
+            return Err(Failure::Overflow);
+        }
+        self.known.responses.copy_from_slice(responses);
         Ok(())
     }
 
@@ -263,22 +401,17 @@ impl DelayBounds for LockFree {
     }
 
     fn mark_changed(&self, before: &[u64], marked: &mut [bool]) {
+        let Known { responses, own, rivals, .. } = &self.known;
         for (i, row) in self.rows.iter().enumerate() {
-            let response = self.responses[i];
-            let meets_others = |operation: &Operation| {
-                operation.rivals.iter().any(|other| {
-                    let before = before[other.task];
-                    before != self.responses[other.task]
-                        && (self.meets_other_jobs(other.task, response, before)
-                            || self.meets_other_jobs(other.task, operation.window, before))
-                })
+            let (now, (then, most)) = (responses[i], own[i]);
+            let meets_others = || {
+                let its = self.rivals[row.rivals.clone()].iter().zip(&rivals[row.rivals.clone()]);
+                its.fold(false, |meets, (&other, &most)| meets | (responses[other as usize] + (now - then) > most))
             };
             // Jobs of equal priority count with their response times.
-            let is_equal_changed = |h: &Urgent| h.equal && before[h.task] != self.responses[h.task];
-            marked[i] = marked[i]
-                || before[i] != response
-                || row.operations.iter().any(meets_others)
-                || row.urgent.iter().any(is_equal_changed);
+            let meets_equals = |&h: &usize| before[h] != responses[h] || before[i] != now;
+            marked[i] =
+                marked[i] || self.stale[i] || now > most || meets_others() || row.equals.iter().any(meets_equals);
         }
     }
 
@@ -289,13 +422,14 @@ impl DelayBounds for LockFree {
                 continue;
             }
             let (time, requests) = self.failed(i).ok_or(Failure::Overflow)?;
-            if time != self.executed[i] {
-                self.executed[i] = time;
+            if time != self.known.executed[i] {
+                self.known.executed[i] = time;
                 // They come later.
                 self.rows[i].interrupted.iter().for_each(|&other| marked[other] = true);
             }
             delays[i] = Delay { remote: Some(time), requests, ..Delay::default() };
         }
+        self.stale.fill(false);
         Ok(())
     }
 
@@ -321,3 +455,6 @@ impl DelayBounds for WaitFree {
         Some(Charge::default())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -334,6 +334,34 @@ pub(crate) fn short_work(window: u64, jitters: &[u64], halves: &[[u32; 2]], cost
     })
 }
 
+/// Like [`short_work`], of those tasks whose index `counts`. Also returns by how much the window may grow, or any of
+/// the jitters, until one more job counts; without a task, that has no limit.
+#[inline(always)]
+pub(crate) fn short_steps(
+    window: u64,
+    counts: impl Fn(usize) -> bool,
+    jitters: &[u64],
+    (periods, halves): (&[u64], &[[u32; 2]]),
+    costs: &[u64],
+) -> (u64, u64) {
+    let tasks = jitters.iter().zip(periods).zip(halves).zip(costs).enumerate();
+    tasks.fold((0, u64::MAX), |(sum, slack), (index, (((&jitter, &period), &[high, low]), &cost))| {
+        // As in `short_work`. The last of these jobs ends its period within 2^33.
+        let before = (window as u32).wrapping_add(jitter as u32).wrapping_sub(1);
+        let (before, high, low) = (u64::from(before), u64::from(high), u64::from(low));
+        let jobs = u64::from(((before * high).wrapping_add((before * low) >> 32) >> 32).wrapping_add(1) as u32);
+        let left = (jobs * u64::from(period as u32)).wrapping_sub(before + 1);
+        let other = (counts(index) as u64).wrapping_sub(1);
+        let work = (jobs * u64::from(cost as u32)) & !other;
+        (sum.wrapping_add(work), slack.min(left | other))
+    })
+}
+
+/// Returns the end of a range of `count` values from `first` on, extended to whole blocks, but at most `end`.
+pub(crate) fn whole_blocks(first: usize, count: usize, end: usize) -> usize {
+    (first + count.next_multiple_of(LANES)).min(end)
+}
+
 #[inline(always)]
 fn each(of: impl Fn(usize) -> i16) -> Counts {
     let mut all = [0; LANES];

@@ -41,7 +41,7 @@ use crate::rows::fixed_point::TERMS_MAX;
 use crate::rows::sharing::{self, Sharing};
 use crate::rows::sporadic::Sporadic;
 pub use responses::{approximate_response_times, response_bounds, response_times};
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 
 /// A step of the blocking as a function of the length of the interval. It applies until the next step.
 ///
@@ -206,8 +206,10 @@ pub(crate) struct Held {
 /// # Errors
 /// Returns [`Failure::Overflow`] if a number does not fit.
 pub(crate) fn held(sharing: &Sharing, cluster: u16) -> Result<Vec<Held>, Failure> {
-    // The sections of each resource on each other processor, the longest first.
-    let mut remote: Vec<(u16, u16, Reverse<u64>)> = Vec::new();
+    // The longest section on a resource on each other processor, and the one before on the same resource.
+    let mut remote: Vec<(u16, u64, Option<usize>)> = Vec::new();
+    // By resource: the last of these.
+    let mut last: Vec<Option<usize>> = Vec::new();
     // By resource: the shortest deadline of its users on this processor, and the longest spinning before a section.
     let mut ceilings = Vec::new();
     for task in &sharing.tasks {
@@ -215,22 +217,32 @@ pub(crate) fn held(sharing: &Sharing, cluster: u16) -> Result<Vec<Held>, Failure
             let place = usize::from(request.resource);
             if place >= ceilings.len() {
                 ceilings.resize(place + 1, u64::MAX);
+                last.resize(place + 1, None);
             }
             if task.cluster == cluster {
                 ceilings[place] = task.deadline.min(ceilings[place]);
             } else {
-                remote.push((request.resource, task.cluster, Reverse(request.length)));
+                let mut its = last[place];
+                // BOUND: the number of processors.
+                while let Some(one) = its.filter(|&one| remote[one].0 != task.cluster) {
+                    its = remote[one].2;
+                }
+                if let Some(one) = its {
+                    remote[one].1 = remote[one].1.max(request.length);
+                } else {
+                    remote.push((task.cluster, request.length, last[place].replace(remote.len())));
+                }
             }
         }
     }
-    remote.sort_unstable();
-    remote.dedup_by_key(|&mut (resource, cluster, _)| (resource, cluster));
     // `None` for a local resource. The inner `None` is a sum that does not fit.
-    let mut spins: Vec<Option<Option<u64>>> = vec![None; ceilings.len()];
-    for (resource, _, Reverse(length)) in remote {
-        let spin = &mut spins[usize::from(resource)];
-        *spin = Some(spin.unwrap_or(Some(0)).and_then(|spin| spin.checked_add(length)));
-    }
+    let spin = |&last: &Option<usize>| {
+        let first = last.map(|last| remote[last]);
+        first?;
+        let all = std::iter::successors(first, |&(_, _, before)| before.map(|before| remote[before]));
+        Some(all.map(|(_, length, _)| length).try_fold(0_u64, u64::checked_add))
+    };
+    let spins: Vec<Option<Option<u64>>> = last.iter().map(spin).collect();
     let mut held = Vec::new();
     for (index, task) in sharing.tasks.iter().enumerate().filter(|(_, task)| task.cluster == cluster) {
         for request in &task.requests {
@@ -484,5 +496,31 @@ impl Demand {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::sharing::{Demand, Sharer};
+
+    /// A request spins for the longest section of each other processor, in whichever order the tasks are.
+    #[test]
+    fn a_request_spins_for_the_longest_section_of_each_other_processor() {
+        let task = |cluster, length| Sharer {
+            cost: 10,
+            period: 100,
+            deadline: 100,
+            cluster,
+            requests: vec![Demand { resource: 1, count: 2, length }],
+            ..Sharer::default()
+        };
+        let mut tasks = vec![task(0, 1), task(1, 7), task(2, 4), task(1, 3), task(2, 5)];
+        for _ in 0..tasks.len() {
+            let sharing = Sharing { tasks: tasks.clone() };
+            let spins: Vec<u64> = held(&sharing, 0).expect("short times").iter().map(|one| one.spin).collect();
+            assert_eq!(spins, [7 + 5], "{tasks:?}");
+            tasks.rotate_left(1);
+        }
     }
 }

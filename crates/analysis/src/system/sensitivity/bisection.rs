@@ -1,6 +1,6 @@
 //! The search for factors in any system: by bisection over verdicts.
 
-use super::demands::{FORM_TERMS_MAX, Processors};
+use super::demands::{self, FORM_TERMS_MAX};
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::scale::{Part, halve, lengthened, scaled};
 use crate::charge;
@@ -119,23 +119,19 @@ pub(super) fn find(
     let subject =
         Subject { system, overheads, protocol, refutations: RefCell::new(Vec::new()), unchanged: Cell::new(None) };
     let asked = || progress.asked();
-    let holds = subject.holds_unchanged(&asked)?;
-    let processors = if holds { Processors::new(system, overheads) } else { None };
+    if subject.holds_unchanged(&asked)?
+        && let Some(found) = demands::find(system, overheads, progress)?
+    {
+        return Some(found);
+    }
     let room = |task| {
-        let most = match &processors {
-            Some(processors) if processors.covers(task) => Some(processors.room(task, &asked)?),
-            _ => tolerance(&subject, task, &asked)?,
-        };
+        let most = tolerance(&subject, task, &asked)?;
         progress.add();
         Some(most)
     };
     let rooms = system.task_ids().map(room).collect::<Option<Vec<_>>>()?;
-    let known: Option<Vec<u64>> = rooms.iter().copied().collect();
     let find = |part| {
-        let growth = match (&processors, &known) {
-            (Some(processors), Some(rooms)) => processors.growth(part, rooms, &asked)?,
-            _ => growth(&subject, part, &asked)?,
-        };
+        let growth = growth(&subject, part, &asked)?;
         progress.add();
         Some(growth)
     };

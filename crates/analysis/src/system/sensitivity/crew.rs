@@ -53,13 +53,13 @@ impl Crew {
         !self.is_stopped.load(Relaxed)
     }
 
-    /// Returns a result for each index below `count`, in order, or `None` if the search was interrupted. The caller
+    /// Returns a result for each index below `count`, in order, each of which stands for some of the `searches`, or `None` if the search was interrupted. The caller
     /// executes `own`, and one thread for each other CPU executes `other`. Each of them draws its indices from the
     /// iterator. A thread that cannot be created leaves its indices to the others. While the caller waits for the
     /// others, it calls `goes_on`, which stops them if the search should end.
     pub(super) fn each<R: Send>(
         &self,
-        count: usize,
+        (count, searches): (usize, usize),
         goes_on: &dyn Fn() -> bool,
         own: impl FnOnce(&mut dyn Iterator<Item = usize>) -> Option<Vec<(usize, R)>>,
         other: impl Fn(&mut dyn Iterator<Item = usize>) -> Option<Vec<(usize, R)>> + Sync,
@@ -67,7 +67,7 @@ impl Crew {
         let next = AtomicUsize::new(0);
         let draw = || Some(next.fetch_add(1, Relaxed)).filter(|&index| index < count);
         // A few searches take less time than the threads.
-        let threads = available_parallelism().map_or(1, usize::from).min(count.div_ceil(SEARCHES_MIN));
+        let threads = available_parallelism().map_or(1, usize::from).min(searches.div_ceil(SEARCHES_MIN)).min(count);
         let mut found = scope(|scope| {
             let help = || {
                 let _end = StopsAtPanic(&self.is_stopped);
@@ -99,7 +99,7 @@ mod tests {
         let (crew, count) = (Crew::default(), 100 * SEARCHES_MIN);
         let squares =
             |indices: &mut dyn Iterator<Item = usize>| Some(indices.map(|index| (index, index * index)).collect());
-        let found = crew.each(count, &|| true, squares, squares);
+        let found = crew.each((count, count), &|| true, squares, squares);
         assert_eq!(found, Some((0..count).map(|index| index * index).collect()));
     }
 
@@ -123,7 +123,7 @@ mod tests {
             crew.goes_on().then_some(found)
         };
         let has_others = available_parallelism().is_ok_and(|count| count.get() > 1);
-        assert_eq!(crew.each(2 * SEARCHES_MIN, &goes_on, own, other).is_none(), has_others);
+        assert_eq!(crew.each((2 * SEARCHES_MIN, 2 * SEARCHES_MIN), &goes_on, own, other).is_none(), has_others);
     }
 
     #[test]
@@ -134,7 +134,8 @@ mod tests {
             sleep(Duration::from_millis(20));
             Some(indices.map(|index| (index, ())).collect())
         };
-        let found = std::panic::catch_unwind(|| crew.each(2 * SEARCHES_MIN, &|| true, search, search));
+        let found =
+            std::panic::catch_unwind(|| crew.each((2 * SEARCHES_MIN, 2 * SEARCHES_MIN), &|| true, search, search));
         let has_others = available_parallelism().is_ok_and(|count| count.get() > 1);
         assert_eq!(found.is_err(), has_others);
     }

@@ -10,7 +10,8 @@
 //! Intervals are tested from the longest down, so those beyond that one have room for the amount, and for any smaller
 //! one. The next test leaves them out.
 
-use super::growth::{FACTOR_MAX, Growth};
+use super::crew::Crew;
+use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::scale::{Part, factor_within, halve, scaled_body, users};
 use crate::overheads::edf::charged;
 use crate::rows::failure::Failure;
@@ -20,7 +21,7 @@ use crate::rows::sporadic::Sporadic;
 use crate::system::scheduled::processors_with_tasks;
 use crate::uniprocessor::Effort;
 use crate::uniprocessor::edf::{self, Demand as Load, Step};
-use lockwright_model::{Overheads, STEPS_MAX, Scheduler, System, TaskId};
+use lockwright_model::{Duration, Overheads, STEPS_MAX, Scheduler, System, TaskId};
 use std::cell::RefCell;
 
 /// The most terms to decide whether a system with scaled execution times is schedulable under partitioned EDF. If
@@ -50,6 +51,8 @@ struct Processor {
     demand: Load,
     /// Intervals, and the time left in each.
     seen: RefCell<Vec<(u64, u64)>>,
+    /// The number of those that the search for any factor begins with.
+    first: usize,
 }
 
 /// All processors.
@@ -60,6 +63,79 @@ pub(super) struct Processors<'a> {
     processors: Vec<Processor>,
     /// By task: its processor, and its place there.
     places: Vec<(usize, usize)>,
+}
+
+/// What one thread finds for a processor: the rooms of its tasks, by id, and the intervals seen.
+type Found = (Vec<(TaskId, u64)>, Vec<(u64, u64)>);
+
+/// Returns the result for a system that meets all deadlines. The inner `None` means that this search does not cover it.
+/// Threads share the search; see [`crew`](super::crew).
+pub(super) fn find<F: FnMut(usize, usize) -> bool>(
+    system: &System,
+    overheads: &Overheads,
+    progress: &Progress<F>,
+) -> Option<Option<Sensitivity>> {
+    let crew = Crew::default();
+    let go_on = || crew.report(progress);
+    let Some(own) = Processors::new(system, overheads) else { return Some(None) };
+    // The other threads cover what this one covers.
+    let others = || (Processors::new(system, overheads), || crew.goes_on());
+    let rooms_of = |processors: &Processors<'_>, go_on: &dyn Fn() -> bool, indices: &mut dyn Iterator<Item = usize>| {
+        indices.map(|index| Some((index, processors.rooms(index, &crew, go_on)?))).collect::<Option<Vec<_>>>()
+    };
+    let found: Vec<Found> = crew.each(
+        (own.processors.len(), system.tasks().len()),
+        &go_on,
+        |indices| rooms_of(&own, &go_on, indices),
+        |indices| match others() {
+            (Some(processors), go_on) => rooms_of(&processors, &go_on, indices),
+            (None, _) => Some(Vec::new()),
+        },
+    )?;
+    let mut rooms = vec![0; system.tasks().len()];
+    found.iter().flat_map(|(its, _)| its).for_each(|&(task, room)| rooms[task.index()] = room);
+    let mut parts = vec![Part::All];
+    parts.extend(system.task_ids().map(Part::Task));
+    parts.extend(system.resource_ids().map(Part::Sections));
+    let growths =
+        |mut processors: Processors<'_>, go_on: &dyn Fn() -> bool, indices: &mut dyn Iterator<Item = usize>| {
+            for (processor, (_, seen)) in processors.processors.iter_mut().zip(&found) {
+                (processor.first, processor.seen) = (seen.len(), RefCell::new(seen.clone()));
+            }
+            let growth = |index: usize| {
+                let growth = processors.growth(parts[index], &rooms, go_on)?;
+                crew.add(1);
+                Some((index, growth))
+            };
+            indices.map(growth).collect::<Option<Vec<_>>>()
+        };
+    let mut growths = crew.each(
+        (parts.len(), parts.len()),
+        &go_on,
+        |indices| growths(own, &go_on, indices),
+        |indices| match others() {
+            (Some(processors), go_on) => growths(processors, &go_on, indices),
+            (None, _) => Some(Vec::new()),
+        },
+    )?;
+    let resources = growths.split_off(1 + system.tasks().len());
+    let all = growths.remove(0);
+    let tolerated = system.task_ids().zip(rooms).map(|(task, most)| (task, Some(Duration::from_ns(most)))).collect();
+    Some(Some(Sensitivity {
+        all,
+        tasks: system.task_ids().zip(growths).collect(),
+        resources: system.resource_ids().zip(resources).collect(),
+        tolerated,
+    }))
+}
+
+/// A processor that feels the search for a factor.
+struct Felt<'p> {
+    processor: &'p Processor,
+    /// The length from which on intervals were tested with a greater factor.
+    below: u64,
+    /// The greatest factor with which the processor is known to meet its deadlines.
+    held: u64,
 }
 
 /// The verdict on a form.
@@ -110,9 +186,10 @@ impl Processor {
         let (tasks, blocking) = edf::msrp(&sharing, cpu).ok()?;
         let demand = Load::new(&tasks).ok()?;
         let left = |interval| Some((interval, demand.room(&blocking, interval)?));
-        let seen = edf::early(&tasks).map(left).collect::<Option<_>>()?;
+        let seen: Vec<(u64, u64)> = edf::early(&tasks).map(left).collect::<Option<_>>()?;
         let scratch = RefCell::new(sharing.clone());
-        Some(Self { sharing, scratch, places, cpu, tasks, blocking, demand, seen: RefCell::new(seen) })
+        let first = seen.len();
+        Some(Self { sharing, scratch, places, cpu, tasks, blocking, demand, seen: RefCell::new(seen), first })
     }
 
     /// Returns the place of the task in the sharing, if it is there.
@@ -232,8 +309,25 @@ impl<'a> Processors<'a> {
     /// Returns how much longer a job of the task can execute outside of its sections. The outer `None` means that the
     /// search was interrupted.
     pub(super) fn room(&self, task: TaskId, go_on: &dyn Fn() -> bool) -> Option<u64> {
+        if self.system.task(task).body.len() >= STEPS_MAX {
+            // Its body cannot be lengthened.
+            return Some(0);
+        }
         let (processor, place) = self.places[task.index()];
         self.processors[processor].room(place, go_on)
+    }
+
+    /// Returns the rooms of the tasks of the processor at `index`, and the intervals seen. Returns `None` if the search
+    /// was interrupted.
+    fn rooms(&self, index: usize, crew: &Crew, go_on: &dyn Fn() -> bool) -> Option<Found> {
+        let its = self.system.task_ids().filter(|id| self.places[id.index()].0 == index);
+        let rooms = its.map(|task| {
+            let room = self.room(task, go_on)?;
+            crew.add(1);
+            Some((task, room))
+        });
+        let rooms = rooms.collect::<Option<_>>()?;
+        Some((rooms, self.processors[index].seen.borrow().clone()))
     }
 
     /// Returns the greatest factor of the execution times of a part. `rooms` contains the room of each task, by id.
@@ -254,14 +348,15 @@ impl<'a> Processors<'a> {
     /// Returns the greatest factor, up to `most`, if spinning and blocking grow as well.
     fn with_sections(&self, part: Part, users: &[TaskId], most: u64, go_on: &dyn Fn() -> bool) -> Option<u64> {
         let is_felt = |processor: &&Processor| users.iter().any(|&user| processor.place(user).is_some());
-        // With each processor: the length from which on intervals were tested with a greater factor.
-        let mut felt: Vec<(&Processor, u64)> =
-            self.processors.iter().filter(is_felt).map(|processor| (processor, u64::MAX)).collect();
+        let begin = |processor| Felt { processor, below: u64::MAX, held: 1000 };
+        let mut felt: Vec<Felt<'_>> = self.processors.iter().filter(is_felt).map(begin).collect();
+        // No factor depends on the intervals that others were refuted in.
+        felt.iter().for_each(|felt| felt.processor.seen.borrow_mut().truncate(felt.processor.first));
         let (mut holding, mut breaking, mut tried, mut turn) = (1000, most.saturating_add(1), most, 0_u32);
         // BOUND: one of four rounds halves the distance.
         while breaking - holding > 1 {
             let verdict = match self.with_bodies(part, users, tried) {
-                Some(bodies) => Self::judge(&mut felt, &bodies, go_on)?,
+                Some(bodies) => Self::judge(&mut felt, tried, &bodies, go_on)?,
                 None => Verdict::Broken,
             };
             let next = match verdict {
@@ -304,46 +399,54 @@ impl<'a> Processors<'a> {
         bodies.collect()
     }
 
-    /// Judges all processors that feel these tasks. Returns `None` if the test was interrupted.
+    /// Judges all processors that feel these tasks, with their bodies for a factor. Returns `None` if the test was
+    /// interrupted.
     fn judge(
-        felt: &mut [(&Processor, u64)],
+        felt: &mut [Felt<'_>],
+        permille: u64,
         bodies: &[(TaskId, u64, Vec<Demand>)],
         go_on: &dyn Fn() -> bool,
     ) -> Option<Verdict> {
-        let mut rows = Vec::with_capacity(felt.len());
-        for (place, (processor, _)) in felt.iter().enumerate().filter(|(_, (_, below))| *below > 0) {
-            let Some((tasks, blocking)) = processor.with_bodies(bodies) else { return Some(Verdict::Broken) };
-            let Ok(demand) = Load::new(&tasks) else { return Some(Verdict::Broken) };
-            // The intervals that refuted other factors come first.
-            let seen = processor.seen.borrow();
-            let mut latest = seen.iter().rev().take(LATEST);
-            if let Some(exceeds) = latest.find_map(|&seen| Verdict::at(seen, &demand, &blocking)) {
-                return Some(exceeds);
+        for place in 0..felt.len() {
+            let one = &mut felt[place];
+            if permille <= one.held {
+                continue;
             }
-            rows.push((place, tasks, blocking, demand));
-        }
-        let mut passed = Vec::new();
-        for (place, tasks, blocking, demand) in rows {
-            let (processor, below) = &mut felt[place];
-            let verdict = edf::schedulable_within(&tasks, &blocking, *below, Effort { terms: FORM_TERMS_MAX, go_on });
-            match verdict {
-                Ok(()) => passed.push(place),
-                Err(Failure::Interrupted) => return None,
-                Err(Failure::Demand { interval, .. }) => {
-                    *below = interval.saturating_add(1);
-                    let seen = processor.see(interval).then(|| processor.seen.borrow().last().copied()).flatten();
-                    let exceeds = seen.and_then(|seen| Verdict::at(seen, &demand, &blocking));
-                    passed.iter().for_each(|&place| felt[place].1 = 0);
-                    return Some(exceeds.unwrap_or(Verdict::Broken));
+            match one.judge(bodies, go_on)? {
+                Verdict::Holds => one.held = permille,
+                verdict => {
+                    // It comes first with the next factor.
+                    felt[..=place].rotate_right(1);
+                    return Some(verdict);
                 }
-                Err(_) => return Some(Verdict::Broken),
             }
         }
         Some(Verdict::Holds)
     }
+}
 
-    /// Returns whether this search covers the room of the task: its body must be short enough to be lengthened.
-    pub(super) fn covers(&self, task: TaskId) -> bool {
-        self.system.task(task).body.len() < STEPS_MAX
+impl Felt<'_> {
+    fn judge(&mut self, bodies: &[(TaskId, u64, Vec<Demand>)], go_on: &dyn Fn() -> bool) -> Option<Verdict> {
+        let processor = self.processor;
+        let Some((tasks, blocking)) = processor.with_bodies(bodies) else { return Some(Verdict::Broken) };
+        let Ok(demand) = Load::new(&tasks) else { return Some(Verdict::Broken) };
+        // The intervals that refuted other factors come first.
+        let latest =
+            processor.seen.borrow().iter().rev().take(LATEST).find_map(|&seen| Verdict::at(seen, &demand, &blocking));
+        if latest.is_some() {
+            return latest;
+        }
+        let verdict = edf::schedulable_within(&tasks, &blocking, self.below, Effort { terms: FORM_TERMS_MAX, go_on });
+        match verdict {
+            Ok(()) => Some(Verdict::Holds),
+            Err(Failure::Interrupted) => None,
+            Err(Failure::Demand { interval, .. }) => {
+                self.below = interval.saturating_add(1);
+                let seen = processor.see(interval).then(|| processor.seen.borrow().last().copied()).flatten();
+                let exceeds = seen.and_then(|seen| Verdict::at(seen, &demand, &blocking));
+                Some(exceeds.unwrap_or(Verdict::Broken))
+            }
+            Err(_) => Some(Verdict::Broken),
+        }
     }
 }

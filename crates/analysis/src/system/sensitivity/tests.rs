@@ -176,6 +176,7 @@ fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32), String> {
             seen += u32::from(found > Some(0));
             rooms.extend(found);
         }
+        let mut expected = Vec::new();
         let parts = [Part::All].into_iter().chain(system.task_ids().map(Part::Task));
         for part in parts.chain(system.resource_ids().map(Part::Sections)) {
             let (known, found) = (plain(&system, part), processors.growth(part, &rooms, &go_on));
@@ -184,6 +185,15 @@ fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32), String> {
             }
             let is_shared = |&resource: &ResourceId| system.is_global(resource);
             with_sections += u32::from(matches!(part, Part::Sections(resource) if is_shared(&resource)));
+            expected.extend(found);
+        }
+        // The threads that share the search find the same.
+        let all = demands::find(&system, &none, &Progress::new(0, |_, _| true)).flatten().ok_or("it was stopped")?;
+        let growths = [all.all].into_iter().chain(all.tasks.iter().map(|&(_, growth)| growth));
+        let growths: Vec<Growth> = growths.chain(all.resources.iter().map(|&(_, growth)| growth)).collect();
+        let tolerated: Vec<u64> = all.tolerated.iter().filter_map(|(_, most)| Some(most.as_ref()?.as_ns())).collect();
+        if (&growths, &tolerated) != (&expected, &rooms) {
+            return Err(format!("{number}: {expected:?}, {rooms:?} are found as {all:?} in {system:?}"));
         }
     }
     Ok((seen, with_sections))

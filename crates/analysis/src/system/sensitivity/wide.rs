@@ -12,6 +12,7 @@
 //! The searches of different tasks and resources do not depend on each other, so threads share them; see
 //! [`crew`](super::crew).
 
+mod greatest;
 mod near;
 
 use super::crew::Crew;
@@ -20,8 +21,7 @@ use super::joint::{Climb, Form, Point};
 use super::rooms::Rooms;
 use super::scale::{Part, factor_within, scaled_body, shrunk, users};
 use super::shape::Shape;
-use crate::blocking::bounds::Bounds;
-use crate::blocking::fmlp_long::Known;
+use crate::blocking::bounds::{Bounds, Known};
 use crate::blocking::{Delay, DelayBounds as _};
 use crate::rows::mutant::Omission;
 use crate::rows::sharing::{Sharing, demands};
@@ -29,8 +29,11 @@ use crate::rows::tables::Tables;
 use crate::system::across;
 use crate::system::solve::ROUNDS_MAX;
 use lockwright_model::{Duration, Protocol, Step, System, TaskId};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
+
+/// The whole of a range of amounts.
+const WHOLE: u64 = 1 << 16;
 
 /// The values that do not depend on response times, by place.
 #[derive(Clone)]
@@ -88,6 +91,8 @@ struct Search<'a> {
     scratch: RefCell<(System, Sharing)>,
     load: Load,
     bounds: RefCell<Bounds>,
+    /// The share of the last range of amounts that settled, as a guess for the next.
+    share: Cell<u64>,
 }
 
 /// Like [`sensitivity`](super::sensitivity()). The inner `None` means that a number does not fit.
@@ -144,7 +149,8 @@ impl<'a> Search<'a> {
         let bounds = RefCell::new(Bounds::new(tables, ruling, &sharing).ok()?);
         let load = load(tables, ruling, &shape)?;
         let scratch = RefCell::new((system.clone(), sharing.clone()));
-        Some(Self { shape, tables, ruling, crew, go_on, system, sharing, scratch, load, bounds })
+        let share = Cell::new(WHOLE);
+        Some(Self { shape, tables, ruling, crew, go_on, system, sharing, scratch, load, bounds, share })
     }
 
     fn asked(&self) -> Option<()> {
@@ -161,7 +167,7 @@ impl<'a> Search<'a> {
     ) -> Option<Vec<R>> {
         let (system, ruling, crew) = (self.system, self.ruling, self.crew);
         crew.each(
-            count,
+            (count, count),
             self.go_on,
             |indices| share(self, indices),
             |indices| {
@@ -291,6 +297,9 @@ impl<'a> Search<'a> {
         let mut known = None;
         let (mut responses, mut climb) = match from {
             Some((from, requests)) => {
+                if let Some(known) = &from.known {
+                    bounds.recall(known);
+                }
                 if requests == Requests::Same && !from.delays.is_empty() {
                     delays.copy_from_slice(&from.delays);
                     known = Some(self.responses(&from.form.costs, |place| from.point.beside[place]).ok_or(None)?);
@@ -361,7 +370,7 @@ impl<'a> Search<'a> {
     /// Returns how the requests of a load with other execution times count. Bounds that continue from what is known of
     /// the fixed point mark what differs themselves.
     fn others(&self) -> Requests {
-        if self.ruling == Protocol::FmlpLong { Requests::Same } else { Requests::Other }
+        if self.depends_on_execution() { Requests::Same } else { Requests::Other }
     }
 
     /// Returns how much longer the task can execute outside of its sections, or `None` if the search was interrupted.
@@ -379,7 +388,13 @@ impl<'a> Search<'a> {
             Some(sure) if most > 0 => sure.of(place, self.go_on)?,
             _ => 0,
         };
-        self.greatest((sure.min(most), most), settled, |extra, from, delays| {
+        let limit = Cell::new(most);
+        let guess = |most: u64| {
+            limit.set(most);
+            let share = self.share.get();
+            if share < WHOLE / 4 * 3 { (u128::from(most) * u128::from(share) / u128::from(WHOLE)) as u64 } else { most }
+        };
+        let found = self.greatest((sure.min(most), most), settled, guess, |extra, from, delays| {
             let mut load = self.load.clone();
             load.costs[place] = load.costs[place].checked_add(extra).ok_or(None)?;
             if delays == Delays::Known {
@@ -399,7 +414,10 @@ impl<'a> Search<'a> {
                 })
             };
             self.with_bodies(&[task], longer, settle).ok_or(None)?
-        })
+        })?;
+        let share = (u128::from(found) * u128::from(WHOLE)).checked_div(u128::from(limit.get()));
+        self.share.set(share.map_or(WHOLE, |share| share as u64));
+        Some(found)
     }
 
     /// Returns the result of `of` for the system with other bodies of these tasks, or `None` if a body is not valid.
@@ -480,57 +498,6 @@ impl<'a> Search<'a> {
         self.settle(load, &mut bounds, from.map(|from| (from, Requests::Other)))
     }
 
-    /// Returns the greatest amount that settles, between the two given. The first amount settles, at or above
-    /// `settled`. Returns `None` if the search was interrupted.
-    ///
-    /// Amounts that do not settle with lower delays need no other delays. The greatest other amount is tried first.
-    fn greatest(
-        &self,
-        (holding, most): (u64, u64),
-        settled: &Settled,
-        settle: impl Fn(u64, &Settled, Delays) -> Outcome,
-    ) -> Option<u64> {
-        let most = self.search((holding, most), settled, |amount, from| settle(amount, from, Delays::Known))?;
-        self.search((holding, most), settled, |amount, from| settle(amount, from, Delays::Own))
-    }
-
-    /// Returns the greatest amount that settles, between the two given. The first amount settles, at or above
-    /// `settled`. Returns `None` if the search was interrupted.
-    fn search(
-        &self,
-        (mut holding, most): (u64, u64),
-        settled: &Settled,
-        settle: impl Fn(u64, &Settled) -> Outcome,
-    ) -> Option<u64> {
-        let (mut tried, mut breaking, mut turn) = (most, most.saturating_add(1), 0_u32);
-        // A lower point with its amount, and the last outcome with a missed deadline.
-        let mut below: Option<(u64, Settled)> = None;
-        let mut broken: Option<(u64, Box<Settled>)> = None;
-        // BOUND: one of four rounds halves the distance.
-        while breaking - holding > 1 {
-            self.asked()?;
-            let from = below.as_ref().map_or(settled, |(_, below)| below);
-            match settle(tried, from) {
-                Ok(found) => (holding, below) = (tried, Some((tried, found))),
-                Err(found) => (breaking, broken) = (tried, found.map(|found| (tried, found))),
-            }
-            if breaking - holding <= 1 {
-                break;
-            }
-            turn += 1;
-            let middle = holding + (breaking - holding) / 2;
-            let between = || {
-                let (at, from) = below.as_ref().map_or((None, settled), |(at, below)| (Some(*at), below));
-                let (end, to) = broken.as_ref()?;
-                let least = at.unwrap_or(0).min(holding);
-                let next = self.shape.between((least, &from.form, &from.point), (*end, &to.form, &to.point))?;
-                Some(next.clamp(holding + 1, breaking - 1))
-            };
-            tried = if turn.is_multiple_of(4) { middle } else { between().unwrap_or(middle) };
-        }
-        Some(holding)
-    }
-
     /// Adds the factors of the given tasks, by id, if the unchanged system misses a deadline; see `forms.rs`. Returns
     /// `None` if the search was interrupted.
     fn shrink(&self, tasks: Range<usize>, from: Option<&Settled>, found: &mut Vec<Growth>) -> Option<()> {
@@ -551,7 +518,7 @@ impl<'a> Search<'a> {
         for task in tasks.map(TaskId::new) {
             let settle =
                 |permille, from: &Settled, delays| self.settle_scaled(Part::Task(task), permille, Some(from), delays);
-            let most = self.greatest((1, 999), &settled, settle)?;
+            let most = self.greatest((1, 999), &settled, |most| most, settle)?;
             found.push(Growth::Permille(most));
             self.crew.add(1);
         }
@@ -567,7 +534,7 @@ impl<'a> Search<'a> {
         let settle = |permille, from: &Settled, delays| self.settle_scaled(part, permille, Some(from), delays);
         let Some(settled) = unchanged else {
             let Ok(least) = self.settle_scaled(part, 1, None, Delays::Own) else { return Some(Growth::Broken) };
-            return self.greatest((1, 999), &least, settle).map(Growth::Permille);
+            return self.greatest((1, 999), &least, |most| most, settle).map(Growth::Permille);
         };
         let room = |user: TaskId| {
             let place = self.shape.place(user);
@@ -584,7 +551,7 @@ impl<'a> Search<'a> {
         let found = match part {
             // If nothing but execution outside of sections grows, the room is the limit.
             Part::Task(_) if !has_sections => most,
-            _ => self.greatest((1000, most), settled, settle)?,
+            _ => self.greatest((1000, most), settled, |most| most, settle)?,
         };
         Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
     }

@@ -17,9 +17,6 @@ impl Search<'_> {
     pub(super) fn settle_near(&self, load: Load, bounds: &mut Bounds, from: &Settled, delays: &mut [Delay]) -> Outcome {
         let place = self.shape.critical.get();
         let cpu = self.system.task(self.shape.id(place)).cpu.0;
-        if let Some(known) = &from.known {
-            bounds.recall(known);
-        }
         let Settled { load, form, point, .. } = self.settle_beside(load, from)?;
         let mut responses = self.responses(&form.costs, |place| point.beside[place]).ok_or(None)?;
         let mut nearby = Climb::new(&self.shape, form, &responses, self.shape.neighbours(place));
