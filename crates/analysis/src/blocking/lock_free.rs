@@ -350,7 +350,7 @@ impl LockFree {
 
     /// Returns the end of the last period of these jobs of a task. Where it does not fit, no interval reaches it.
     fn end(&self, task: usize, jobs: u64) -> u64 {
-        jobs.checked_mul(self.rows[task].period.get()).unwrap_or(u64::MAX)
+        jobs.saturating_mul(self.rows[task].period.get())
     }
 
     /// Keeps the greatest response times of rivals with as many commits during a job, and during the window of an
