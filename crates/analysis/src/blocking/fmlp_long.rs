@@ -459,7 +459,7 @@ impl FmlpLong {
             let jobs = self.jobs(place, window, late)?;
             steps.work = steps.work.checked_add(jobs.checked_mul(length)?)?;
             // Where the end of the last period does not fit, no window reaches it.
-            let end = jobs.checked_mul(self.periods[place]).unwrap_or(u64::MAX);
+            let end = jobs.saturating_mul(self.periods[place]);
             steps.slack = steps.slack.min(end - (window + late));
         }
         Some(steps)

@@ -339,8 +339,6 @@ impl LockFree {
                 time = time.checked_add(failed.checked_mul(mine.length)?)?;
                 failures = failures.checked_add(failed)?;
                 window = Some(longest);
-                // A window that ends with the job grows with it.
-                most = if longest < response { most } else { response };
             }
             self.keep(i, place, window)?;
         }
@@ -350,11 +348,11 @@ impl LockFree {
 
     /// Returns the end of the last period of these jobs of a task. Where it does not fit, no interval reaches it.
     fn end(&self, task: usize, jobs: u64) -> u64 {
-        jobs.checked_mul(self.rows[task].period.get()).unwrap_or(u64::MAX)
+        jobs.saturating_mul(self.rows[task].period.get())
     }
 
     /// Keeps the greatest response times of rivals with as many commits during a job, and during the window of an
-    /// operation.
+    /// operation. (A window that ends with the job grows with it, but has no more commits than the job.)
     fn keep(&mut self, i: usize, place: usize, window: Option<u64>) -> Option<()> {
         let operation = &self.rows[i].operations[place];
         for (index, other) in operation.rivals.iter().enumerate() {
