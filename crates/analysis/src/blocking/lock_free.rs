@@ -121,6 +121,21 @@ pub(crate) struct LockFree {
     without_again: bool,
 }
 
+/// Numbers the operations of all tasks, and their rivals. Returns the number of operations, and the task of each rival.
+fn number(rows: &mut [Row]) -> (usize, Vec<u32>) {
+    let (mut slots, mut rivals) = (0, Vec::new());
+    for row in rows {
+        let first = rivals.len();
+        for operation in &mut row.operations {
+            (operation.slot, operation.first) = (slots, rivals.len());
+            slots += 1;
+            rivals.extend(operation.rivals.iter().map(|other| other.task as u32));
+        }
+        row.rivals = first..rivals.len();
+    }
+    (slots, rivals)
+}
+
 impl LockFree {
     pub(crate) fn new(tables: &Tables<'_>, sharing: &Sharing) -> Self {
         let tasks = &sharing.tasks;
@@ -179,16 +194,7 @@ impl LockFree {
             let urgent: Vec<usize> = rows[i].urgent.iter().filter(|h| !h.equal).map(|h| h.task).collect();
             urgent.into_iter().for_each(|h| rows[h].interrupted.push(i));
         }
-        let (mut slots, mut rivals) = (0, Vec::new());
-        for row in &mut rows {
-            let first = rivals.len();
-            for operation in &mut row.operations {
-                (operation.slot, operation.first) = (slots, rivals.len());
-                slots += 1;
-                rivals.extend(operation.rivals.iter().map(|other| other.task as u32));
-            }
-            row.rivals = first..rivals.len();
-        }
+        let (slots, rivals) = number(&mut rows);
         let known = Known {
             costs: rows.iter().map(|row| row.cost).collect(),
             lengths: rows.iter().flat_map(|row| &row.operations).map(|operation| operation.length).collect(),
