@@ -121,6 +121,21 @@ pub(crate) struct LockFree {
     without_again: bool,
 }
 
+/// Numbers the operations of all tasks, and their rivals. Returns the number of operations, and the task of each rival.
+fn number(rows: &mut [Row]) -> (usize, Vec<u32>) {
+    let (mut slots, mut rivals) = (0, Vec::new());
+    for row in rows {
+        let first = rivals.len();
+        for operation in &mut row.operations {
+            (operation.slot, operation.first) = (slots, rivals.len());
+            slots += 1;
+            rivals.extend(operation.rivals.iter().map(|other| other.task as u32));
+        }
+        row.rivals = first..rivals.len();
+    }
+    (slots, rivals)
+}
+
 impl LockFree {
     pub(crate) fn new(tables: &Tables<'_>, sharing: &Sharing) -> Self {
         let tasks = &sharing.tasks;
@@ -179,16 +194,7 @@ impl LockFree {
             let urgent: Vec<usize> = rows[i].urgent.iter().filter(|h| !h.equal).map(|h| h.task).collect();
             urgent.into_iter().for_each(|h| rows[h].interrupted.push(i));
         }
-        let (mut slots, mut rivals) = (0, Vec::new());
-        for row in &mut rows {
-            let first = rivals.len();
-            for operation in &mut row.operations {
-                (operation.slot, operation.first) = (slots, rivals.len());
-                slots += 1;
-                rivals.extend(operation.rivals.iter().map(|other| other.task as u32));
-            }
-            row.rivals = first..rivals.len();
-        }
+        let (slots, rivals) = number(&mut rows);
         let known = Known {
             costs: rows.iter().map(|row| row.cost).collect(),
             lengths: rows.iter().flat_map(|row| &row.operations).map(|operation| operation.length).collect(),
@@ -339,8 +345,6 @@ impl LockFree {
                 time = time.checked_add(failed.checked_mul(mine.length)?)?;
                 failures = failures.checked_add(failed)?;
                 window = Some(longest);
-                // A window that ends with the job grows with it.
-                most = if longest < response { most } else { response };
             }
             self.keep(i, place, window)?;
         }
@@ -354,7 +358,7 @@ impl LockFree {
     }
 
     /// Keeps the greatest response times of rivals with as many commits during a job, and during the window of an
-    /// operation.
+    /// operation. (A window that ends with the job grows with it, but has no more commits than the job.)
     fn keep(&mut self, i: usize, place: usize, window: Option<u64>) -> Option<()> {
         let operation = &self.rows[i].operations[place];
         for (index, other) in operation.rivals.iter().enumerate() {

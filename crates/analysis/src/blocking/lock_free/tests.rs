@@ -37,7 +37,10 @@ fn continued_bounds_are_those_from_the_beginning() {
         let (first, sharing) = tables(&system);
         let mut bounds = LockFree::new(&first, &sharing);
         let count = system.tasks().len();
-        let mut responses: Vec<u64> = system.tasks().iter().map(|task| task.wcet.as_ns()).collect();
+        // Jobs that last longer than one of their operations have more failures in the job than in the operations.
+        let long = random.u64(1..400);
+        let mut late = |task: &lockwright_model::Task| task.wcet.as_ns() + random.u64(..long) * unit;
+        let mut responses: Vec<u64> = system.tasks().iter().map(&mut late).collect();
         let mut delays = vec![Delay::default(); count];
         // The response times for which the delays are known.
         let mut last: Option<Vec<u64>> = None;
