@@ -5,6 +5,7 @@
 
 use crate::tool;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -23,11 +24,22 @@ const COMPUTING: [&str; 10] = [
     "xtask",
 ];
 
+/// The command of cargo that runs the examples of the documentation.
+const EXAMPLES: [&str; 3] = ["test", "--no-fail-fast", "--doc"];
+/// The package whose examples use real-time priorities.
+const REALTIME: &str = "lockwright";
+
 /// A program with tests.
 pub struct Program {
     /// The directory of its package.
     pub package: PathBuf,
     pub file: PathBuf,
+}
+
+impl Program {
+    fn name(&self) -> Cow<'_, str> {
+        self.file.file_name().unwrap_or_default().to_string_lossy()
+    }
 }
 
 /// Builds and runs all programs, and the examples of the documentation.
@@ -36,10 +48,17 @@ pub fn run() -> Result<(), String> {
     let failed = std::thread::scope(|scope| {
         let behind = scope.spawn(|| {
             let mut failed = run_behind(&computing);
-            failed.extend(run_examples().err());
+            // The examples of this package are those of `lockwright-objects`; cargo ignores its `doctest = false` here.
+            let excluded = ["--exclude", "lockwright-objects-steps", "--exclude", REALTIME];
+            let cargo = tool::cargo_command(&[&EXAMPLES[..], &["--workspace"], &excluded].concat());
+            let mut idle = tool::idle(Path::new(cargo.get_program()));
+            failed.extend(timed("examples", || tool::run_quietly(idle.args(cargo.get_args()))).err());
             failed
         });
         let mut failed = run_in_front(&others);
+        failed.extend(
+            timed("examples in real time", || tool::cargo(&[&EXAMPLES[..], &["--package", REALTIME]].concat())).err(),
+        );
         failed.extend(behind.join().unwrap_or_else(|_| vec!["the programs that compute".into()]));
         failed
     });
@@ -80,14 +99,13 @@ fn program(message: &str) -> Option<Program> {
 
 /// Runs the programs with the terminal. Returns what failed.
 fn run_in_front(programs: &[Program]) -> Vec<String> {
-    programs.iter().filter_map(|program| timed(&program.file, || tool::run(&mut command(program))).err()).collect()
+    programs.iter().filter_map(|program| timed(&program.name(), || tool::run(&mut command(program))).err()).collect()
 }
 
-/// Prints the time that a program takes.
-fn timed(program: &Path, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+/// Prints the time that something takes.
+fn timed(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     let begin = Instant::now();
     let done = run();
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
     eprintln!("xtask: {name} took {:.1} s", begin.elapsed().as_secs_f64());
     done
 }
@@ -96,18 +114,9 @@ fn timed(program: &Path, run: impl FnOnce() -> Result<(), String>) -> Result<(),
 /// Returns what failed.
 fn run_behind(programs: &[Program]) -> Vec<String> {
     let run = |program: &Program| {
-        timed(&program.file, || tool::run_quietly(tool::idle(&program.file).current_dir(&program.package))).err()
+        timed(&program.name(), || tool::run_quietly(tool::idle(&program.file).current_dir(&program.package))).err()
     };
     programs.iter().filter_map(run).collect()
-}
-
-/// Runs the examples of the documentation where no other thread wants the processor.
-fn run_examples() -> Result<(), String> {
-    // The examples of this package are those of `lockwright-objects`; cargo ignores its `doctest = false` here.
-    let examples = ["test", "--workspace", "--no-fail-fast", "--doc", "--exclude", "lockwright-objects-steps"];
-    let cargo = tool::cargo_command(&examples);
-    let mut behind = tool::idle(Path::new(cargo.get_program()));
-    timed(Path::new("the examples of the documentation"), || tool::run_quietly(behind.args(cargo.get_args())))
 }
 
 fn command(program: &Program) -> Command {

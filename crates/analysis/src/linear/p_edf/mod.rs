@@ -56,7 +56,7 @@ fn test_all(sharing: &Sharing, edf: Edf, omission: Omission<Mutant>) -> Result<(
     let view = View::new(sharing, &[])?;
     let mut work = Work::of_all(&view);
     for cluster in 0..view.clusters {
-        Processor::new(&view, cluster, edf, omission)?.test(POINTS_MAX, &mut work)?;
+        Processor::new(&view, cluster, edf, omission, &mut work)?.test(POINTS_MAX, &mut work)?;
     }
     Ok(())
 }
@@ -64,7 +64,8 @@ fn test_all(sharing: &Sharing, edf: Edf, omission: Omission<Mutant>) -> Result<(
 /// The test of MSRP for the processors of one system, with limited work.
 pub(crate) struct MsrpDemand {
     view: View,
-    work: Work,
+    /// The requests that the test of one processor may look at.
+    most: u64,
     omission: Omission<Mutant>,
 }
 
@@ -89,7 +90,7 @@ pub(crate) struct Start {
 
 impl MsrpDemand {
     /// Creates the test. A job of task x is released up to `lateness[x]` after its arrival, and its deadline in
-    /// `sharing` counts from the latest release. In total, the tests look at `most` requests.
+    /// `sharing` counts from the latest release. The test of one processor looks at `most` requests.
     ///
     /// # Errors
     /// Returns [`Failure::Unsupported`] if a period is 0.
@@ -103,22 +104,21 @@ impl MsrpDemand {
         for (row, &late) in view.rows.iter_mut().zip(lateness) {
             row.jitter = late;
         }
-        let work = Work::limited(&view, most);
-        Ok(Self { view, work, omission })
+        Ok(Self { view, most, omission })
     }
 
-    fn processor(&self, cpu: u16) -> Result<Processor<'_>, Failure> {
-        Processor::new(&self.view, self.view.cluster(cpu), Edf::Msrp, self.omission)
+    fn processor(&self, cpu: u16, work: &mut Work) -> Result<Processor<'_>, Failure> {
+        Processor::new(&self.view, self.view.cluster(cpu), Edf::Msrp, self.omission, work)
     }
 
     /// Tests one processor. The result holds if all tasks on other processors that share resources with it meet their
     /// deadlines.
     ///
     /// # Errors
-    /// Returns the errors of [`p_edf`]. Its limit is on the work of all tests.
-    pub(crate) fn test(&mut self, cpu: u16) -> Result<(), Failure> {
-        let processor = Processor::new(&self.view, self.view.cluster(cpu), Edf::Msrp, self.omission)?;
-        processor.test(u64::MAX, &mut self.work)
+    /// Returns the errors of [`p_edf`]. Its limit is on the work.
+    pub(crate) fn test(&self, cpu: u16) -> Result<(), Failure> {
+        let mut work = Work::limited(&self.view, self.most);
+        self.processor(cpu, &mut work)?.test(u64::MAX, &mut work)
     }
 
     /// Returns the delay of the jobs that are due in an interval of length `t`.
@@ -126,7 +126,7 @@ impl MsrpDemand {
     /// # Errors
     /// Returns [`Failure::Overflow`] if a number does not fit.
     pub(crate) fn delayed(&self, cpu: u16, t: u64) -> Result<Delayed, Failure> {
-        let processor = self.processor(cpu)?;
+        let processor = self.processor(cpu, &mut Work::of_all(&self.view))?;
         let optimum = processor.msrp(t, Mode::Due)?;
         let counted = |(spun, count): (&processor::Spun, u64)| Counted {
             task: spun.entry.task,
@@ -146,8 +146,15 @@ impl MsrpDemand {
     }
 
     /// Returns a task of another processor that uses a resource of tasks on `cpu`, and for which `is_late` holds.
-    pub(crate) fn partner(&self, cpu: u16, is_late: impl Fn(usize) -> bool) -> Result<Option<usize>, Failure> {
-        Ok(self.processor(cpu)?.spun.iter().map(|spun| spun.entry.task).find(|&task| is_late(task)))
+    pub(crate) fn partner(&self, cpu: u16, is_late: impl Fn(usize) -> bool) -> Option<usize> {
+        let cluster = self.view.cluster(cpu);
+        let is_local = |task: usize| self.view.rows[task].cluster == cluster;
+        let mut is_used = vec![false; self.view.resources];
+        for task in (0..self.view.tasks()).filter(|&task| is_local(task)) {
+            self.view.requests(task).iter().for_each(|request| is_used[request.resource] = true);
+        }
+        let shared = self.view.entries.iter().filter(|entry| is_used[entry.resource] && !is_local(entry.task));
+        shared.map(|entry| entry.task).find(|&task| is_late(task))
     }
 }
 

@@ -1,7 +1,7 @@
 //! One processor: its jobs within an interval, and the points at which their demand may change.
 
-use super::super::sum;
 use super::super::view::{Entry, View, add_product, product};
+use super::super::{Work, sum};
 use crate::Failure;
 use crate::rows::mutant::{Mutant, Omission};
 
@@ -53,27 +53,36 @@ pub(super) struct Spun {
 }
 
 impl<'a> Processor<'a> {
-    pub(super) fn new(view: &'a View, cluster: usize, edf: Edf, omission: Omission<Mutant>) -> Result<Self, Failure> {
+    /// Looks at each pair of a remote and a local request for one resource, which counts as `work`.
+    pub(super) fn new(
+        view: &'a View,
+        cluster: usize,
+        edf: Edf,
+        omission: Omission<Mutant>,
+        work: &mut Work,
+    ) -> Result<Self, Failure> {
         let (local, remote) = (0..view.tasks()).partition(|&x| view.rows[x].cluster == cluster);
         let mut ceilings = vec![u64::MAX; view.resources];
+        // By resource: the local tasks that request it, and how often a job does.
+        let mut users: Vec<Vec<(usize, u64)>> = vec![Vec::new(); view.resources];
         for &i in &local {
             for request in view.requests(i) {
                 let ceiling = &mut ceilings[request.resource];
                 *ceiling = view.rows[i].deadline.min(*ceiling);
+                users[request.resource].push((i, request.count));
             }
         }
         let local_only = view.local_only();
         let mut processor = Self { view, edf, local, remote, local_only, ceilings, spun: Vec::new(), omission };
         for &entry in view.entries.iter().filter(|entry| view.rows[entry.task].cluster != cluster) {
             let (x, q) = (&view.rows[entry.task], entry.resource);
-            if processor.ceilings[q] == u64::MAX {
+            if users[q].is_empty() {
                 continue;
             }
+            work.spend(entry.task, users[q].len())?;
             let mut each = 0;
-            for &i in &processor.local {
-                for request in view.requests(i).iter().filter(|request| request.resource == q) {
-                    add_product(&mut each, request.count, processor.jobs_within(i, sum(x.deadline, x.jitter)?)?)?;
-                }
+            for &(i, count) in &users[q] {
+                add_product(&mut each, count, processor.jobs_within(i, sum(x.deadline, x.jitter)?)?)?;
             }
             processor.spun.push(Spun { entry, pool: x.cluster * view.resources + q, each });
         }
@@ -84,10 +93,11 @@ impl<'a> Processor<'a> {
         self.omission.is(mutant)
     }
 
-    /// Returns the number of requests and tasks that one point looks at, up to four times each.
+    /// Returns the number of requests and tasks that one point looks at, up to four times each, and a quarter of the
+    /// numbers that it clears.
     pub(super) fn rows(&self) -> usize {
         let own: usize = self.local.iter().map(|&i| self.view.requests(i).len()).sum();
-        4 * (self.spun.len() + self.view.tasks() + own)
+        4 * (self.spun.len() + self.view.tasks() + own) + self.view.clusters * self.view.resources / 4
     }
 
     /// Returns dbf(t).

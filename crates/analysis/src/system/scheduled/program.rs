@@ -1,8 +1,10 @@
 //! Deadlines under partitioned EDF that the linear program of MSRP proves.
 //!
-//! The program is tried for each processor whose processor demand is too great in some interval. In no interval does it
-//! count more than the processor demand with the spinning of [`uniprocessor::edf`](crate::uniprocessor::edf), so where
-//! that accepts, the program has nothing to add. Its terms are those of the classic test:
+//! The program is tried for each processor whose processor demand is too great in some interval. Without overheads, in
+//! no interval does it count more than the processor demand with the spinning of
+//! [`uniprocessor::edf`](crate::uniprocessor::edf), so where that accepts, the program has nothing to add. (With
+//! overheads, a section of a late release can count at the start of an interval in which its job counts as well. Both
+//! tests are safe.) Its terms are those of the classic test:
 //! - *Resources of one processor* are under SRP. They delay as there: by one section of a later deadline, at the start
 //!   of an interval.
 //! - *Release jitter* is covered by neither test with resources. Overheads make a release late by up to J = D - D',
@@ -14,7 +16,8 @@
 //!   outside the set, no first deadline can be missed in the set. A processor that is accepted by the program, and
 //!   shares a resource with a task that is not proved, is therefore not proved.
 //!
-//! The programs of one system examine at most [`PROGRAM_WORK_MAX`] requests; then the classic verdict stands.
+//! The programs of one system examine at most [`PROGRAM_WORK_MAX`] requests, in equal shares for the processors that are
+//! tried; where a share is not enough, the classic verdict stands.
 
 use super::explained::{BEGUN, Demanded, Terms, due};
 use super::{Blocker, Point, Scheduled, Test, Untested, tested};
@@ -101,23 +104,22 @@ fn best_by(
     Ok((found, uncovered))
 }
 
-fn demand(system: &System, sharing: &Sharing, omission: Omission<Mutant>) -> Result<MsrpDemand, Failure> {
+/// The programs, each of which looks at `most` requests.
+fn demand(system: &System, sharing: &Sharing, most: u64, omission: Omission<Mutant>) -> Result<MsrpDemand, Failure> {
     let late = |id: TaskId| system.task(id).deadline.as_ns().saturating_sub(sharing.tasks[id.index()].deadline);
     let lateness: Vec<u64> = system.task_ids().map(late).collect();
-    MsrpDemand::new(sharing, &lateness, PROGRAM_WORK_MAX, omission)
+    MsrpDemand::new(sharing, &lateness, most, omission)
 }
 
 /// Adds the program of each processor that `found` does not prove. Returns why the programs are incomplete.
 fn improve(system: &System, sharing: &Sharing, found: &mut Scheduled, omission: Omission<Mutant>) -> Option<Uncovered> {
-    let mut demand = demand(system, sharing, omission).ok()?;
-    let mut tried: Vec<(CpuId, Option<Failure>)> = Vec::new();
-    for cpu in found.tests.iter().filter(|test| test.failure.is_some()).filter_map(|test| test.cpu) {
-        // Without a partner, the program is the processor demand.
-        if let Ok(None) = demand.partner(cpu.0, |_| true) {
-            continue;
-        }
-        tried.push((cpu, demand.test(cpu.0).err()));
-    }
+    let failed = || found.tests.iter().filter(|test| test.failure.is_some()).filter_map(|test| test.cpu);
+    let share = PROGRAM_WORK_MAX / (failed().count() as u64).max(1);
+    // The only reason for a failure is a period of 0, which no system has.
+    let demand = demand(system, sharing, share, omission).ok()?;
+    // Without a partner, the program is the processor demand.
+    let with_partner = failed().filter(|cpu| demand.partner(cpu.0, |_| true).is_some());
+    let mut tried: Vec<(CpuId, Option<Failure>)> = with_partner.map(|cpu| (cpu, demand.test(cpu.0).err())).collect();
     let is_limited = tried.iter().any(|(_, failure)| matches!(failure, Some(Failure::Diverged { .. })));
     let set = |proved: &mut [bool], cpu: CpuId, to: bool| {
         system.task_ids().filter(|&id| system.task(id).cpu == cpu).for_each(|id| proved[id.index()] = to);
@@ -129,10 +131,7 @@ fn improve(system: &System, sharing: &Sharing, found: &mut Scheduled, omission: 
     loop {
         let proved = &found.proved;
         let rejected = tried.iter_mut().filter(|(_, failure)| failure.is_none()).find_map(|(cpu, failure)| {
-            *failure = match demand.partner(cpu.0, |task| !proved[task]) {
-                Ok(late) => late.map(|task| Failure::Assumes { task }),
-                Err(why) => Some(why),
-            };
+            *failure = demand.partner(cpu.0, |task| !proved[task]).map(|task| Failure::Assumes { task });
             failure.map(|_| *cpu)
         });
         match rejected {
@@ -173,7 +172,7 @@ fn point(demand: &MsrpDemand, cpu: CpuId, failure: Failure) -> Option<Point> {
 pub(super) fn demanded(system: &System, sharing: &Sharing, task: TaskId) -> Result<Demanded, Failure> {
     let interval = sharing.tasks[task.index()].deadline;
     let Delayed { spun, start } =
-        demand(system, sharing, Omission::NOTHING)?.delayed(system.task(task).cpu.0, interval)?;
+        demand(system, sharing, PROGRAM_WORK_MAX, Omission::NOTHING)?.delayed(system.task(task).cpu.0, interval)?;
     let mut terms = Terms(Vec::new());
     for (id, jobs) in due(system, sharing, task, interval) {
         terms.due(sharing, task, id, jobs);
