@@ -72,7 +72,7 @@ const CLAIMS: [Claim; 12] = [
     ("08-boosting.toml", "`control` waits for the section of `logger` and for nothing else.", |seen| {
         !seen.is_late("control") && seen.ms("control", WAIT) <= 3.0 && seen.ms("driver", RESPONSE) > 6.0
     }),
-    ("09-agents.toml", "`driver` is not delayed any more, because the sections are executed on CPU 0.", |seen| {
+    ("09-agents.toml", "`driver` is no longer delayed, because the sections are executed on CPU 0.", |seen| {
         seen.ms("driver", RESPONSE) == 6.0 && seen.ms("control", BLOCKING) > 0.0
     }),
     ("10-suspending.toml", "`d` executes while `a` waits for the bus.", |seen| {
