@@ -10,7 +10,8 @@
 //! # Examples
 //! ```
 //! use lockwright_analysis::overheads::{Costs, Curve, Task, fp};
-//! let costs = Costs { tick: Curve::constant(1), quantum: 10, ..Costs::default() };
+//! let mut costs = Costs::default();
+//! (costs.tick, costs.quantum) = (Curve::constant(1), 10);
 //! let task = Task { cost: 20, period: 100, deadline: 100, ..Task::default() };
 //! let charged = fp::charge(&costs, false, &[task])?;
 //! assert_eq!((charged.interrupts[0].cost, charged.interrupts[0].period), (1, 10));

@@ -15,7 +15,8 @@
 //! ```
 //! use lockwright_analysis::overheads::jlfp::{self, Interrupts};
 //! use lockwright_analysis::overheads::{Costs, Curve, Task};
-//! let costs = Costs { schedule: Curve::constant(1), context_switch: Curve::constant(2), ..Costs::default() };
+//! let mut costs = Costs::default();
+//! (costs.schedule, costs.context_switch) = (Curve::constant(1), Curve::constant(2));
 //! let task = Task { cost: 20, period: 100, deadline: 100, ..Task::default() };
 //! let tasks = [task];
 //! let charged = jlfp::charge(&costs, Interrupts { processors: 1, dedicated: false }, &tasks)?;

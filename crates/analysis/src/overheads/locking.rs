@@ -15,7 +15,8 @@
 //! ```
 //! use lockwright_analysis::Demand;
 //! use lockwright_analysis::overheads::{Costs, Curve, Task, locking};
-//! let costs = Costs { lock: Curve::constant(1), unlock: Curve::constant(2), ..Costs::default() };
+//! let mut costs = Costs::default();
+//! (costs.lock, costs.unlock) = (Curve::constant(1), Curve::constant(2));
 //! let requests = vec![Demand { resource: 0, count: 2, length: 5 }];
 //! let task = Task { cost: 20, period: 100, deadline: 100, requests, ..Task::default() };
 //! let charged = locking::spin(&costs, &[task])?;

@@ -27,7 +27,8 @@
 //! # Examples
 //! ```
 //! use lockwright_analysis::overheads::{Costs, Curve, Task, fp};
-//! let costs = Costs { schedule: Curve::constant(1), context_switch: Curve::constant(2), ..Costs::default() };
+//! let mut costs = Costs::default();
+//! (costs.schedule, costs.context_switch) = (Curve::constant(1), Curve::constant(2));
 //! let task = Task { cost: 20, period: 100, deadline: 100, ..Task::default() };
 //! // A job causes two switches.
 //! assert_eq!(fp::charge(&costs, false, &[task])?.tasks[0].cost, 26);
