@@ -71,13 +71,12 @@ pub use system::partition::{Fit, partition, together_first};
 #[cfg(feature = "mutants")]
 pub use system::response::analyse_mutant;
 pub use system::response::{analyse, schedulable};
+pub use system::scheduled::explained::{Demanded, explain_demand};
 #[cfg(feature = "lp")]
-pub use system::scheduled::best_scheduled;
+pub use system::scheduled::program::best_scheduled;
 #[cfg(all(feature = "lp", feature = "mutants"))]
-pub use system::scheduled::best_scheduled_mutant;
-pub use system::scheduled::{
-    Blocker, Demanded, Point, Scheduled, Test, Untested, explain_demand, partitioned, scheduled,
-};
+pub use system::scheduled::program::best_scheduled_mutant;
+pub use system::scheduled::{Blocker, Point, Scheduled, Test, Untested, partitioned, scheduled};
 pub use system::sensitivity::{FACTOR_MAX, Growth, Sensitivity, sensitivity};
 #[cfg(all(feature = "lp", feature = "mutants"))]
 pub use system::tighten::tighten_mutant;

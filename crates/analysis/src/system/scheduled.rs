@@ -2,14 +2,14 @@
 //!
 //! - `p-edf`: the processor demand of each processor. Resources are under SRP, and those shared across processors under
 //!   non-preemptive spinning (MSRP). Response times are exact; they are computed without resources and jitter only.
-//!   [`best_scheduled`] adds the linear program of MSRP.
+//!   `best_scheduled` adds the linear program of MSRP.
 //! - `g-edf`: all tests of [`global`], without resources and jitter. Response times are those of the test that bounds
 //!   them, or follow from the tardiness with deadlines equal to periods.
 //! - `g-fp`: Guan's test, without resources, jitter and equal priorities. Response times are those of the test.
 
-mod explained;
+pub(crate) mod explained;
 #[cfg(feature = "lp")]
-mod program;
+pub(crate) mod program;
 mod results;
 mod untested;
 
@@ -21,13 +21,7 @@ use crate::rows::sharing::{Sharer, Sharing};
 use crate::rows::sporadic::Sporadic;
 use crate::system::partition::{Fit, together_first};
 use crate::uniprocessor::{self, Effort, edf};
-pub use explained::{Demanded, explain_demand};
 use lockwright_model::{CpuId, Duration, Overheads, ResourceId, Scheduler, System, TaskId};
-#[cfg(feature = "lp")]
-pub use program::best_scheduled;
-#[cfg(feature = "mutants")]
-#[cfg(feature = "lp")]
-pub use program::best_scheduled_mutant;
 pub use results::{Blocker, Point, Scheduled, Test};
 pub use untested::Untested;
 

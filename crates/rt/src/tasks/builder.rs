@@ -20,9 +20,11 @@ pub struct TaskSetBuilder {
     beyond: Option<Invalid>,
 }
 
-impl TaskSetBuilder {
-    pub(super) const fn new(protocol: Protocol) -> Self {
-        Self {
+impl TaskSet {
+    /// Returns a builder to which tasks and resources are added one by one.
+    #[must_use]
+    pub fn builder(protocol: Protocol) -> TaskSetBuilder {
+        TaskSetBuilder {
             protocol,
             resources: Vec::new(),
             tasks: Vec::new(),
@@ -31,7 +33,9 @@ impl TaskSetBuilder {
             beyond: None,
         }
     }
+}
 
+impl TaskSetBuilder {
     /// Adds a resource. Names are unique.
     pub fn resource(&mut self, name: &str) -> ResourceId {
         self.resources.push(Resource::new(name));

@@ -46,6 +46,7 @@
 //!   as one resource.
 
 mod builder;
+mod counters;
 pub(crate) mod error;
 pub(crate) mod executor;
 pub(crate) mod lock;

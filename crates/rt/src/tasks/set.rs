@@ -1,10 +1,10 @@
 //! Task sets: the thread of each task, and the resources that its jobs hold.
 
-use super::builder::TaskSetBuilder;
+use super::counters::Counters;
 use super::error::{MachineError, TaskError, check_scheduler, check_system};
 use super::lock::{Locks, ResourceError};
 use super::priorities::Levels;
-use super::statistics::{Counters, Statistics};
+use super::statistics::Statistics;
 use lockwright_model::{Duration, Instant, Mode, NESTING_MAX, Protocol, ResourceId, Scheduler, System, TaskId};
 use lockwright_protocol::Refusal;
 use lockwright_sys::clock;
@@ -96,12 +96,6 @@ impl TaskSet {
         Ok(Self(Arc::new(Shared { system, protocol, locks, cpus, taken, has_deadline, counters })))
     }
 
-    /// Returns a builder to which tasks and resources are added one by one.
-    #[must_use]
-    pub fn builder(protocol: Protocol) -> TaskSetBuilder {
-        TaskSetBuilder::new(protocol)
-    }
-
     /// Returns the tasks and resources.
     #[must_use]
     pub fn system(&self) -> &System {
@@ -154,7 +148,7 @@ impl TaskSet {
     /// The response time of a job counts from its release if the job began with [`Member::begin_due`]: its deadline
     /// minus the relative deadline of the task. Otherwise it counts from the call of [`Member::begin`]; the time that
     /// the thread needed to wake up is then missing. Tasks of a builder have the deadlines of
-    /// [`TaskSetBuilder::deadline`]; without one, no job misses its deadline, and each job counts from its begin.
+    /// [`TaskSetBuilder::deadline`](super::TaskSetBuilder::deadline); without one, no job misses its deadline, and each job counts from its begin.
     #[must_use]
     pub fn statistics(&self) -> Option<Statistics> {
         Some(self.0.counters.get()?.read(&self.0.system))

@@ -1,160 +1,215 @@
-//! What the jobs of a task set did: response times, deadline misses, waits for resources, and the lengths of sections.
-//!
-//! Each task has counters that only its own thread writes, with plain stores. The holder of a resource is a word that
-//! its users share. None of this makes a system call, allocates or waits.
+//! Reports of what jobs did.
 
-mod report;
-
+use super::counters::{Counters, GROUPS, NOBODY, NONE, ResourceCounters, TaskCounters, group_end};
 use lockwright_model::{Duration, ResourceId, System, TaskId};
-pub use report::{ResourceStatistics, Statistics, TaskStatistics};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// No task, in a holder.
-const NOBODY: u32 = u32::MAX;
-/// No bound or deadline.
-const NONE: u64 = u64::MAX;
-/// Times are counted in groups that are at most a sixteenth wide: 16 for each power of two.
-const GROUP_BITS: u32 = 4;
-const GROUPS: usize = (64 - GROUP_BITS as usize + 1) << GROUP_BITS;
+/// The least number of jobs with which a table shows the response time that 99.9 % of them do not exceed.
+const P999_JOBS_MIN: u64 = 1_000;
 
-/// The counters of a task set.
-#[derive(Debug)]
-pub(super) struct Counters {
-    tasks: Box<[TaskCounters]>,
-    /// By resource: the task that locked it last, until it unlocks.
-    holders: Box<[AtomicU32]>,
+/// What the jobs of a task set did since [`TaskSet::measure`](super::TaskSet::measure).
+///
+/// `Display` prints it as tables.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// All tasks, in the order of their ids.
+    pub tasks: Vec<TaskStatistics>,
 }
 
-#[derive(Debug)]
-struct TaskCounters {
-    /// The relative deadline in nanoseconds, or [`NONE`].
-    deadline_ns: u64,
-    bound_ns: AtomicU64,
-    jobs: AtomicU64,
-    misses: AtomicU64,
-    above_bound: AtomicU64,
-    total_ns: AtomicU64,
-    worst_ns: AtomicU64,
-    /// The number of the job with the longest response, from 1.
-    worst_job: AtomicU64,
-    groups: Box<[AtomicU32]>,
-    resources: Box<[ResourceCounters]>,
+/// What the jobs of one task did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct TaskStatistics {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: String,
+    /// The number of jobs that have ended.
+    pub jobs: u64,
+    /// The relative deadline, if there is one.
+    pub deadline: Option<Duration>,
+    /// The number of jobs that ended after their deadlines.
+    pub misses: u64,
+    /// The bound that the program set, if it did.
+    pub bound: Option<Duration>,
+    /// The number of jobs whose response time exceeded the bound.
+    pub above_bound: u64,
+    /// The longest response time.
+    pub worst: Duration,
+    /// The number of the first job with that response time, from 1; 0 if no job has ended.
+    pub worst_job: u64,
+    /// The mean response time.
+    pub mean: Duration,
+    /// The resources that the task has locked, in the order of their ids.
+    pub resources: Vec<ResourceStatistics>,
+    /// The number of jobs in each group of response times.
+    groups: Vec<u32>,
 }
 
-#[derive(Debug)]
-struct ResourceCounters {
-    sections: AtomicU64,
-    waits: AtomicU64,
-    total_wait_ns: AtomicU64,
-    longest_wait_ns: AtomicU64,
-    /// The holder at the request of the longest wait.
-    holder: AtomicU32,
-    longest_section_ns: AtomicU64,
+/// What the jobs of one task did with one resource.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ResourceStatistics {
+    /// The resource.
+    pub resource: ResourceId,
+    /// Its name.
+    pub name: String,
+    /// The number of locks.
+    pub sections: u64,
+    /// The number of locks that found the resource locked.
+    pub waits: u64,
+    /// The sum of the waits.
+    pub total_wait: Duration,
+    /// The longest wait.
+    pub longest_wait: Duration,
+    /// The task that held the resource at the request of the longest wait, if it could be seen.
+    pub holder: Option<TaskId>,
+    /// The longest time from a lock to its unlock, preemption included.
+    pub longest_section: Duration,
 }
 
-/// Adds to a counter that no other thread writes.
-fn add(counter: &AtomicU64, more: u64) {
-    // ORDERING: Relaxed, here and in all of this file: a report is read while tasks execute, and promises no more than
-    // that each value was there at some moment.
-    counter.store(counter.load(Ordering::Relaxed).saturating_add(more), Ordering::Relaxed);
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
 }
 
-/// Raises a maximum that no other thread writes. Returns whether the value is a new one.
-fn raise(most: &AtomicU64, to: u64) -> bool {
-    let is_new = to > most.load(Ordering::Relaxed);
-    if is_new {
-        most.store(to, Ordering::Relaxed);
-    }
-    is_new
+fn time(ns: u64) -> Duration {
+    Duration::from_ns(ns.min(i64::MAX as u64))
 }
 
-/// The group of a time.
-fn group(ns: u64) -> usize {
-    let power = (u64::BITS - ns.leading_zeros()).saturating_sub(GROUP_BITS + 1);
-    ((power as usize) << GROUP_BITS) + (ns >> power) as usize
-}
-
-/// The longest time of a group.
-fn group_end(group: usize) -> u64 {
-    // Groups of the same width begin at a multiple of 16 from 16 on.
-    let power = (group >> GROUP_BITS).saturating_sub(1) as u32;
-    let first = (group - ((power as usize) << GROUP_BITS)) as u64;
-    (first << power) | ((1 << power) - 1)
+fn optional(ns: u64) -> Option<Duration> {
+    (ns != NONE).then(|| time(ns))
 }
 
 impl Counters {
-    /// `has_deadline` tells for each task whether jobs can miss its deadline.
-    pub(super) fn new(system: &System, has_deadline: &[bool]) -> Self {
-        let zero = || AtomicU64::new(0);
-        let resource = |_| ResourceCounters {
-            sections: zero(),
-            waits: zero(),
-            total_wait_ns: zero(),
-            longest_wait_ns: zero(),
-            holder: AtomicU32::new(NOBODY),
-            longest_section_ns: zero(),
+    /// Reads all counters. Jobs that end meanwhile may be counted in some values and not in others.
+    pub(super) fn read(&self, system: &System) -> Statistics {
+        let resource = |(resource, counters): (ResourceId, &ResourceCounters)| {
+            let sections = read(&counters.sections);
+            let holder = counters.holder.load(Ordering::Relaxed);
+            (sections > 0).then(|| ResourceStatistics {
+                resource,
+                name: system.resource(resource).name.clone(),
+                sections,
+                waits: read(&counters.waits),
+                total_wait: time(read(&counters.total_wait_ns)),
+                longest_wait: time(read(&counters.longest_wait_ns)),
+                holder: (holder != NOBODY).then(|| TaskId::new(holder as usize)),
+                longest_section: time(read(&counters.longest_section_ns)),
+            })
         };
-        let task = |task: TaskId| TaskCounters {
-            deadline_ns: if has_deadline[task.index()] { system.task(task).deadline.as_ns() } else { NONE },
-            bound_ns: AtomicU64::new(NONE),
-            jobs: zero(),
-            misses: zero(),
-            above_bound: zero(),
-            total_ns: zero(),
-            worst_ns: zero(),
-            worst_job: zero(),
-            groups: (0..GROUPS).map(|_| AtomicU32::new(0)).collect(),
-            resources: system.resource_ids().map(resource).collect(),
+        let task = |(task, counters): (TaskId, &TaskCounters)| {
+            let jobs = read(&counters.jobs);
+            TaskStatistics {
+                task,
+                name: system.task(task).name.clone(),
+                jobs,
+                deadline: optional(counters.deadline_ns),
+                misses: read(&counters.misses),
+                bound: optional(read(&counters.bound_ns)),
+                above_bound: read(&counters.above_bound),
+                worst: time(read(&counters.worst_ns)),
+                worst_job: read(&counters.worst_job),
+                mean: time(read(&counters.total_ns).checked_div(jobs).unwrap_or(0)),
+                resources: system.resource_ids().zip(&counters.resources).filter_map(resource).collect(),
+                groups: counters.groups.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
+            }
         };
-        let holders = system.resource_ids().map(|_| AtomicU32::new(NOBODY)).collect();
-        Self { tasks: system.task_ids().map(task).collect(), holders }
+        Statistics { tasks: system.task_ids().zip(&self.tasks).map(task).collect() }
     }
+}
 
-    pub(super) fn set_bound(&self, task: TaskId, bound: Duration) {
-        self.tasks[task.index()].bound_ns.store(bound.as_ns(), Ordering::Relaxed);
+impl TaskStatistics {
+    /// Returns a response time that at least `percent` % of the jobs do not exceed. It is too long by a sixteenth at
+    /// most, and never above [`worst`](Self::worst). `None` if no job has ended.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn shown(task: &lockwright::tasks::TaskStatistics) {
+    /// if let Some(median) = task.percentile(50.0) {
+    ///     println!("{}: half of {} jobs took up to {median}", task.name, task.jobs);
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> Option<Duration> {
+        let all: u64 = self.groups.iter().map(|&count| u64::from(count)).sum();
+        // At least one job, and at most all of them.
+        let wanted = ((all as f64 * percent / 100.0).ceil() as u64).clamp(1, all.max(1));
+        let mut seen = 0;
+        let last = (0..GROUPS).find(|&group| {
+            seen += u64::from(self.groups[group]);
+            seen >= wanted
+        });
+        last.map(|group| time(group_end(group)).min(self.worst))
     }
+}
 
-    /// Counts a job that ended `response_ns` after its release. If its absolute deadline is known, `is_late` tells
-    /// whether it missed it; otherwise the relative deadline of the task decides.
-    pub(super) fn finish(&self, task: TaskId, response_ns: u64, is_late: Option<bool>) {
-        let own = &self.tasks[task.index()];
-        add(&own.jobs, 1);
-        add(&own.total_ns, response_ns);
-        if raise(&own.worst_ns, response_ns) {
-            own.worst_job.store(own.jobs.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
-        let is_late = is_late.unwrap_or(response_ns > own.deadline_ns);
-        add(&own.misses, is_late.into());
-        add(&own.above_bound, (response_ns > own.bound_ns.load(Ordering::Relaxed)).into());
-        let group = &own.groups[group(response_ns)];
-        group.store(group.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
-    }
-
-    /// The task that holds a resource, before a request for it. A hint.
-    pub(super) fn holder(&self, resource: ResourceId) -> u32 {
-        self.holders[resource.index()].load(Ordering::Relaxed)
-    }
-
-    /// Counts a lock, and a wait of `wait_ns` behind `holder` if there was one.
-    pub(super) fn locked(&self, task: TaskId, resource: ResourceId, holder: u32, wait_ns: Option<u64>) {
-        self.holders[resource.index()].store(u32::from(task.0), Ordering::Relaxed);
-        let own = &self.tasks[task.index()].resources[resource.index()];
-        add(&own.sections, 1);
-        if let Some(wait_ns) = wait_ns {
-            add(&own.waits, 1);
-            add(&own.total_wait_ns, wait_ns);
-            if raise(&own.longest_wait_ns, wait_ns) {
-                own.holder.store(holder, Ordering::Relaxed);
+/// Prints columns: the first is a name, and the others are numbers.
+fn table(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in rows {
+        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            match column {
+                0 => write!(f, "{cell:<width$}")?,
+                _ => write!(f, "  {cell:>width$}")?,
             }
         }
+        writeln!(f)?;
     }
+    Ok(())
+}
 
-    /// Counts a section of this length, which is about to end.
-    pub(super) fn unlocking(&self, task: TaskId, resource: ResourceId, section_ns: u64) {
-        // Another reader may have locked it meanwhile.
-        let holder = &self.holders[resource.index()];
-        let _ = holder.compare_exchange(u32::from(task.0), NOBODY, Ordering::Relaxed, Ordering::Relaxed);
-        raise(&self.tasks[task.index()].resources[resource.index()].longest_section_ns, section_ns);
+fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(String::from).to_vec()
+}
+
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |time: Option<Duration>| time.map_or_else(|| "-".into(), |time| time.to_string());
+        let heads = ["task", "jobs", "misses", "mean", "p99.9", "worst", "in job", "bound", "above", "deadline"];
+        let mut rows = vec![row(heads)];
+        for task in &self.tasks {
+            let some = |value: Duration| shown((task.jobs > 0).then_some(value));
+            let p999 = task.percentile(99.9).filter(|_| task.jobs >= P999_JOBS_MIN);
+            let count = |count: u64, is_known: bool| if is_known { count.to_string() } else { "-".into() };
+            rows.push(vec![
+                task.name.clone(),
+                task.jobs.to_string(),
+                task.misses.to_string(),
+                some(task.mean),
+                shown(p999),
+                some(task.worst),
+                count(task.worst_job, task.jobs > 0),
+                shown(task.bound),
+                count(task.above_bound, task.bound.is_some()),
+                shown(task.deadline),
+            ]);
+        }
+        table(f, &rows)?;
+        let heads = ["task", "resource", "sections", "waits", "longest wait", "behind", "longest section"];
+        let mut rows = vec![row(heads)];
+        for (task, resource) in self.tasks.iter().flat_map(|task| task.resources.iter().map(move |one| (task, one))) {
+            let has_waited = resource.waits > 0;
+            let holder = resource.holder.filter(|_| has_waited).and_then(|holder| self.tasks.get(holder.index()));
+            rows.push(vec![
+                task.name.clone(),
+                resource.name.clone(),
+                resource.sections.to_string(),
+                resource.waits.to_string(),
+                shown(has_waited.then_some(resource.longest_wait)),
+                holder.map_or_else(|| "-".into(), |holder| holder.name.clone()),
+                resource.longest_section.to_string(),
+            ]);
+        }
+        if rows.len() > 1 {
+            writeln!(f)?;
+            table(f, &rows)?;
+        }
+        Ok(())
     }
 }
 
@@ -162,20 +217,6 @@ impl Counters {
 mod tests {
     use super::*;
     use lockwright_model::{CpuId, Priority, Resource, Step, Task};
-
-    #[test]
-    fn groups_cover_all_times_in_order() {
-        let mut times: Vec<u64> = (0..64).flat_map(|bit| [1_u64 << bit, (1 << bit) + 1, (1_u64 << bit) - 1]).collect();
-        times.extend([0, 15, 16, 17, 31, 32, 33, 1_000, 123_456_789, u64::MAX]);
-        times.sort_unstable();
-        for &ns in &times {
-            let group = group(ns);
-            let end = group_end(group);
-            assert!(group < GROUPS && ns <= end && end - ns <= ns / 16, "{ns}: group {group} ends at {end}");
-            assert!(group == 0 || group_end(group - 1) < ns, "{ns}: the group before ends at {}", group_end(group - 1));
-        }
-        assert_eq!(group(u64::MAX), GROUPS - 1);
-    }
 
     /// Two tasks, of which the first has a deadline of 10 ms, and one resource.
     fn counters() -> (System, Counters) {

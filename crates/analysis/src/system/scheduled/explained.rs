@@ -1,12 +1,20 @@
 //! The terms of a processor demand.
 
+#[cfg(feature = "lp")]
+use super::program::demand;
 use super::{Scheduled, Untested, uncovered};
+#[cfg(feature = "lp")]
+use crate::linear::Delayed;
 use crate::overheads::edf::charged;
 #[cfg(feature = "lp")]
 use crate::rows::bound::Proof;
 use crate::rows::failure::Failure;
+#[cfg(feature = "lp")]
+use crate::rows::mutant::Omission;
 use crate::rows::sharing::Sharing;
 use crate::system::explain::{Cause, Term};
+#[cfg(feature = "lp")]
+use crate::system::tighten::PROGRAM_WORK_MAX;
 use crate::uniprocessor::edf;
 use lockwright_model::{Duration, Overheads, ResourceId, Scheduler, System, TaskId};
 
@@ -28,8 +36,8 @@ pub struct Demanded {
 /// the formula and its source.
 ///
 /// # Errors
-/// Returns the errors of [`scheduled`](super::scheduled()), [`Untested::FixedPriorities`] under partitioned and clustered fixed
-/// priorities, and [`Untested::Global`] under global schedulers.
+/// Returns the errors of [`scheduled`](super::scheduled()), [`Untested::FixedPriorities`] under partitioned and clustered
+/// fixed priorities, and [`Untested::Global`] under global schedulers.
 ///
 /// # Examples
 /// ```
@@ -76,7 +84,7 @@ pub fn explain_demand(
     let sharing = charged(system, overheads).map_err(Untested::Overheads)?;
     #[cfg(feature = "lp")]
     if found.proved[task.index()] && found.proof[task.index()] == Proof::Program {
-        return super::program::demanded(system, &sharing, task).map_err(Untested::Overheads);
+        return by_program(system, &sharing, task).map_err(Untested::Overheads);
     }
     let is_proved = found.proved[task.index()];
     classic(system, &sharing, task, is_proved).map_err(Untested::Overheads)
@@ -112,17 +120,34 @@ fn classic(system: &System, sharing: &Sharing, task: TaskId, is_proved: bool) ->
     Ok(Demanded { interval: Duration::from_ns(interval), terms: terms.0 })
 }
 
+/// Returns the terms of the program on the processor of `task`, in an interval as long as its deadline.
+#[cfg(feature = "lp")]
+fn by_program(system: &System, sharing: &Sharing, task: TaskId) -> Result<Demanded, Failure> {
+    let interval = sharing.tasks[task.index()].deadline;
+    let Delayed { spun, start } =
+        demand(system, sharing, PROGRAM_WORK_MAX, Omission::NOTHING)?.delayed(system.task(task).cpu.0, interval)?;
+    let mut terms = Terms(Vec::new());
+    for (id, jobs) in due(system, sharing, task, interval) {
+        terms.due(sharing, task, id, jobs);
+    }
+    for one in spun {
+        let why = "is spun for once, by a job that is due or by the one that has begun its section";
+        let by = Some(TaskId::new(one.task));
+        terms.add(Cause::Waiting, by, Some(ResourceId(one.resource)), one.count, one.length, why);
+    }
+    if let Some(start) = start {
+        let by = Some(TaskId::new(start.task));
+        terms.add(Cause::Local, by, Some(ResourceId(start.resource)), 1, start.length, BEGUN);
+    }
+    Ok(Demanded { interval: Duration::from_ns(interval), terms: terms.0 })
+}
+
 /// Why a section of a later deadline counts.
-pub(super) const BEGUN: &str = "has begun its section, and has a later deadline";
+const BEGUN: &str = "has begun its section, and has a later deadline";
 
 /// Returns the tasks on the processor of `task` with jobs that are due in the interval, and their number. `task` is the
 /// first.
-pub(super) fn due(
-    system: &System,
-    sharing: &Sharing,
-    task: TaskId,
-    interval: u64,
-) -> impl Iterator<Item = (TaskId, u64)> {
+fn due(system: &System, sharing: &Sharing, task: TaskId, interval: u64) -> impl Iterator<Item = (TaskId, u64)> {
     let cpu = system.task(task).cpu;
     let others = system.task_ids().filter(move |&id| id != task && system.task(id).cpu == cpu);
     std::iter::once(task).chain(others).filter_map(move |id| {
@@ -132,10 +157,10 @@ pub(super) fn due(
 }
 
 /// The terms of one demand.
-pub(super) struct Terms(pub(super) Vec<Term>);
+struct Terms(Vec<Term>);
 
 impl Terms {
-    pub(super) fn add(
+    fn add(
         &mut self,
         cause: Cause,
         by: Option<TaskId>,
@@ -149,7 +174,7 @@ impl Terms {
     }
 
     /// Adds the execution of these jobs. Returns the task, if it is not `task`.
-    pub(super) fn due(&mut self, sharing: &Sharing, task: TaskId, id: TaskId, jobs: u64) -> Option<TaskId> {
+    fn due(&mut self, sharing: &Sharing, task: TaskId, id: TaskId, jobs: u64) -> Option<TaskId> {
         let (cause, by) = if id == task { (Cause::Execution, None) } else { (Cause::Interference, Some(id)) };
         self.add(cause, by, None, jobs, sharing.tasks[id.index()].cost, "jobs with a deadline in it");
         by

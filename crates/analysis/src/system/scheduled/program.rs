@@ -19,14 +19,12 @@
 //! The programs of one system examine at most [`PROGRAM_WORK_MAX`] requests, in equal shares for the processors that are
 //! tried; where a share is not enough, the classic verdict stands.
 
-use super::explained::{BEGUN, Demanded, Terms, due};
 use super::{Blocker, Point, Scheduled, Test, Untested, tested};
-use crate::linear::{Delayed, MsrpDemand};
+use crate::linear::MsrpDemand;
 use crate::rows::bound::Proof;
 use crate::rows::failure::Failure;
 use crate::rows::mutant::{Mutant, Omission};
 use crate::rows::sharing::Sharing;
-use crate::system::explain::Cause;
 use crate::system::tighten::{PROGRAM_WORK_MAX, Uncovered};
 use lockwright_model::{CpuId, Duration, Overheads, ResourceId, Scheduler, System, TaskId};
 
@@ -105,7 +103,12 @@ fn best_by(
 }
 
 /// The programs, each of which looks at `most` requests.
-fn demand(system: &System, sharing: &Sharing, most: u64, omission: Omission<Mutant>) -> Result<MsrpDemand, Failure> {
+pub(super) fn demand(
+    system: &System,
+    sharing: &Sharing,
+    most: u64,
+    omission: Omission<Mutant>,
+) -> Result<MsrpDemand, Failure> {
     let late = |id: TaskId| system.task(id).deadline.as_ns().saturating_sub(sharing.tasks[id.index()].deadline);
     let lateness: Vec<u64> = system.task_ids().map(late).collect();
     MsrpDemand::new(sharing, &lateness, most, omission)
@@ -166,25 +169,4 @@ fn point(demand: &MsrpDemand, cpu: CpuId, failure: Failure) -> Option<Point> {
     });
     let blocking = blocker.map_or(0, |blocker| blocker.total().as_ns());
     Some(Point { interval: time(interval), due: time(most.saturating_sub(blocking)), blocker })
-}
-
-/// Returns the terms of the program on the processor of `task`, in an interval as long as its deadline.
-pub(super) fn demanded(system: &System, sharing: &Sharing, task: TaskId) -> Result<Demanded, Failure> {
-    let interval = sharing.tasks[task.index()].deadline;
-    let Delayed { spun, start } =
-        demand(system, sharing, PROGRAM_WORK_MAX, Omission::NOTHING)?.delayed(system.task(task).cpu.0, interval)?;
-    let mut terms = Terms(Vec::new());
-    for (id, jobs) in due(system, sharing, task, interval) {
-        terms.due(sharing, task, id, jobs);
-    }
-    for one in spun {
-        let why = "is spun for once, by a job that is due or by the one that has begun its section";
-        let by = Some(TaskId::new(one.task));
-        terms.add(Cause::Waiting, by, Some(ResourceId(one.resource)), one.count, one.length, why);
-    }
-    if let Some(start) = start {
-        let by = Some(TaskId::new(start.task));
-        terms.add(Cause::Local, by, Some(ResourceId(start.resource)), 1, start.length, BEGUN);
-    }
-    Ok(Demanded { interval: Duration::from_ns(interval), terms: terms.0 })
 }
