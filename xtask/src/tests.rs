@@ -24,11 +24,6 @@ const COMPUTING: [&str; 10] = [
     "xtask",
 ];
 
-/// The command of cargo that runs the examples of the documentation.
-const EXAMPLES: [&str; 3] = ["test", "--no-fail-fast", "--doc"];
-/// The package whose examples use real-time priorities.
-const REALTIME: &str = "lockwright";
-
 /// A program with tests.
 pub struct Program {
     /// The directory of its package.
@@ -49,16 +44,13 @@ pub fn run() -> Result<(), String> {
         let behind = scope.spawn(|| {
             let mut failed = run_behind(&computing);
             // The examples of this package are those of `lockwright-objects`; cargo ignores its `doctest = false` here.
-            let excluded = ["--exclude", "lockwright-objects-steps", "--exclude", REALTIME];
-            let cargo = tool::cargo_command(&[&EXAMPLES[..], &["--workspace"], &excluded].concat());
+            let examples = ["test", "--workspace", "--no-fail-fast", "--doc", "--exclude", "lockwright-objects-steps"];
+            let cargo = tool::cargo_command(&examples);
             let mut idle = tool::idle(Path::new(cargo.get_program()));
             failed.extend(timed("examples", || tool::run_quietly(idle.args(cargo.get_args()))).err());
             failed
         });
         let mut failed = run_in_front(&others);
-        failed.extend(
-            timed("examples in real time", || tool::cargo(&[&EXAMPLES[..], &["--package", REALTIME]].concat())).err(),
-        );
         failed.extend(behind.join().unwrap_or_else(|_| vec!["the programs that compute".into()]));
         failed
     });

@@ -38,7 +38,7 @@ const LEVEL_MAX: u8 = 99;
 /// A more urgent thread waits for at most one section of less urgent ones: the one in progress at its release.
 ///
 /// # Examples
-/// ```
+/// ```no_run
 /// use lockwright::section::Eager;
 ///
 /// match Eager::new() {

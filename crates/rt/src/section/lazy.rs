@@ -187,7 +187,7 @@ thread_local! {
 /// section: leaving the child's copy of the section returns an error and does nothing else.
 ///
 /// # Examples
-/// ```
+/// ```no_run
 /// use lockwright::section::Lazy;
 /// use std::time::{Duration, Instant};
 ///
