@@ -3,8 +3,8 @@
 use crate::support::*;
 use lockwright::mutex::{Clock, Deadline, Limit};
 use lockwright::semaphore::{Semaphore, SemaphoreError};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex as StdMutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -92,13 +92,16 @@ fn the_most_urgent_waiter_is_served_first() {
     let Some(stage) = Stage::set() else { return };
     for at_once in [false, true] {
         let semaphore = Arc::new(Semaphore::new(0));
-        let order = Arc::new(StdMutex::new(Vec::new()));
+        // A served thread takes a number and does nothing else before: one that allocated or locked a mutex could block,
+        // and a thread of the same level would come first.
+        let next = Arc::new(AtomicUsize::new(0));
         let waiters: Vec<_> = [20, 40, 30, 40, 10, 30]
             .into_iter()
-            .enumerate()
-            .map(|(index, level)| {
-                let order = Arc::clone(&order);
-                waiter(&stage, level, &semaphore, move || order.lock().expect("no panic").push(index))
+            .map(|level| {
+                let place = Arc::new(AtomicUsize::new(usize::MAX));
+                let (next, own) = (Arc::clone(&next), Arc::clone(&place));
+                let take = move || own.store(next.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+                (waiter(&stage, level, &semaphore, take), place)
             })
             .collect();
         if at_once {
@@ -106,11 +109,15 @@ fn the_most_urgent_waiter_is_served_first() {
         } else {
             (1..7).for_each(|count| {
                 assert_eq!(semaphore.release(), Ok(()));
-                until("it is served", || order.lock().expect("no panic").len() == count);
+                until("it is served", || next.load(Ordering::Relaxed) == count);
             });
         }
-        waiters.into_iter().for_each(Player::end);
-        assert_eq!(*order.lock().expect("no panic"), [1, 3, 2, 5, 0, 4]);
+        let place = |(waiter, place): (Player<()>, Arc<AtomicUsize>)| {
+            waiter.end();
+            place.load(Ordering::Relaxed)
+        };
+        let places: Vec<usize> = waiters.into_iter().map(place).collect();
+        assert_eq!(places, [4, 0, 2, 1, 5, 3], "at once: {at_once}");
     }
 }
 
