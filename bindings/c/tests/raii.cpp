@@ -2,6 +2,7 @@
 #include "lockwright.hpp"
 
 #include "check.h"
+#include <atomic>
 #include <shared_mutex>
 #include <thread>
 #include <vector>
@@ -24,8 +25,13 @@ static long count;
 
 static void nothing_is_lost() {
     std::vector<std::thread> threads;
+    std::atomic<int> begun(0);
     for (int i = 0; i < 4; i++) {
-        threads.emplace_back([] {
+        threads.emplace_back([&begun] {
+            // Together, also on a busy machine where one could be done before the next begins.
+            for (begun++; begun < 4;) {
+                std::this_thread::yield();
+            }
             for (int round = 0; round < 5000; round++) {
                 guard_of<lockwright::mutex> guard(global);
                 volatile long *place = &count;
