@@ -354,8 +354,12 @@ fn thread_sanitizer_sees_what_mutexes_order() {
     for policy in [&[][..], &[("LOCKWRIGHT_PROTOCOL", "inherit")], &[("LOCKWRIGHT_UNLOCK", "serial")]] {
         let environment = [policy, &[("LD_PRELOAD", preload.as_str())]].concat();
         assert_eq!(program.holds(&[], &environment).expect("it needs no permission"), "", "{policy:?}");
-        let said = String::from_utf8_lossy(&program.run(&["races"], &environment).stderr).into_owned();
-        assert!(said.contains("ThreadSanitizer: data race"), "{policy:?}: {said}");
+        // On a busy machine the threads may execute so far apart that a race is missed.
+        let is_noticed = || {
+            let said = program.run(&["races"], &environment).stderr;
+            String::from_utf8_lossy(&said).contains("ThreadSanitizer: data race")
+        };
+        assert!((0..10).any(|_| is_noticed()), "{policy:?}: no race is reported");
     }
 }
 
