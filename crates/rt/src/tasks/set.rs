@@ -56,9 +56,9 @@ thread_local! {
 }
 
 impl TaskSet {
-    /// Creates the task set of `system`. `protocol` applies to resources that name none. The locks use
-    /// no times of `system` except relative deadlines under `p-edf`; there, resources are under `srp` and `msrp`. CPU k of the
-    /// system is the k-th CPU of the set that the calling thread may use.
+    /// Creates the task set of `system`. `protocol` applies to resources that name none. The locks use no times of
+    /// `system` except relative deadlines under `p-edf`; there, resources are under `srp` and `msrp`. CPU k of the system
+    /// is the k-th CPU of the set that the calling thread may use.
     ///
     /// # Errors
     /// [`TaskError::Machine`] if:
@@ -148,7 +148,8 @@ impl TaskSet {
     /// The response time of a job counts from its release if the job began with [`Member::begin_due`]: its deadline
     /// minus the relative deadline of the task. Otherwise it counts from the call of [`Member::begin`]; the time that
     /// the thread needed to wake up is then missing. Tasks of a builder have the deadlines of
-    /// [`TaskSetBuilder::deadline`](super::TaskSetBuilder::deadline); without one, no job misses its deadline, and each job counts from its begin.
+    /// [`TaskSetBuilder::deadline`](super::TaskSetBuilder::deadline). Without one, no job misses its deadline, and each
+    /// job counts from its begin.
     #[must_use]
     pub fn statistics(&self) -> Option<Statistics> {
         Some(self.0.counters.get()?.read(&self.0.system))
