@@ -17,7 +17,7 @@ struct worker {
 
 static lw_mutex_t mutex;
 static lw_cond_t turned[THREADS], everyone;
-static pthread_barrier_t all_started;
+static pthread_barrier_t all_started, all_done;
 static int has_race;
 /* Protected by `mutex`. */
 static long count;
@@ -71,15 +71,21 @@ static void takes_turns(int me) {
     }
 }
 
+/* ThreadSanitizer's runtime has a spinlock that each thread takes when it starts and when it ends. Under SCHED_FIFO, two
+ * threads that spin there can keep its owner of lower priority from both CPUs for ever. So all threads start and end
+ * under SCHED_OTHER.
+ */
 static void *works(void *argument) {
     struct worker *me = argument;
-    struct sched_param param = {.sched_priority = 10 * (me->number + 1)};
-    if (sched_setscheduler(0, SCHED_FIFO, &param) != 0) {
+    struct sched_param fifo = {.sched_priority = 10 * (me->number + 1)}, other = {.sched_priority = 0};
+    pthread_barrier_wait(&all_started);
+    if (sched_setscheduler(0, SCHED_FIFO, &fifo) != 0) {
         _exit(SKIPPED);
     }
-    pthread_barrier_wait(&all_started);
     counts(me->number);
     takes_turns(me->number);
+    EXPECT(0, sched_setscheduler(0, SCHED_OTHER, &other));
+    pthread_barrier_wait(&all_done);
     return NULL;
 }
 
@@ -87,6 +93,7 @@ static void execute(const lw_mutex_options_t *options, int shared) {
     struct worker workers[THREADS];
     count = turn = is_shared_turn = 0;
     EXPECT(0, pthread_barrier_init(&all_started, NULL, THREADS));
+    EXPECT(0, pthread_barrier_init(&all_done, NULL, THREADS));
     EXPECT(0, lw_mutex_init(&mutex, options));
     EXPECT(0, lw_cond_init(&everyone, shared));
     for (int i = 0; i < THREADS; i++) {
@@ -105,6 +112,7 @@ static void execute(const lw_mutex_options_t *options, int shared) {
     EXPECT(0, lw_cond_destroy(&everyone));
     EXPECT(0, lw_mutex_destroy(&mutex));
     EXPECT(0, pthread_barrier_destroy(&all_started));
+    EXPECT(0, pthread_barrier_destroy(&all_done));
     CHECK(has_race || count == 2L * THREADS * ROUNDS);
 }
 
