@@ -1,14 +1,13 @@
 //! Runs the programs with the tests of all crates.
 //!
-//! Cargo runs them one after another. Here those that only compute, and the examples of the documentation, run beside
-//! those that need the machine: threads in real time, processes and compilers mostly wait, and leave a processor free.
+//! Cargo runs them one after another. Here two programs that need the machine run side by side: their tests in real time
+//! take turns (`crates/sys/tests/support/machine.rs`), and the others mostly wait for processes and compilers. The
+//! programs that only compute, and the examples of the documentation, use what these leave of the processors.
 
 use crate::tool;
 use serde_json::Value;
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 /// The packages whose tests only compute: they use no real-time priorities, and may be kept from a processor for a while.
 const COMPUTING: [&str; 10] = [
@@ -31,12 +30,6 @@ pub struct Program {
     pub file: PathBuf,
 }
 
-impl Program {
-    fn name(&self) -> Cow<'_, str> {
-        self.file.file_name().unwrap_or_default().to_string_lossy()
-    }
-}
-
 /// Builds and runs all programs, and the examples of the documentation.
 pub fn run() -> Result<(), String> {
     let (computing, others): (Vec<Program>, Vec<Program>) = programs()?.into_iter().partition(only_computes);
@@ -46,11 +39,11 @@ pub fn run() -> Result<(), String> {
             // The examples of this package are those of `lockwright-objects`; cargo ignores its `doctest = false` here.
             let examples = ["test", "--workspace", "--no-fail-fast", "--doc", "--exclude", "lockwright-objects-steps"];
             let cargo = tool::cargo_command(&examples);
-            let mut idle = tool::idle(Path::new(cargo.get_program()));
-            failed.extend(timed("examples", || tool::run_quietly(idle.args(cargo.get_args()))).err());
+            failed.extend(tool::run_quietly(tool::idle(Path::new(cargo.get_program())).args(cargo.get_args())).err());
             failed
         });
-        let mut failed = run_in_front(&others);
+        let in_front = tool::run_pairs(others.iter().map(|program| in_package(Command::new(&program.file), program)));
+        let mut failed = Vec::from_iter(in_front.err());
         failed.extend(behind.join().unwrap_or_else(|_| vec!["the programs that compute".into()]));
         failed
     });
@@ -89,30 +82,14 @@ fn program(message: &str) -> Option<Program> {
     Some(Program { package: package.to_owned(), file: message["executable"].as_str()?.into() })
 }
 
-/// Runs the programs with the terminal. Returns what failed.
-fn run_in_front(programs: &[Program]) -> Vec<String> {
-    programs.iter().filter_map(|program| timed(&program.name(), || tool::run(&mut command(program))).err()).collect()
-}
-
-/// Prints the time that something takes.
-fn timed(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
-    let begin = Instant::now();
-    let done = run();
-    eprintln!("xtask: {name} took {:.1} s", begin.elapsed().as_secs_f64());
-    done
-}
-
-/// Runs the programs where no other thread wants the processor, and prints the output of each when it has ended.
-/// Returns what failed.
+/// Runs the programs where no other thread wants the processor. Returns what failed.
 fn run_behind(programs: &[Program]) -> Vec<String> {
-    let run = |program: &Program| {
-        timed(&program.name(), || tool::run_quietly(tool::idle(&program.file).current_dir(&program.package))).err()
-    };
+    let run = |program: &Program| tool::run_quietly(&mut in_package(tool::idle(&program.file), program)).err();
     programs.iter().filter_map(run).collect()
 }
 
-fn command(program: &Program) -> Command {
-    let mut command = Command::new(&program.file);
+/// Tests expect to be started in the directory of their package.
+fn in_package(mut command: Command, program: &Program) -> Command {
     command.current_dir(&program.package);
     command
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// The oldest compiler that builds the project: `rust-version` of the workspace.
 pub const RUST_OLDEST: (u32, u32) = (1, 90);
@@ -142,11 +143,12 @@ pub fn run_pairs(commands: impl IntoIterator<Item = Command>) -> Result<(), Stri
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
-/// Runs a command. Its output goes to the terminal when it has ended.
+/// Runs a command. Its output, and the time that it took, go to the terminal when it has ended.
 pub fn run_quietly(command: &mut Command) -> Result<(), String> {
+    let begin = Instant::now();
     let output = command.output().map_err(|error| format!("{} does not start: {error}", shown(command)))?;
-    let text = [output.stdout, output.stderr].concat();
-    eprintln!("xtask: {}\n{}", shown(command), String::from_utf8_lossy(&text));
+    let (text, seconds) = ([output.stdout, output.stderr].concat(), begin.elapsed().as_secs_f64());
+    eprintln!("xtask: {}\n{}xtask: it took {seconds:.1} s\n", shown(command), String::from_utf8_lossy(&text));
     if output.status.success() { Ok(()) } else { Err(format!("{} ended with {}", shown(command), output.status)) }
 }
 
