@@ -60,6 +60,7 @@ pub mod uniprocessor;
 pub use overheads::charge::charge;
 #[cfg(feature = "mutants")]
 pub use overheads::charge::charge_mutant;
+pub use overheads::edf::charge_by_deadline;
 pub use rows::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
 pub use rows::failure::{Failure, Limit};
 #[cfg(feature = "mutants")]

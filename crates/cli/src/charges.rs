@@ -5,8 +5,8 @@ use crate::exit::Exit;
 use crate::input;
 use crate::report::Report;
 use crate::tame::tame;
-use lockwright_analysis::{best, charge};
-use lockwright_model::{Overheads, Protocol, System};
+use lockwright_analysis::{best, charge, charge_by_deadline};
+use lockwright_model::{Invalid, Overheads, Protocol, Scheduler, System};
 use std::path::Path;
 
 /// Overheads that are charged.
@@ -67,10 +67,22 @@ pub fn bounds(system: &System, charged: Option<System>, protocol: Protocol) -> R
 /// # Errors
 /// They cannot be charged; the console has the message.
 pub fn charged(system: &System, overheads: &Overheads, protocol: Protocol, console: &Console) -> Result<System, Exit> {
-    charge(system, overheads, protocol).map_err(|why| {
+    lengthened(system, overheads, protocol).map_err(|why| {
         console.error(format!("the overheads cannot be charged: {}", why.message), &why.help);
         Exit::BadInput
     })
+}
+
+/// As [`charged`], without a message. Under schedulers other than `p-fp` and `c-fp`, the execution times include the
+/// interrupts, and the protocol has no effect.
+///
+/// # Errors
+/// They cannot be charged.
+pub fn lengthened(system: &System, overheads: &Overheads, protocol: Protocol) -> Result<System, Invalid> {
+    match system.scheduler() {
+        Scheduler::PFp | Scheduler::CFp => charge(system, overheads, protocol),
+        _ => charge_by_deadline(system, overheads),
+    }
 }
 
 /// A line below the tables that names the charged overheads, if there are any.

@@ -147,7 +147,7 @@ pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Re
     let scheduler = input.system.scheduler();
     if !known.contains(&scheduler) {
         let others = match scheduler {
-            Scheduler::PEdf => "`check`, `simulate` and `run` support",
+            Scheduler::PEdf => "`check`, `simulate`, `run` and `verify` support",
             Scheduler::GEdf => "`check` and `run` support",
             _ => "`check` supports",
         };

@@ -50,6 +50,8 @@ pub(crate) struct Worst {
     pub(crate) task: TaskId,
     /// The bound, if it was exceeded.
     above: Option<Duration>,
+    /// Whether the deadline is proved to hold.
+    proved: bool,
     job: Job,
     timeline: Timeline,
     /// What occupied the CPU while no task executed, if the kernel tells.
@@ -106,7 +108,14 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let known = [Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf, Scheduler::GEdf];
     let input = input::read_scheduled(&arguments.execution.subject.file, &known, console)?;
     let system = &input.system;
-    let by_deadline = scheduled::promised("a run", &input, &arguments.execution.subject, console)?;
+    let charges = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
+    let by_deadline = match system.scheduler().is_by_deadline() {
+        true => {
+            let asked = arguments.execution.subject.protocol;
+            Some(scheduled::promised("a run", &input, asked, charges.as_ref(), console)?)
+        }
+        false => None,
+    };
     let protocols = match by_deadline {
         Some(_) if system.scheduler() == Scheduler::PEdf || !system.is_sharing() => {
             if system.scheduler() != Scheduler::PEdf && arguments.execution.subject.protocol != ProtocolChoice::File {
@@ -116,14 +125,15 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         }
         _ => input::executable(&arguments.execution.subject, system, console)?,
     };
-    let charges = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
     let is_strict = arguments.strict || charges.is_some();
     let standard = if is_strict { Standard::WithinBound } else { Standard::InTime };
     let bounds = |&protocol: &Protocol| {
-        let charged = charges.as_ref().map(|charges| charges.charge(system, protocol, console)).transpose()?;
         let bounds = match &by_deadline {
             Some(bounds) => Report { protocol: protocol.to_string(), ..bounds.clone() },
-            None => charges::bounds(system, charged, protocol),
+            None => {
+                let charged = charges.as_ref().map(|charges| charges.charge(system, protocol, console)).transpose()?;
+                charges::bounds(system, charged, protocol)
+            }
         };
         Ok((protocol, bounds.judged_by(standard)))
     };
@@ -364,13 +374,17 @@ impl Ran {
         text.push_str(&table::tasks(system, report, console));
         text.push_str(&table::reasons(system, report));
         let (above, late): (Vec<&Worst>, Vec<&Worst>) = self.worst.iter().partition(|worst| worst.above.is_some());
-        let above_title = match charging {
-            Some(charging) => format!("Above their bounds, in which {charging} are charged:"),
-            None => "Above their bounds, which charge no overhead (context switches, lock operations, interrupts); \
-                     --overheads charges them:"
+        // Under EDF, a deadline can be proved without a bound on the response.
+        let (refuted, late): (Vec<&Worst>, Vec<&Worst>) = late.into_iter().partition(|worst| worst.proved);
+        let charged = match charging {
+            Some(charging) => format!("in which {charging} are charged:"),
+            None => "which charge no overhead (context switches, lock operations, interrupts); --overheads charges \
+                     them:"
                 .into(),
         };
-        for (title, worst) in [(above_title, above), ("Late:".into(), late)] {
+        let above_title = format!("Above their bounds, {charged}");
+        let refuted_title = format!("Late, although their deadlines are proved by tests {charged}");
+        for (title, worst) in [(above_title, above), (refuted_title, refuted), ("Late:".into(), late)] {
             if !worst.is_empty() {
                 text.push_str(&format!("\n{title}\n"));
                 text.extend(worst.iter().map(|worst| tame(&worst.describe(system, report.charged.as_ref()))));
@@ -396,7 +410,7 @@ impl Worst {
         let earlier = executed_by(row.task, &timeline(system, records, row.task, job.arrival, before));
         let timeline = timeline(system, records, row.task, job.arrival, job.finish);
         let takers = outcome.occupancy.as_ref().map(|occupancy| occupancy.takers(&timeline.gaps));
-        Some(Self { task: row.task, above, job, timeline, takers, earlier })
+        Some(Self { task: row.task, above, proved: row.bound.proved, job, timeline, takers, earlier })
     }
 
     /// Time by which it exceeded its bound.

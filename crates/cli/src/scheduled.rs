@@ -1,8 +1,8 @@
 //! `lockwright check` under EDF and under global schedulers: the result of each schedulability test; and the bounds that
 //! other verbs show under EDF.
 
-use crate::args::{BoundChoice, Check, ProtocolChoice, Subject};
-use crate::charges;
+use crate::args::{BoundChoice, Check, ProtocolChoice};
+use crate::charges::{self, Charges};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::html::{self, Account};
@@ -69,7 +69,10 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
         Exit::BadInput
     })?;
     let explained = task.map(|task| explain(system, overheads, &found, task, console)).transpose()?;
-    let report = report(system, &found);
+    // If the overheads leave no time, a test says so.
+    let given = arguments.subject.overheads.is_some();
+    let charged = if given { charges::lengthened(system, overheads, protocol(system)).ok() } else { None };
+    let report = Report { charged, ..report(system, &found) };
     let sensitivity = if arguments.sensitivity { grown_for(system, overheads, console) } else { None };
     let mut output = as_json(input, &report, &found, sensitivity.as_ref());
     output.overheads = arguments.subject.overheads.as_deref().map(json::Charged::given);
@@ -78,7 +81,7 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
         result.explain = Some(Explain { interval_ns: Some(demanded.interval.as_ns()), ..explain });
     }
     if let Some(file) = html {
-        let charged = arguments.subject.overheads.is_some().then_some(overheads);
+        let charged = given.then_some(overheads);
         html::write(
             file,
             &Account { overheads: charged, ..Account::new(input, &output, &arguments.subject) },
@@ -183,31 +186,33 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
     Report { protocol: protocol(system).to_string(), same: Vec::new(), rows, charged: None }
 }
 
-/// For verbs that execute or simulate the tasks: the bounds under EDF, or no bounds if the tests do not cover the system
-/// and the scheduler does. `None` under another scheduler. `what` names the execution in messages.
+/// For verbs that execute or simulate the tasks under EDF: the bounds, or no bounds if the tests do not cover the system
+/// and the scheduler does. `what` names the execution in messages, and `asked` is the protocol that the user chose.
 ///
 /// # Errors
-/// Overheads, which only `check` charges under EDF, or nested requests that MSRP does not support; the console has
-/// the message.
-pub fn promised(what: &str, input: &Input, subject: &Subject, console: &Console) -> Result<Option<Report>, Exit> {
+/// Overheads that cannot be charged or that no execution is compared with, or nested requests that MSRP does not
+/// support; the console has the message.
+pub fn promised(
+    what: &str,
+    input: &Input,
+    asked: ProtocolChoice,
+    charges: Option<&Charges>,
+    console: &Console,
+) -> Result<Report, Exit> {
     let system = &input.system;
     let scheduler = system.scheduler();
-    if !scheduler.is_by_deadline() {
-        return Ok(None);
-    }
-    if subject.overheads.is_some() {
-        console.error(
-            format!("{}: {what} under `{scheduler}` does not support overheads", input.name),
-            "use `lockwright check --overheads`, or remove --overheads",
-        );
-        return Err(Exit::BadInput);
+    if charges.is_some() {
+        refuse_charges(what, input, "use `lockwright check --overheads`, or remove --overheads", console)?;
     }
     if scheduler == Scheduler::PEdf {
-        let is_asked = subject.protocol != ProtocolChoice::File;
+        let is_asked = asked != ProtocolChoice::File;
         note_ruled(is_asked.then_some("--protocol has no effect"), system, console);
     }
-    match tested(BoundChoice::Best, system, &Overheads::default(), console) {
-        Ok(found) => Ok(Some(report(system, &found))),
+    let charged = charges.map(|charges| charges.charge(system, protocol(system), console)).transpose()?;
+    let free = Overheads::default();
+    let overheads = charges.map_or(&free, |charges| &charges.overheads);
+    match tested(BoundChoice::Best, system, overheads, console) {
+        Ok(found) => Ok(Report { charged, ..report(system, &found) }),
         Err(why @ Untested::Nested(_)) => {
             console.error(tame(&why.describe(system)), "put both into one section, or both on one CPU");
             Err(Exit::BadInput)
@@ -222,9 +227,29 @@ pub fn promised(what: &str, input: &Input, subject: &Subject, console: &Console)
             console.note(format!("there are no bounds: {}{instead}", tame(&why.describe(system))));
             let row = |task| Row { task, bound: Bound::default(), seen: None, standard: Standard::default() };
             let rows = table_order(system).into_iter().map(row).collect();
-            Ok(Some(Report { protocol: protocol(system).to_string(), same: Vec::new(), rows, charged: None }))
+            Ok(Report { protocol: protocol(system).to_string(), same: Vec::new(), rows, charged })
         }
     }
+}
+
+/// Refuses an execution with overheads under `g-edf`. `what` names it.
+///
+/// # Errors
+/// The scheduler is `g-edf`; the console has the message.
+pub fn refuse_charges(what: &str, input: &Input, help: &str, console: &Console) -> Result<(), Exit> {
+    let scheduler = input.system.scheduler();
+    if scheduler != Scheduler::GEdf {
+        return Ok(());
+    }
+    console.error(
+        format!(
+            "{}: {what} under `{scheduler}` does not support overheads: those of the kernel's EDF (SCHED_DEADLINE) are \
+             not measured",
+            input.name
+        ),
+        help,
+    );
+    Err(Exit::BadInput)
 }
 
 /// Whether linear programs prove deadlines that the classic test does not.
@@ -267,9 +292,7 @@ fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Optio
 
 fn as_text(input: &Input, report: &Report, found: &Scheduled, console: &Console) -> String {
     let system = &input.system;
-    let sharing = if report.protocol == "none" { String::new() } else { format!(" and {}", report.protocol) };
-    let mut text =
-        format!("{}, {}{sharing}\n\n", table::system_line(&input.name, system).trim_end(), system.scheduler());
+    let mut text = table::headline(&input.name, system, report) + "\n";
     text.push_str(&table::tasks(system, report, console));
     text.push_str(&table::reasons(system, report));
     let columns = [

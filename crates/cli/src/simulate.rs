@@ -236,15 +236,18 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf], console)?;
     let system = &input.system;
     let charges = Charges::of(arguments.subject.overheads.as_deref(), console)?;
-    let by_deadline = scheduled::promised("a simulation", &input, &arguments.subject, console)?;
+    let by_deadline = system.scheduler().is_by_deadline();
     let protocols = match by_deadline {
-        Some(_) => vec![scheduled::protocol(system)],
-        None => input::executable(&arguments.subject, system, console)?,
+        true => vec![scheduled::protocol(system)],
+        false => input::executable(&arguments.subject, system, console)?,
     };
     let bounds = |&protocol: &Protocol| {
+        if by_deadline {
+            let asked = arguments.subject.protocol;
+            return Ok((protocol, scheduled::promised("a simulation", &input, asked, charges.as_ref(), console)?));
+        }
         let charged = charges.as_ref().map(|charges| charges.charge(system, protocol, console)).transpose()?;
-        let bounds = by_deadline.clone().unwrap_or_else(|| charges::bounds(system, charged, protocol));
-        Ok((protocol, bounds))
+        Ok((protocol, charges::bounds(system, charged, protocol)))
     };
     let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
     let first = groups.first().map_or(system, |(_, bounds)| bounds.analysed(system));

@@ -9,7 +9,7 @@ use super::machine::{Machine, stretched};
 use super::{CacheDelay, Costs, Curve, Task, jlfp};
 use crate::rows::failure::Failure;
 use crate::rows::sharing::{Sharer, Sharing, demands};
-use lockwright_model::{Duration, Overhead, Overheads, Protocol, System, TaskId};
+use lockwright_model::{self as model, Duration, Invalid, Overhead, Overheads, Protocol, Subject, System, TaskId};
 
 /// Returns the tasks of the system in nanoseconds, with overheads charged. The charge is centred on preemptions, as for
 /// EDF; it also holds for fixed priorities, as a job keeps its priority there as well.
@@ -23,31 +23,12 @@ pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Fai
         }
     };
     let machine = Machine { system, overheads: model };
-    // Jitter does not move the deadline of a job, which counts from its arrival.
-    let deadline = |id: TaskId| system.task(id).deadline.as_ns().saturating_sub(system.task(id).jitter.as_ns());
-    let plain = |id: TaskId| Task {
-        cost: system.task(id).wcet.as_ns(),
-        period: system.task(id).period.as_ns(),
-        deadline: deadline(id),
-        requests: demands(system, id),
-        working_set: u64::from(machine.working_set(id)),
-        ..Task::default()
-    };
     if let Some(task) = machine.unmeasured() {
-        let what = "its working set is beyond the last point of `cache_delay`";
-        return Err(Failure::Unsupported { task: task.index(), what });
+        return Err(Failure::Unsupported { task: task.index(), what: UNMEASURED });
     }
-    let mut tasks: Vec<Task> = system.task_ids().map(plain).collect();
+    let mut tasks = rows(machine);
     if !model.charges_nothing() {
-        let mut costs = costs(model, tasks.len())?;
-        if model.dedicated_interrupts {
-            let queued = machine.queued_releases().ok_or(Failure::Overflow)?;
-            costs.release = Curve::constant(queued.as_ns());
-        }
-        let interrupts = jlfp::Interrupts {
-            processors: u16::try_from(system.cpus()).unwrap_or(u16::MAX),
-            dedicated: model.dedicated_interrupts,
-        };
+        let (costs, interrupts) = costs(machine, tasks.len())?;
         let lengthened = jlfp::charge(&costs, interrupts, &tasks)?;
         tasks = jlfp::quantise(&lengthened, &tasks)?;
         // Sections are longer by the interrupts that fall into them, as other tasks wait for these.
@@ -74,6 +55,97 @@ pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Fai
     Ok(Sharing { tasks: system.task_ids().zip(tasks).map(sharer).collect() })
 }
 
+/// A working set for which no cache delay was measured.
+const UNMEASURED: &str = "its working set is beyond the last point of `cache_delay`";
+
+/// Returns the tasks of the system in nanoseconds.
+fn rows(machine: Machine<'_>) -> Vec<Task> {
+    let system = machine.system;
+    // Jitter does not move the deadline of a job, which counts from its arrival.
+    let deadline = |id: TaskId| system.task(id).deadline.as_ns().saturating_sub(system.task(id).jitter.as_ns());
+    let plain = |id: TaskId| Task {
+        cost: system.task(id).wcet.as_ns(),
+        period: system.task(id).period.as_ns(),
+        deadline: deadline(id),
+        requests: demands(system, id),
+        working_set: u64::from(machine.working_set(id)),
+        ..Task::default()
+    };
+    system.task_ids().map(plain).collect()
+}
+
+/// Returns the system with the execution times for which [`scheduled()`](crate::scheduled()) tests it if these
+/// overheads are charged.
+///
+/// The tasks are those of `system`, in its order, and there are no others: the execution times include the interrupts.
+/// A section is longer by its operations. Everything else that a job is charged with is at its start. The release
+/// latency is added to the release jitter. The result is meant for execution: deadlines and periods stay as they are,
+/// while the tests shorten both by the release latency, so a system whose deadlines the tests prove meets them if it
+/// executes in this way. Under fixed priorities, [`charge()`](crate::charge()) charges the overheads.
+///
+/// # Errors
+/// Returns an error if the interrupts leave no time, a time does not fit, or a working set is larger than all measured
+/// ones.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::charge_by_deadline;
+/// use lockwright_model::format::{parse_overheads, parse_system};
+/// use lockwright_model::Duration;
+/// let system = parse_system(
+///     r#"
+///     [platform]
+///     scheduler = "p-edf"
+///
+///     [[task]]
+///     name = "control"
+///     period = "10 ms"
+///     wcet = "1 ms"
+///     "#,
+/// )
+/// .expect("a valid task set");
+/// let overheads = parse_overheads("schedule = \"100 us\"").expect("valid overheads");
+/// let charged = charge_by_deadline(&system, &overheads).expect("the times fit");
+/// // Two switches.
+/// assert_eq!(charged.tasks()[0].wcet, Duration::from_us(1_200));
+/// ```
+pub fn charge_by_deadline(system: &System, overheads: &Overheads) -> Result<System, Invalid> {
+    if overheads.charges_nothing() {
+        return Ok(system.clone());
+    }
+    let refuse = |failure: Failure| {
+        let (subject, message, help) = match failure {
+            Failure::Unsupported { task, what } => {
+                let message = format!("task `{}`: {what}", system.tasks()[task].name);
+                (Subject::Task(TaskId::new(task)), message, "also measure the cache delay of the largest working set")
+            }
+            Failure::Overload => (Subject::System, "the interrupts leave no time for jobs".into(), UNITS),
+            _ => (Subject::System, "a time that the overheads lengthen does not fit".into(), UNITS),
+        };
+        Invalid::new(subject, None, message, help)
+    };
+    let longer = with_operations(system, overheads).map_err(refuse)?;
+    let machine = Machine { system: &longer, overheads };
+    if let Some(task) = machine.unmeasured() {
+        return Err(refuse(Failure::Unsupported { task: task.index(), what: UNMEASURED }));
+    }
+    let rows = rows(machine);
+    let charged = costs(machine, rows.len()).and_then(|(costs, all)| jlfp::lengthened(&costs, all, &rows));
+    let latency = machine.cost(Overhead::ReleaseLatency);
+    let charged_task = |(task, row): (&model::Task, &jlfp::Charged)| {
+        let wcet = Duration::ZERO.checked_add(Duration::from_ns(row.cost.ceil()?)).ok_or(Failure::Overflow)?;
+        let more = wcet.saturating_sub(task.wcet);
+        let body = lengthened(&task.body, more, |_| Some((Duration::ZERO, Duration::ZERO))).ok_or(Failure::Overflow)?;
+        let jitter = task.jitter.checked_add(latency).ok_or(Failure::Overflow)?;
+        Ok(model::Task { wcet, body, jitter, ..task.clone() })
+    };
+    let charged = charged.and_then(|charged| longer.tasks().iter().zip(&charged).map(charged_task).collect());
+    longer.with_tasks(charged.map_err(refuse)?)
+}
+
+/// What to do about times that do not fit.
+const UNITS: &str = "check the units of the overheads";
+
 /// Returns the system with the cost of all operations in its sections.
 ///
 /// All costs of a request are in its section: neither `srp` nor `msrp` suspends a job, and jobs that arrive meanwhile
@@ -96,8 +168,9 @@ fn with_operations(system: &System, model: &Overheads) -> Result<System, Failure
     system.with_tasks(tasks).map_err(|_| Failure::Overflow)
 }
 
-/// Returns the costs for a system of `tasks` tasks.
-fn costs(model: &Overheads, tasks: usize) -> Result<Costs, Failure> {
+/// Returns the costs for a system of `tasks` tasks, and the processors that handle interrupts.
+fn costs(machine: Machine<'_>, tasks: usize) -> Result<(Costs, jlfp::Interrupts), Failure> {
+    let model = machine.overheads;
     // The cost of refilling the caches as a function of the working set, constant before the first point.
     let refill = model.cost(Overhead::CacheRefill).with(tasks).as_ns();
     let points = model.cache_delay.points();
@@ -110,10 +183,14 @@ fn costs(model: &Overheads, tasks: usize) -> Result<Costs, Failure> {
     let rising = rising.ok_or(Failure::Overflow)?;
     let cache = if rising.is_empty() { Curve::constant(refill) } else { Curve::through(&rising)? };
     let of = |overhead| Curve::constant(model.cost(overhead).with(tasks).as_ns());
-    Ok(Costs {
+    let release = match model.dedicated_interrupts {
+        true => Curve::constant(machine.queued_releases().ok_or(Failure::Overflow)?.as_ns()),
+        false => of(Overhead::Release),
+    };
+    let costs = Costs {
         quantum: model.tick_period.as_ns(),
         tick: of(Overhead::Tick),
-        release: of(Overhead::Release),
+        release,
         release_latency: of(Overhead::ReleaseLatency),
         schedule: of(Overhead::Schedule),
         context_switch: of(Overhead::ContextSwitch),
@@ -124,5 +201,10 @@ fn costs(model: &Overheads, tasks: usize) -> Result<Costs, Failure> {
         syscall_out: of(Overhead::SyscallOut),
         cache: CacheDelay { levels: vec![cache] },
         ..Costs::default()
-    })
+    };
+    let interrupts = jlfp::Interrupts {
+        processors: u16::try_from(machine.system.cpus()).unwrap_or(u16::MAX),
+        dedicated: model.dedicated_interrupts,
+    };
+    Ok((costs, interrupts))
 }

@@ -58,6 +58,20 @@ pub struct Charged {
 /// Returns [`Failure::Overload`] if interrupts leave no time or a tick has a cost but no quantum, [`Failure::Task`] if
 /// a charged task does not meet its deadline alone, and [`Failure::Unsupported`] for a task without a period.
 pub fn charge(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Result<Vec<Charged>, Failure> {
+    let charged = lengthened(overheads, interrupts, tasks)?;
+    let is_late = |task: &Charged| task.cost > *(&task.period).min(&task.deadline);
+    match charged.iter().position(is_late) {
+        Some(task) => Err(Failure::Task { task }),
+        None => Ok(charged),
+    }
+}
+
+/// Like [`charge`], also if a charged task does not meet its deadline alone.
+pub(super) fn lengthened(
+    overheads: &Costs,
+    interrupts: Interrupts,
+    tasks: &[Task],
+) -> Result<Vec<Charged>, Failure> {
     let n = tasks.len() as u64;
     let dedicated = interrupts.dedicated;
     let at = |curve: &super::Curve| curve.at(n);
@@ -87,13 +101,10 @@ pub fn charge(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Resu
     }
     let switches = overheads.switch(n) * Fraction::from(2);
     let mut charged = Vec::with_capacity(tasks.len());
-    for (task, (its, cache)) in tasks.iter().zip(cache_of_others(overheads, tasks)).enumerate() {
+    for (its, cache) in tasks.iter().zip(cache_of_others(overheads, tasks)) {
         let cost = (Fraction::from(its.cost) + switches.clone() + cache) / s.clone() + besides.clone();
         let period = Fraction::from(its.period) - latency.clone();
         let deadline = Fraction::from(its.deadline) - latency.clone();
-        if cost > *(&period).min(&deadline) {
-            return Err(Failure::Task { task });
-        }
         charged.push(Charged { cost, period, deadline });
     }
     Ok(charged)

@@ -2,7 +2,7 @@
 
 mod cache;
 
-use crate::args::Verify;
+use crate::args::{ProtocolChoice, Verify};
 use crate::charges::{self, Charges};
 use crate::console::Console;
 use crate::exit::Exit;
@@ -14,6 +14,7 @@ use crate::report::{Report, Row, Standard, Verdict, interrupt_text};
 use crate::run::{Length, Ran, Stopper, Worst, as_json, compared, execute, warn, write_page};
 use crate::same::grouped;
 use crate::schedule::ScheduleFiles;
+use crate::scheduled;
 use crate::tame::tame;
 use crate::units;
 use cache::Cache;
@@ -40,9 +41,14 @@ struct Source {
 /// # Errors
 /// The console has the message.
 pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
-    let input = input::read_scheduled(&arguments.execution.subject.file, &[Scheduler::PFp, Scheduler::CFp], console)?;
+    let known = [Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf, Scheduler::GEdf];
+    let input = input::read_scheduled(&arguments.execution.subject.file, &known, console)?;
     let system = &input.system;
-    let protocols = input::executable(&arguments.execution.subject, system, console)?;
+    scheduled::refuse_charges("verify", &input, "use `lockwright run`", console)?;
+    let protocols = match system.scheduler().is_by_deadline() {
+        true => vec![scheduled::protocol(system)],
+        false => input::executable(&arguments.execution.subject, system, console)?,
+    };
     let given = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
     let files =
         |protocol| ScheduleFiles::create(system, &arguments.execution.schedules, protocol, protocols.len(), console);
@@ -60,7 +66,8 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
     let mut runs: Vec<Ran> = Vec::new();
     let mut missing = protocols.clone();
     if let Some(source) = &source {
-        let bounds = |&protocol: &Protocol| Ok((protocol, bounds(&input, protocol, &source.charges, console)?));
+        let asked = arguments.execution.subject.protocol;
+        let bounds = |&protocol: &Protocol| Ok((protocol, bounds(&input, asked, protocol, &source.charges, console)?));
         // All bounds first, so that overheads that cannot be charged cost no run.
         let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
         let files = groups.iter().map(|(protocol, _)| files(*protocol)).collect::<Result<Vec<_>, Exit>>()?;
@@ -161,10 +168,22 @@ fn refuse(error: &RunError, console: &Console) -> Exit {
 }
 
 /// The bounds with the overheads.
-fn bounds(input: &Input, protocol: Protocol, charges: &Charges, console: &Console) -> Result<Report, Exit> {
+fn bounds(
+    input: &Input,
+    asked: ProtocolChoice,
+    protocol: Protocol,
+    charges: &Charges,
+    console: &Console,
+) -> Result<Report, Exit> {
     console.note(format!("computing bounds of {} under {protocol} with {}", input.name, charges.name));
-    let charged = charges.charge(&input.system, protocol, console)?;
-    Ok(charges::bounds(&input.system, Some(charged), protocol).judged_by(Standard::Proved))
+    let bounds = match input.system.scheduler().is_by_deadline() {
+        true => scheduled::promised("verify", input, asked, Some(charges), console)?,
+        false => {
+            let charged = charges.charge(&input.system, protocol, console)?;
+            charges::bounds(&input.system, Some(charged), protocol)
+        }
+    };
+    Ok(bounds.judged_by(Standard::Proved))
 }
 
 /// The verdict, in one sentence.
@@ -192,6 +211,10 @@ fn verdict(system: &System, ran: &Ran) -> String {
     let mut faults = Vec::new();
     faults.extend(named(&|row| !row.bound.proved).map(|names| format!("not every deadline is proved ({names})")));
     let is_late = |row: &Row| row.seen.is_some_and(|seen| seen.observation.misses > 0);
+    // A job that is above its bound is named below.
+    let is_refuted = |row: &Row| is_late(row) && row.bound.proved && row.bound.response.is_none();
+    faults.extend(named(&is_refuted).map(|names| format!("proved deadlines were missed ({names})")));
+    let is_late = |row: &Row| is_late(row) && !is_refuted(row);
     faults.extend(named(&is_late).map(|names| format!("deadlines were missed ({names})")));
     if let Some(names) = named(&|row| row.above_bound() == Some(true)) {
         let most = ran.worst.iter().filter_map(Worst::excess).max().unwrap_or_default();
