@@ -3,17 +3,29 @@
 //!
 //! Lock operations and the interrupts in sections are charged to the system as in `charge.rs`, as rows have no order of
 //! sections and no protocols. Everything else is charged to rows.
+//!
+//! *Decisions under partitioned EDF.* The scheduler is in user space: each release executes the thread of its task above
+//! all jobs of the processor, even if the job then waits. With s = schedule + context_switch:
+//! ```text
+//!   release += 2 s + 2 (syscall_in + syscall_out)
+//! ```
+//! The system calls are those of the wait and of the wake-up that ends it. If a dedicated processor handles the
+//! releases, none of them delays a job, and this is not charged.
 
 use super::body::{lengthened, runs, sum};
 use super::machine::{Machine, stretched};
 use super::{CacheDelay, Costs, Curve, Task, jlfp};
 use crate::rows::failure::Failure;
 use crate::rows::sharing::{Sharer, Sharing, demands};
-use lockwright_model::{self as model, Duration, Invalid, Overhead, Overheads, Protocol, Subject, System, TaskId};
+use lockwright_model::{
+    self as model, Cost, Duration, Invalid, Overhead, Overheads, Protocol, Scheduler, Subject, System, TaskId,
+};
+use std::borrow::Cow;
 
 /// Returns the tasks of the system in nanoseconds, with overheads charged. The charge is centred on preemptions, as for
 /// EDF; it also holds for fixed priorities, as a job keeps its priority there as well.
 pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
+    let model = &with_decisions(system, model)?;
     let longer;
     let system = match model.charges_nothing() {
         true => system,
@@ -107,7 +119,8 @@ fn rows(machine: Machine<'_>) -> Vec<Task> {
 /// let overheads = parse_overheads("schedule = \"100 us\"").expect("valid overheads");
 /// let charged = charge_by_deadline(&system, &overheads).expect("the times fit");
 /// // Two switches.
-/// assert_eq!(charged.tasks()[0].wcet, Duration::from_us(1_200));
+/// // Two switches, and interrupts: another two for the decision at each release.
+/// assert!(charged.tasks()[0].wcet > Duration::from_us(1_200));
 /// ```
 pub fn charge_by_deadline(system: &System, overheads: &Overheads) -> Result<System, Invalid> {
     if overheads.charges_nothing() {
@@ -124,6 +137,7 @@ pub fn charge_by_deadline(system: &System, overheads: &Overheads) -> Result<Syst
         };
         Invalid::new(subject, None, message, help)
     };
+    let overheads = &with_decisions(system, overheads).map_err(refuse)?;
     let longer = with_operations(system, overheads).map_err(refuse)?;
     let machine = Machine { system: &longer, overheads };
     if let Some(task) = machine.unmeasured() {
@@ -145,6 +159,22 @@ pub fn charge_by_deadline(system: &System, overheads: &Overheads) -> Result<Syst
 
 /// What to do about times that do not fit.
 const UNITS: &str = "check the units of the overheads";
+
+/// Returns the overheads with the decisions of partitioned EDF in the release.
+fn with_decisions<'a>(system: &System, model: &'a Overheads) -> Result<Cow<'a, Overheads>, Failure> {
+    if system.scheduler() != Scheduler::PEdf || model.dedicated_interrupts || model.charges_nothing() {
+        return Ok(Cow::Borrowed(model));
+    }
+    let machine = Machine { system, overheads: model };
+    let release = || {
+        let [switch, enter, leave] =
+            [machine.switch()?, machine.cost(Overhead::SyscallIn), machine.cost(Overhead::SyscallOut)];
+        sum(&[machine.cost(Overhead::Release), switch, switch, enter, enter, leave, leave])
+    };
+    let mut model = model.clone();
+    model.set(Overhead::Release, Cost::constant(release().ok_or(Failure::Overflow)?));
+    Ok(Cow::Owned(model))
+}
 
 /// Returns the system with the cost of all operations in its sections.
 ///
