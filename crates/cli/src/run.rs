@@ -108,6 +108,10 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let known = [Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf, Scheduler::GEdf];
     let input = input::read_scheduled(&arguments.execution.subject.file, &known, console)?;
     let system = &input.system;
+    if arguments.execution.subject.overheads.is_some() {
+        let help = "use `lockwright check --overheads`, or remove --overheads";
+        scheduled::refuse_charges("a run", &input, help, console)?;
+    }
     let charges = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
     let by_deadline = match system.scheduler().is_by_deadline() {
         true => {

@@ -190,8 +190,7 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
 /// and the scheduler does. `what` names the execution in messages, and `asked` is the protocol that the user chose.
 ///
 /// # Errors
-/// Overheads that cannot be charged or that no execution is compared with, or nested requests that MSRP does not
-/// support; the console has the message.
+/// Overheads that cannot be charged, or nested requests that MSRP does not support; the console has the message.
 pub fn promised(
     what: &str,
     input: &Input,
@@ -201,9 +200,6 @@ pub fn promised(
 ) -> Result<Report, Exit> {
     let system = &input.system;
     let scheduler = system.scheduler();
-    if charges.is_some() {
-        refuse_charges(what, input, "use `lockwright check --overheads`, or remove --overheads", console)?;
-    }
     if scheduler == Scheduler::PEdf {
         let is_asked = asked != ProtocolChoice::File;
         note_ruled(is_asked.then_some("--protocol has no effect"), system, console);

@@ -67,11 +67,7 @@ pub fn charge(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Resu
 }
 
 /// Like [`charge`], also if a charged task does not meet its deadline alone.
-pub(super) fn lengthened(
-    overheads: &Costs,
-    interrupts: Interrupts,
-    tasks: &[Task],
-) -> Result<Vec<Charged>, Failure> {
+pub(super) fn lengthened(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Result<Vec<Charged>, Failure> {
     let n = tasks.len() as u64;
     let dedicated = interrupts.dedicated;
     let at = |curve: &super::Curve| curve.at(n);

@@ -1,6 +1,6 @@
 //! Systems under other schedulers, among them some that were once accepted although a schedule misses a deadline.
 
-use lockwright_analysis::{Failure, Growth, Untested, explain_demand, scheduled, sensitivity};
+use lockwright_analysis::{Failure, Growth, Untested, charge_by_deadline, explain_demand, scheduled, sensitivity};
 use lockwright_model::format::{parse_overheads, parse_system};
 use lockwright_model::{Duration, Overheads, Protocol, Step, System};
 
@@ -269,6 +269,38 @@ fn working_sets_lengthen_jobs_under_edf() {
     let one =
         scheduled(&system(&text("working_set_kib = 65")), &parse_overheads("cache_delay = [[64, \"1 us\"]]").unwrap());
     assert!(matches!(one, Err(Untested::Overheads(_))), "a single point covers no larger working set");
+}
+
+/// Under partitioned EDF, a release also takes the decision of its thread: two switches and two system calls.
+#[test]
+fn a_release_takes_a_decision_under_edf() {
+    let text = "[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\n";
+    let edf = |kind: &str| system(&format!("[platform]\nscheduler = \"{kind}\"\n{text}"));
+    let charged = |kind, overheads: &str| {
+        let (system, overheads) = (edf(kind), parse_overheads(overheads).unwrap());
+        let charged = charge_by_deadline(&system, &overheads).unwrap();
+        assert_eq!((charged.tasks().len(), charged.scheduler()), (1, system.scheduler()));
+        // The tests count the same.
+        let found = scheduled(&system, &overheads).unwrap();
+        assert_eq!(found.responses[0], Some(charged.tasks()[0].wcet + charged.tasks()[0].jitter), "{kind}");
+        charged.tasks()[0].wcet.as_ns()
+    };
+    let overheads = "schedule = \"40 us\"\nsyscall_in = \"6 us\"\nsyscall_out = \"4 us\"\nrelease_latency = \"1 ms\"\n";
+    assert_eq!(charged("g-edf", overheads), 1_080_000);
+    // The release takes 100 us in each 10 ms, and s = 0.99: (1080 + 2 (100 + 1000 * 0.01)) / 0.99.
+    assert_eq!(charged("p-edf", overheads), 1_313_132);
+    // A processor of its own takes the releases.
+    assert_eq!(charged("p-edf", &format!("{overheads}dedicated_interrupts = true\n")), 1_080_000);
+    let none = parse_overheads("").unwrap();
+    assert_eq!(charge_by_deadline(&edf("p-edf"), &none).unwrap(), edf("p-edf"));
+    for (overheads, wanted) in [
+        ("release = \"10 ms\"", "the interrupts leave no time for jobs"),
+        ("cache_delay = [[4, \"1 us\"]]", "task `a`: its working set is beyond the last point"),
+    ] {
+        let large = system(&format!("[platform]\nscheduler = \"p-edf\"\n{text}working_set_kib = 5\n"));
+        let refused = charge_by_deadline(&large, &parse_overheads(overheads).unwrap()).unwrap_err();
+        assert!(refused.message.contains(wanted), "{}", refused.message);
+    }
 }
 
 /// If there are more points than terms to examine them, a reason is given. The verdict does not depend on response

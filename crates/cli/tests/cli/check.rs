@@ -201,8 +201,13 @@ const FREE: &str = "[platform]\ncpus = 2\nscheduler = \"g-edf\"\n\
 fn schedulers_have_tests_of_their_own() {
     let ended = on(FREE, "check", &[]);
     assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
-    for part in ["utilization 125.0 %, g-edf", "GFB             yes", "BCL             no", "`a`", "All deadlines hold"]
-    {
+    for part in [
+        "under none and g-edf: 3 tasks on 2 CPUs, utilization 125.0 %",
+        "GFB             yes",
+        "BCL             no",
+        "`a`",
+        "All deadlines hold",
+    ] {
         assert!(ended.out.contains(part), "{part} is missing in {}", ended.out);
     }
     let fixed = on(FREE, "check", &["--scheduler", "g-fp", "--json"]);

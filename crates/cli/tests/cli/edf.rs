@@ -1,6 +1,10 @@
-//! `check` and `simulate` under `p-edf`: what the tests count, and the linear programs.
+//! `check` and `simulate` under `p-edf`: what the tests count, the linear programs, and charged jobs.
 
 use crate::support::{json, on};
+use lockwright_analysis::{best_scheduled, charge_by_deadline};
+use lockwright_model::{Cost, Duration, Instant, Overhead, Overheads, Protocol, Scheduler};
+use lockwright_sim::{Config, Offsets, Simulation};
+use lockwright_study::{Shape, generate};
 
 #[test]
 fn demand_is_explained_under_edf() {
@@ -69,4 +73,46 @@ fn linear_programs_prove_deadlines_under_edf() {
     let late = on(&late, "check", &[]);
     assert_eq!(late.status, 1);
     assert!(late.out.contains("it counts on the deadlines of `k`, which are not proved"), "{}", late.out);
+}
+
+/// If the tests prove deadlines with overheads charged, the jobs with these overheads meet them in a simulation. Jobs
+/// with twice the overheads do not always.
+#[test]
+fn charged_jobs_meet_proved_deadlines() {
+    let (mut proved, mut refuted) = (0, 0);
+    for seed in 0..1_500 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let shape =
+            Shape { cpus: (1, 3), tasks: (2, 5), jitter: 0, nested: 0, utilization: (30, 90), ..Shape::small() };
+        let system = generate(&mut random, &shape).under(Scheduler::PEdf);
+        let mut overheads = Overheads::default();
+        overheads.tick_period = Duration::from_ns(random.u64(20..200));
+        for of in Overhead::ALL.into_iter().filter(|_| random.bool()).collect::<Vec<_>>() {
+            overheads.set(of, Cost::constant(Duration::from_ns(random.u64(0..3))));
+        }
+        let mut twice = overheads.clone();
+        Overhead::ALL.into_iter().for_each(|of| {
+            let cost = overheads.cost(of).with(1);
+            twice.set(of, Cost::constant(cost + cost));
+        });
+        if !best_scheduled(&system, &overheads).is_ok_and(|(found, _)| found.schedulable) {
+            continue;
+        }
+        proved += 1;
+        let mut misses = |overheads: &Overheads| -> u64 {
+            let Ok(charged) = charge_by_deadline(&system, overheads) else { return 0 };
+            let longest = system.tasks().iter().map(|task| task.period.as_ns()).max().unwrap_or(1);
+            let run = |(run, offsets): (u64, Offsets)| {
+                let config = Config::default().with_offsets(offsets).with_seed(seed + run);
+                let mut simulation = Simulation::new(&charged, &config.with_protocol(Protocol::Msrp), ());
+                simulation.run_until(Instant::from_ns(longest * 10));
+                simulation.observations().iter().map(|seen| seen.misses).sum::<u64>()
+            };
+            [(0, Offsets::Synchronous), (1, Offsets::Random), (2, Offsets::Random)].into_iter().map(run).sum()
+        };
+        assert_eq!(misses(&overheads), 0, "seed {seed}");
+        refuted += u64::from(misses(&twice) > 0);
+    }
+    println!("{proved} proved; with twice the overheads, {refuted} of them miss a deadline");
+    assert!(proved > 100 && refuted > 0, "{proved} {refuted}");
 }

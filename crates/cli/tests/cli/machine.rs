@@ -216,10 +216,23 @@ fn global_deadlines_are_executed_or_refused() {
             "`r` is under `mpcp`, which the kernel's EDF does not support",
         ),
         (of(cpus + 1, "wcet = \"2 ms\""), &[], 3, "under `g-edf` jobs execute on every CPU that the process may use"),
-        (of(cpus, "wcet = \"2 ms\""), &["--overheads", "x"], 2, "a run under `g-edf` does not support overheads"),
+        (
+            of(cpus, "wcet = \"2 ms\""),
+            &["--overheads", "x"],
+            2,
+            "a run under `g-edf` does not support overheads: those of the kernel's EDF (SCHED_DEADLINE) are not measured",
+        ),
     ] {
         let ended = on(&text, "run", &[&["--for", "100 ms"], arguments].concat());
         assert_eq!(ended.status, status, "{}", ended.err);
         assert!(ended.err.contains(said), "{}", ended.err);
     }
+}
+
+#[test]
+fn global_deadlines_are_not_verified() {
+    let text = "[platform]\nscheduler = \"g-edf\"\n[[task]]\nname = \"a\"\nperiod = \"20 ms\"\nwcet = \"1 ms\"\n";
+    let ended = on(text, "verify", &[]);
+    assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{}", ended.err);
+    assert!(ended.err.contains("verify under `g-edf` does not support overheads"), "{}", ended.err);
 }

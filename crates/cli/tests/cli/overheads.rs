@@ -121,6 +121,8 @@ fn simulated_responses_stay_below_charged_bounds() {
             let ended = charged(system, "simulate", overheads, &more);
             let results = json(&ended)["results"].as_array().expect("results").clone();
             assert!(results.len() > 5, "{}", ended.out);
+            let ended = charged(&by_deadline(system), "simulate", overheads, &more[2..]);
+            assert_eq!((ended.status, ended.err.contains("this is a bug")), (0, false), "{}{}", ended.out, ended.err);
         }
     }
 }
@@ -142,11 +144,11 @@ fn a_charged_simulation_is_traced_with_its_interrupts() {
 
 #[test]
 fn overheads_that_cannot_be_charged_are_2() {
-    let by_deadline = ALONE.replace("cpus = 1", "cpus = 1\nscheduler = \"p-edf\"");
+    let by_deadline = by_deadline(ALONE);
     let cases = [
         (ALONE, "relaese = \"3 us\"\n", "did you mean `release`?"),
         (ALONE, "release = \"1 s\"\n", "the overheads cannot be charged"),
-        (&by_deadline, TINY, "p-edf"),
+        (&by_deadline, "release = \"1 s\"\n", "the overheads cannot be charged: the interrupts leave no time"),
     ];
     for (system, overheads, wanted) in cases {
         for verb in ["simulate", "run", "verify"] {
@@ -154,6 +156,89 @@ fn overheads_that_cannot_be_charged_are_2() {
             assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{verb}: {}", ended.err);
             assert!(ended.err.contains(wanted), "{verb}: {}", ended.err);
         }
+    }
+}
+
+/// The system under `p-edf`.
+fn by_deadline(system: &str) -> String {
+    system.replace("[platform]", "[platform]\nscheduler = \"p-edf\"")
+}
+
+#[test]
+fn all_verbs_charge_the_same_under_edf() {
+    let system = by_deadline(HOLDS);
+    let overheads = "schedule = \"10 us\"\nrelease_latency = \"5 us\"\nlock = \"1 us\"\n";
+    let checked = charged(&system, "check", overheads, &["--json"]);
+    let simulated = charged(&system, "simulate", overheads, &["--json"]);
+    let costs = |ended: &Ended| -> Vec<u64> {
+        let cost = |task: &Value| task["charged_cost_ns"].as_u64().expect("is charged");
+        tasks(ended).iter().map(cost).collect()
+    };
+    assert_eq!(costs(&checked), costs(&simulated));
+    for (task, cost) in tasks(&checked).iter().zip(costs(&checked)) {
+        // Two switches and the lock, and two switches for the decision of each release in between.
+        assert!(cost > task["cost_ns"].as_u64().expect("is given") + 41_000, "{task}");
+    }
+    let text = charged(&system, "check", overheads, &[]).out;
+    assert!(text.contains("under msrp and p-edf: ") && text.contains("; with overheads "), "{text}");
+    assert!(titles(&charged(&system, "check", overheads, &[])).contains(&"C charged".to_owned()), "{text}");
+    let free = on(&system, "check", &[]).out;
+    assert!(!free.contains("charged") && !free.contains("with overheads"), "{free}");
+    assert!(tasks(&on(&system, "check", &["--json"]))[0].get("charged_cost_ns").is_none());
+    // A system that does not fit with overheads: some verdict says so, under every verb.
+    let heavy = "schedule = \"2 ms\"\n";
+    assert_eq!(charged(&system, "check", heavy, &[]).status, 1);
+    let late = charged(&system, "simulate", heavy, &["--json"]);
+    assert!(tasks(&late).iter().any(|task| task["proved"] == false), "{}", late.out);
+    assert!(!late.err.contains("this is a bug"), "{}", late.err);
+}
+
+/// A proved deadline that leaves a microsecond, which no machine keeps, and nothing else: the resource leaves no bound
+/// on the response.
+#[test]
+fn a_proved_deadline_that_is_missed_is_1_under_edf() {
+    let Some(_machine) = require_realtime() else { return };
+    let shares = "wcet = \"100 us\"\nrequests = [{ resource = \"r\", length = \"1 us\" }]\n[[resource]]\nname = \"r\"";
+    let system = by_deadline(&ALONE.replace("wcet = \"100 us\"", shares));
+    let tight = system.replace("period = \"100 ms\"", "period = \"100 ms\"\ndeadline = \"101 us\"");
+    assert_eq!(charged(&tight, "check", TINY, &[]).status, 0);
+    let run = ["--for", "500 ms"];
+    let late = charged(&tight, "run", TINY, &run);
+    assert_eq!(late.status, 1, "{}{}", late.out, late.err);
+    for part in ["although their deadlines are proved", "in which the overheads of", "one: the job that arrived at"] {
+        assert!(late.out.contains(part), "{part} is missing in {}", late.out);
+    }
+    for (system, overheads, status, wanted) in [
+        (&tight, TINY, 1, "verdict: does not hold: proved deadlines were missed (`one`)"),
+        (&system, LARGE, 0, "verdict: holds: every deadline is proved, and 5 jobs were seen"),
+        (&system, "schedule = \"60 ms\"\n", 1, "verdict: does not hold: not every deadline is proved (`one`)"),
+    ] {
+        let ended = charged(system, "verify", overheads, &run);
+        assert_eq!(ended.status, status, "{}{}", ended.out, ended.err);
+        assert!(ended.out.lines().last().is_some_and(|last| last.starts_with(wanted)), "{}", ended.out);
+    }
+    // Without a resource there is a bound on the response.
+    let above = charged(&by_deadline(ALONE), "run", TINY, &run);
+    assert_eq!(above.status, 1, "{}{}", above.out, above.err);
+    assert!(above.out.contains("above bound") && !above.out.contains("although"), "{}", above.out);
+}
+
+/// The measured file has all that is charged under `p-edf`: the costs of `srp` and `msrp`.
+#[test]
+fn verify_measures_under_edf() {
+    let Some(_machine) = require_realtime() else { return };
+    let file = File::new(&by_deadline(HOLDS));
+    let ended = end(verify(&file.beside("cache")).arg(&file.path).args(["--for", "300 ms", "--json"]));
+    let value = json(&ended);
+    let result = &value["results"][0];
+    assert_eq!(ended.status, i32::from(result["schedulable"] != true), "{}{}", ended.out, ended.err);
+    assert_eq!((&result["scheduler"], &value["overheads"]["origin"]), (&"p-edf".into(), &"measured".into()));
+    assert!(tasks(&ended)[0]["charged_cost_ns"].as_u64() > tasks(&ended)[0]["cost_ns"].as_u64(), "{value}");
+    let stored = std::fs::read_to_string(value["overheads"]["file"].as_str().expect("is stored")).expect("is there");
+    let overheads = parse_overheads(&stored).expect("valid");
+    for protocol in [Protocol::Srp, Protocol::Msrp] {
+        assert!(stored.contains(&format!("[lock.{protocol}]")), "{stored}");
+        assert!(overheads.cost_under(Overhead::Lock, protocol).with(2) > lockwright_model::Duration::ZERO, "{stored}");
     }
 }
 
