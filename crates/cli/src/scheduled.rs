@@ -204,11 +204,23 @@ pub fn promised(
         let is_asked = asked != ProtocolChoice::File;
         note_ruled(is_asked.then_some("--protocol has no effect"), system, console);
     }
-    let charged = charges.map(|charges| charges.charge(system, protocol(system), console)).transpose()?;
     let free = Overheads::default();
     let overheads = charges.map_or(&free, |charges| &charges.overheads);
-    match tested(BoundChoice::Best, system, overheads, console) {
-        Ok(found) => Ok(Report { charged, ..report(system, &found) }),
+    let found = tested(BoundChoice::Best, system, overheads, console);
+    let charged = match (charges, &found) {
+        (None, _) => None,
+        // That overheads leave no time is a result of the tests.
+        (Some(_), Ok(_)) => charges::lengthened(system, overheads, protocol(system)).ok(),
+        (Some(charges), Err(_)) => Some(charges.charge(system, protocol(system), console)?),
+    };
+    match found {
+        Ok(found) => {
+            if let Some(test) = found.tests.iter().find(|test| test.name == "overheads") {
+                let why = tame(&test.describe(system).unwrap_or_default());
+                console.note(format!("no deadline is proved, because the overheads leave too little time: {why}"));
+            }
+            Ok(Report { charged, ..report(system, &found) })
+        }
         Err(why @ Untested::Nested(_)) => {
             console.error(tame(&why.describe(system)), "put both into one section, or both on one CPU");
             Err(Exit::BadInput)

@@ -244,7 +244,12 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     let bounds = |&protocol: &Protocol| {
         if by_deadline {
             let asked = arguments.subject.protocol;
-            return Ok((protocol, scheduled::promised("a simulation", &input, asked, charges.as_ref(), console)?));
+            let bounds = scheduled::promised("a simulation", &input, asked, charges.as_ref(), console)?;
+            if let (Some(charges), None) = (&charges, &bounds.charged) {
+                // There are no charged jobs to execute.
+                charges.charge(system, protocol, console)?;
+            }
+            return Ok((protocol, bounds));
         }
         let charged = charges.as_ref().map(|charges| charges.charge(system, protocol, console)).transpose()?;
         Ok((protocol, charges::bounds(system, charged, protocol)))

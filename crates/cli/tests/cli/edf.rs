@@ -99,7 +99,7 @@ fn charged_jobs_meet_proved_deadlines() {
             continue;
         }
         proved += 1;
-        let mut misses = |overheads: &Overheads| -> u64 {
+        let misses = |overheads: &Overheads| -> u64 {
             let Ok(charged) = charge_by_deadline(&system, overheads) else { return 0 };
             let longest = system.tasks().iter().map(|task| task.period.as_ns()).max().unwrap_or(1);
             let run = |(run, offsets): (u64, Offsets)| {

@@ -145,10 +145,13 @@ fn a_charged_simulation_is_traced_with_its_interrupts() {
 #[test]
 fn overheads_that_cannot_be_charged_are_2() {
     let by_deadline = by_deadline(ALONE);
+    let full = charged(&by_deadline, "simulate", "release = \"1 s\"\n", &[]);
+    assert_eq!((full.status, full.out.as_str()), (2, ""), "{}", full.err);
+    assert!(full.err.contains("the overheads cannot be charged: the interrupts leave no time"), "{}", full.err);
     let cases = [
         (ALONE, "relaese = \"3 us\"\n", "did you mean `release`?"),
         (ALONE, "release = \"1 s\"\n", "the overheads cannot be charged"),
-        (&by_deadline, "release = \"1 s\"\n", "the overheads cannot be charged: the interrupts leave no time"),
+        (&by_deadline, "relaese = \"3 us\"\n", "did you mean `release`?"),
     ];
     for (system, overheads, wanted) in cases {
         for verb in ["simulate", "run", "verify"] {
@@ -186,7 +189,7 @@ fn all_verbs_charge_the_same_under_edf() {
     assert!(!free.contains("charged") && !free.contains("with overheads"), "{free}");
     assert!(tasks(&on(&system, "check", &["--json"]))[0].get("charged_cost_ns").is_none());
     // A system that does not fit with overheads: some verdict says so, under every verb.
-    let heavy = "schedule = \"2 ms\"\n";
+    let heavy = "schedule = \"60 ms\"\n";
     assert_eq!(charged(&system, "check", heavy, &[]).status, 1);
     let late = charged(&system, "simulate", heavy, &["--json"]);
     assert!(tasks(&late).iter().any(|task| task["proved"] == false), "{}", late.out);
