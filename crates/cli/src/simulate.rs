@@ -236,24 +236,11 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf], console)?;
     let system = &input.system;
     let charges = Charges::of(arguments.subject.overheads.as_deref(), console)?;
-    let by_deadline = system.scheduler().is_by_deadline();
-    let protocols = match by_deadline {
+    let protocols = match system.scheduler().is_by_deadline() {
         true => vec![scheduled::protocol(system)],
         false => input::executable(&arguments.subject, system, console)?,
     };
-    let bounds = |&protocol: &Protocol| {
-        if by_deadline {
-            let asked = arguments.subject.protocol;
-            let bounds = scheduled::promised("a simulation", &input, asked, charges.as_ref(), console)?;
-            if let (Some(charges), None) = (&charges, &bounds.charged) {
-                // There are no charged jobs to execute.
-                charges.charge(system, protocol, console)?;
-            }
-            return Ok((protocol, bounds));
-        }
-        let charged = charges.as_ref().map(|charges| charges.charge(system, protocol, console)).transpose()?;
-        Ok((protocol, charges::bounds(system, charged, protocol)))
-    };
+    let bounds = |&protocol: &Protocol| Ok((protocol, bounds(arguments, &input, protocol, charges.as_ref(), console)?));
     let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
     let first = groups.first().map_or(system, |(_, bounds)| bounds.analysed(system));
     let plan = Plan::new(arguments, system, first, console);
@@ -323,6 +310,27 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(reports.iter().all(|(report, _)| report.holds())))
+}
+
+/// The bounds, with the system that is executed if overheads are charged.
+fn bounds(
+    arguments: &Simulate,
+    input: &Input,
+    protocol: Protocol,
+    charges: Option<&Charges>,
+    console: &Console,
+) -> Result<Report, Exit> {
+    let system = &input.system;
+    if !system.scheduler().is_by_deadline() {
+        let charged = charges.map(|charges| charges.charge(system, protocol, console)).transpose()?;
+        return Ok(charges::bounds(system, charged, protocol));
+    }
+    let bounds = scheduled::promised("a simulation", input, arguments.subject.protocol, charges, console)?;
+    if let (Some(charges), None) = (charges, &bounds.charged) {
+        // There are no charged jobs to execute.
+        charges.charge(system, protocol, console)?;
+    }
+    Ok(bounds)
 }
 
 /// The simulation and the analysis charge the same: no response may be above its bound, and no proved deadline missed.
