@@ -338,7 +338,8 @@ fn warn_above(system: &System, report: &Report, console: &Console) {
     let is_late = |row: &Row| row.bound.proved && row.seen.is_some_and(|seen| seen.observation.misses > 0);
     for row in report.rows.iter().filter(|row| row.above_bound() == Some(true) || is_late(row)) {
         console.warn(format!(
-            "under {} the simulated response of `{}` is above its bound: this is a bug in lockwright, please report it",
+            "under {} a simulated job of `{}` is above its bound or misses a proved deadline: this is a bug in lockwright, \
+             please report it",
             report.protocol,
             system.task(row.task).name
         ));

@@ -5,12 +5,16 @@
 //! sections and no protocols. Everything else is charged to rows.
 //!
 //! *Decisions under partitioned EDF.* The scheduler is in user space: each release executes the thread of its task above
-//! all jobs of the processor, even if the job then waits. With s = schedule + context_switch:
+//! all jobs of the processor, even if the job is then held back. With s = schedule + context_switch:
 //! ```text
-//!   release += 2 s + 2 (syscall_in + syscall_out)
+//!   release' = 2 release + 6 s + 6 (syscall_in + syscall_out)
 //! ```
-//! The system calls are those of the wait and of the wake-up that ends it. If a dedicated processor handles the
-//! releases, none of them delays a job, and this is not charged.
+//! - The thread waits for the arrival, and executes instead of another: 2 s, one system call.
+//! - The thread that it preempts may be in a decision. It then waits for that decision: 2 s, three system calls (it
+//!   blocks, the other wakes it, and it leaves the decision).
+//! - A job that is held back suspends, is woken, and decides once more: `release`, 2 s, two system calls.
+//!
+//! If a dedicated processor handles the releases, none of them delays a job, and this is not charged.
 
 use super::body::{lengthened, runs, sum};
 use super::machine::{Machine, stretched};
@@ -93,7 +97,7 @@ fn rows(machine: Machine<'_>) -> Vec<Task> {
 /// A section is longer by its operations. Everything else that a job is charged with is at its start. The release
 /// latency is added to the release jitter. The result is meant for execution: deadlines and periods stay as they are,
 /// while the tests shorten both by the release latency, so a system whose deadlines the tests prove meets them if it
-/// executes in this way. Under fixed priorities, [`charge()`](crate::charge()) charges the overheads.
+/// executes in this way. Under `p-fp` and `c-fp`, [`charge()`](crate::charge()) charges the overheads.
 ///
 /// # Errors
 /// Returns an error if the interrupts leave no time, a time does not fit, or a working set is larger than all measured
@@ -118,8 +122,7 @@ fn rows(machine: Machine<'_>) -> Vec<Task> {
 /// .expect("a valid task set");
 /// let overheads = parse_overheads("schedule = \"100 us\"").expect("valid overheads");
 /// let charged = charge_by_deadline(&system, &overheads).expect("the times fit");
-/// // Two switches.
-/// // Two switches, and interrupts: another two for the decision at each release.
+/// // Two switches, and interrupts: another six for the decisions at each release.
 /// assert!(charged.tasks()[0].wcet > Duration::from_us(1_200));
 /// ```
 pub fn charge_by_deadline(system: &System, overheads: &Overheads) -> Result<System, Invalid> {
@@ -167,9 +170,9 @@ fn with_decisions<'a>(system: &System, model: &'a Overheads) -> Result<Cow<'a, O
     }
     let machine = Machine { system, overheads: model };
     let release = || {
-        let [switch, enter, leave] =
-            [machine.switch()?, machine.cost(Overhead::SyscallIn), machine.cost(Overhead::SyscallOut)];
-        sum(&[machine.cost(Overhead::Release), switch, switch, enter, enter, leave, leave])
+        let [release, enter, leave] =
+            [Overhead::Release, Overhead::SyscallIn, Overhead::SyscallOut].map(|cost| machine.cost(cost));
+        sum(&[[release; 2].as_slice(), &[machine.switch()?; 6], &[enter; 6], &[leave; 6]].concat())
     };
     let mut model = model.clone();
     model.set(Overhead::Release, Cost::constant(release().ok_or(Failure::Overflow)?));

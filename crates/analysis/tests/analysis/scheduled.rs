@@ -287,8 +287,8 @@ fn a_release_takes_a_decision_under_edf() {
     };
     let overheads = "schedule = \"40 us\"\nsyscall_in = \"6 us\"\nsyscall_out = \"4 us\"\nrelease_latency = \"1 ms\"\n";
     assert_eq!(charged("g-edf", overheads), 1_080_000);
-    // The release takes 100 us in each 10 ms, and s = 0.99: (1080 + 2 (100 + 1000 * 0.01)) / 0.99.
-    assert_eq!(charged("p-edf", overheads), 1_313_132);
+    // The release takes 300 us in each 10 ms, and s = 0.97: (1080 + 2 (300 + 1000 * 0.03)) / 0.97.
+    assert_eq!(charged("p-edf", overheads), 1_793_815);
     // A processor of its own takes the releases.
     assert_eq!(charged("p-edf", &format!("{overheads}dedicated_interrupts = true\n")), 1_080_000);
     let none = parse_overheads("").unwrap();

@@ -99,8 +99,8 @@ fn charged_jobs_meet_proved_deadlines() {
             continue;
         }
         proved += 1;
-        let misses = |overheads: &Overheads| -> u64 {
-            let Ok(charged) = charge_by_deadline(&system, overheads) else { return 0 };
+        let misses = |overheads: &Overheads| -> Option<u64> {
+            let charged = charge_by_deadline(&system, overheads).ok()?;
             let longest = system.tasks().iter().map(|task| task.period.as_ns()).max().unwrap_or(1);
             let run = |(run, offsets): (u64, Offsets)| {
                 let config = Config::default().with_offsets(offsets).with_seed(seed + run);
@@ -108,11 +108,12 @@ fn charged_jobs_meet_proved_deadlines() {
                 simulation.run_until(Instant::from_ns(longest * 10));
                 simulation.observations().iter().map(|seen| seen.misses).sum::<u64>()
             };
-            [(0, Offsets::Synchronous), (1, Offsets::Random), (2, Offsets::Random)].into_iter().map(run).sum()
+            Some([(0, Offsets::Synchronous), (1, Offsets::Random), (2, Offsets::Random)].into_iter().map(run).sum())
         };
-        assert_eq!(misses(&overheads), 0, "seed {seed}");
-        refuted += u64::from(misses(&twice) > 0);
+        assert_eq!(misses(&overheads), Some(0), "seed {seed}");
+        // Twice the overheads may leave no time at all.
+        refuted += u64::from(misses(&twice).unwrap_or(0) > 0);
     }
     println!("{proved} proved; with twice the overheads, {refuted} of them miss a deadline");
-    assert!(proved > 100 && refuted > 0, "{proved} {refuted}");
+    assert!(proved > 50 && refuted * 8 > proved, "{proved} {refuted}");
 }

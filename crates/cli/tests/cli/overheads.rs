@@ -168,7 +168,7 @@ fn by_deadline(system: &str) -> String {
 }
 
 #[test]
-fn all_verbs_charge_the_same_under_edf() {
+fn check_and_simulate_charge_the_same_under_edf() {
     let system = by_deadline(HOLDS);
     let overheads = "schedule = \"10 us\"\nrelease_latency = \"5 us\"\nlock = \"1 us\"\n";
     let checked = charged(&system, "check", overheads, &["--json"]);
@@ -179,8 +179,8 @@ fn all_verbs_charge_the_same_under_edf() {
     };
     assert_eq!(costs(&checked), costs(&simulated));
     for (task, cost) in tasks(&checked).iter().zip(costs(&checked)) {
-        // Two switches and the lock, and two switches for the decision of each release in between.
-        assert!(cost > task["cost_ns"].as_u64().expect("is given") + 41_000, "{task}");
+        // Two switches and the lock, and six switches for the decisions of each release in between.
+        assert!(cost > task["cost_ns"].as_u64().expect("is given") + 81_000, "{task}");
     }
     let text = charged(&system, "check", overheads, &[]).out;
     assert!(text.contains("under msrp and p-edf: ") && text.contains("; with overheads "), "{text}");
@@ -188,7 +188,7 @@ fn all_verbs_charge_the_same_under_edf() {
     let free = on(&system, "check", &[]).out;
     assert!(!free.contains("charged") && !free.contains("with overheads"), "{free}");
     assert!(tasks(&on(&system, "check", &["--json"]))[0].get("charged_cost_ns").is_none());
-    // A system that does not fit with overheads: some verdict says so, under every verb.
+    // A system that does not fit with overheads: the verdict says so.
     let heavy = "schedule = \"60 ms\"\n";
     assert_eq!(charged(&system, "check", heavy, &[]).status, 1);
     let late = charged(&system, "simulate", heavy, &["--json"]);
@@ -236,7 +236,10 @@ fn verify_measures_under_edf() {
     let result = &value["results"][0];
     assert_eq!(ended.status, i32::from(result["schedulable"] != true), "{}{}", ended.out, ended.err);
     assert_eq!((&result["scheduler"], &value["overheads"]["origin"]), (&"p-edf".into(), &"measured".into()));
-    assert!(tasks(&ended)[0]["charged_cost_ns"].as_u64() > tasks(&ended)[0]["cost_ns"].as_u64(), "{value}");
+    // If the host takes so much that nothing can be charged, nothing is proved.
+    for task in tasks(&ended).iter().filter(|task| task["proved"] == true) {
+        assert!(task["charged_cost_ns"].as_u64() > task["cost_ns"].as_u64(), "{value}");
+    }
     let stored = std::fs::read_to_string(value["overheads"]["file"].as_str().expect("is stored")).expect("is there");
     let overheads = parse_overheads(&stored).expect("valid");
     for protocol in [Protocol::Srp, Protocol::Msrp] {
