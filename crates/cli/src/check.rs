@@ -69,8 +69,10 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     let task = arguments.explain.as_deref().map(|name| input::find_task(system, name, console)).transpose()?;
     let svg = arguments.svg.as_deref().map(|path| ResultFile::open(path, "--svg", console)).transpose()?;
     let html = html::open(&arguments.subject, console)?;
-    let answer = |(protocol, charged): (Protocol, &System)| {
-        let analysis = bounds(arguments.bound, charged, protocol, console);
+    let mut uncovered = Vec::new();
+    let mut answer = |(protocol, charged): (Protocol, &System)| {
+        let (analysis, why) = bounds(arguments.bound, charged, protocol);
+        uncovered.extend(why.map(|why| (protocol, why.describe(charged))));
         Answer {
             report: match arguments.subject.overheads {
                 Some(_) => Report::of_charged(system, charged.clone(), &analysis),
@@ -82,6 +84,7 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         }
     };
     let mut answers: Vec<Answer> = charged.iter().map(|(protocol, charged)| answer((*protocol, charged))).collect();
+    note_uncovered(&uncovered, console);
     answers.sort_by_key(|answer| Rank::of(system, &answer.report));
     if let Some(file) = svg {
         let picture = picture(&input, &answers);
@@ -124,18 +127,26 @@ fn refuse_sensitivity_of_programs(arguments: &Check, scheduler: Scheduler, conso
     Ok(())
 }
 
-/// The bounds of the chosen method.
-fn bounds(choice: BoundChoice, system: &System, protocol: Protocol, console: &Console) -> Analysis {
+/// The bounds of the chosen method, and why linear programs gave none if that is worth a note.
+fn bounds(choice: BoundChoice, system: &System, protocol: Protocol) -> (Analysis, Option<Uncovered>) {
     let (analysis, uncovered) = match choice {
         BoundChoice::Classic => (analyse(system, protocol), None),
         BoundChoice::Lp | BoundChoice::Best => best(system, protocol),
     };
-    // Without `--bound lp`, only linear programs that were too large are worth a note.
-    if let Some(why) = uncovered.filter(|why| choice == BoundChoice::Lp || *why == Uncovered::Work) {
-        let why = tame(&why.describe(system));
-        console.note(format!("under {protocol} linear programs give no bounds, so the classic bounds apply: {why}"));
-    }
-    analysis
+    // Without `--bound lp`, only linear programs that were too large are worth one.
+    (analysis, uncovered.filter(|why| choice == BoundChoice::Lp || *why == Uncovered::Work))
+}
+
+/// Notes once under which protocols linear programs gave no bounds.
+fn note_uncovered(uncovered: &[(Protocol, String)], console: &Console) {
+    let names: Vec<String> = uncovered.iter().map(|(protocol, _)| protocol.to_string()).collect();
+    let Some((_, first)) = uncovered.first() else { return };
+    let why = match uncovered.iter().all(|(_, why)| why == first) {
+        true => format!(": {}", tame(first)),
+        false => "; `--protocol` with one of them prints why".to_owned(),
+    };
+    let names = names.join(", ");
+    console.note(format!("under {names} linear programs give no bounds, so the classic bounds apply{why}"));
 }
 
 /// The system under the chosen scheduler and partition.

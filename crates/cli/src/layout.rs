@@ -94,8 +94,8 @@ impl Layout {
     }
 
     /// Draws a table without trailing blanks. If it is too wide, columns are left out in the order of
-    /// [`Column::gives_way`], and then columns of text are wrapped. A line below the table names the columns that are
-    /// left out.
+    /// [`Column::gives_way`]; then columns of text are wrapped, and if that is not enough, all words. A line below the
+    /// table names the columns that are left out.
     #[must_use]
     pub fn draw(self, columns: &[Column]) -> String {
         let mut shown: Vec<&Column> = columns.iter().collect();
@@ -117,7 +117,9 @@ impl Layout {
             let width = u16::try_from(self.width).unwrap_or(u16::MAX);
             table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
         }
+        let is_tight = !self.is_free && total(&shown, Column::least_width) > self.width;
         for (index, column) in shown.iter().enumerate() {
+            let wraps = column.wraps || is_tight && column.lean == Lean::Left;
             if let Some(drawn) = table.column_mut(index) {
                 let gap = if index + 1 < shown.len() { GAP as u16 } else { 0 };
                 drawn.set_padding((0, gap));
@@ -125,7 +127,7 @@ impl Layout {
                     Lean::Left => CellAlignment::Left,
                     Lean::Right => CellAlignment::Right,
                 });
-                if let Some(width) = u16::try_from(column.width()).ok().filter(|_| !column.wraps) {
+                if let Some(width) = u16::try_from(column.width()).ok().filter(|_| !wraps) {
                     drawn.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width.saturating_add(gap))));
                 }
             }

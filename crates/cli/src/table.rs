@@ -70,7 +70,7 @@ pub fn tasks(system: &System, report: &Report, console: &Console) -> String {
         Column::words("task", rows.iter().map(name)),
         Column::words("verdict", rows.iter().map(|row| row.verdict().word().to_owned())),
         Column::numbers("cpu", rows.iter().map(|row| cluster(system, row.task))).gives_way(3),
-        Column::numbers("prio", rows.iter().map(|row| system.task(row.task).priority.to_string())).gives_way(8),
+        Column::numbers("prio", rows.iter().map(|row| system.task(row.task).priority.to_string())).gives_way(9),
     ];
     if system.scheduler().is_global() {
         columns.retain(|column| column.title != "cpu");
@@ -78,34 +78,34 @@ pub fn tasks(system: &System, report: &Report, console: &Console) -> String {
     let bound = if seen { "R bound" } else { "R" };
     let mut times = vec![
         Times::new("C", rows, |row| Some(system.task(row.task).wcet)).gives_way(2),
-        Times::new("C charged", rows, |row| Some(report.charged.as_ref()?.task(row.task).wcet)).optional().gives_way(5),
-        Times::new("B local", rows, |row| Some(row.bound.blocking?.local)).optional().gives_way(7),
-        Times::new("B boosted", rows, |row| Some(row.bound.blocking?.boosted)).optional().gives_way(7),
-        Times::new("B remote", rows, |row| Some(row.bound.blocking?.remote)).optional().gives_way(7),
+        Times::new("C charged", rows, |row| Some(report.charged.as_ref()?.task(row.task).wcet)).optional().gives_way(6),
+        Times::new("B local", rows, |row| Some(row.bound.blocking?.local)).optional().gives_way(8),
+        Times::new("B boosted", rows, |row| Some(row.bound.blocking?.boosted)).optional().gives_way(8),
+        Times::new("B remote", rows, |row| Some(row.bound.blocking?.remote)).optional().gives_way(8),
     ];
     if seen {
-        times.push(Times::new("B seen", rows, |row| row.seen?.observation.blocking).gives_way(4));
+        times.push(Times::new("B seen", rows, |row| row.seen?.observation.blocking).gives_way(5));
     }
     times.push(Times::new(bound, rows, |row| row.bound.response));
     if seen {
         times.push(Times::new("R seen", rows, |row| row.seen?.observation.response));
-        times.push(Times::new("p99.9", rows, |row| row.seen?.p999).optional().gives_way(10));
+        times.push(Times::new("p99.9", rows, |row| row.seen?.p999).optional().gives_way(4));
     }
     times.push(Times::new("D", rows, |row| Some(system.task(row.task).deadline)));
     let slack = rows.iter().map(|row| row.slack(system)).collect();
     times.push(Times { title: "slack", cells: slack, round: Round::Down, optional: false, rank: Some(1) });
     if seen {
-        times.push(Times::new("lock wait", rows, |row| row.seen?.observation.lock_wait).optional().gives_way(9));
+        times.push(Times::new("lock wait", rows, |row| row.seen?.observation.lock_wait).optional().gives_way(10));
     }
     columns.extend(times.into_iter().filter_map(|times| times.column(unit)));
     if seen {
         let observed = |of: fn(&lockwright_model::Observation) -> u64| {
             rows.iter().map(move |row| row.seen.map_or(ABSENT.into(), |seen| of(&seen.observation).to_string()))
         };
-        columns.push(Column::numbers("jobs", observed(|seen| seen.jobs)).gives_way(6));
+        columns.push(Column::numbers("jobs", observed(|seen| seen.jobs)).gives_way(7));
         // Of interruptible sections.
         if rows.iter().any(|row| row.seen.is_some_and(|seen| seen.observation.restarts > 0)) {
-            columns.push(Column::numbers("again", observed(|seen| seen.restarts)).gives_way(5));
+            columns.push(Column::numbers("again", observed(|seen| seen.restarts)).gives_way(6));
         }
         columns.push(Column::numbers("misses", observed(|seen| seen.misses)));
     }
@@ -113,7 +113,7 @@ pub fn tasks(system: &System, report: &Report, console: &Console) -> String {
     let is_lowered = !seen && rows.iter().any(is_lowered);
     if is_lowered {
         let proof = |row: &Row| row.bound.proof.map_or_else(|| ABSENT.into(), |proof| proof.to_string());
-        columns.push(Column::words("proof", rows.iter().map(proof)).gives_way(5));
+        columns.push(Column::words("proof", rows.iter().map(proof)).gives_way(6));
     }
     let text = console.layout.draw(&columns);
     let text = if console.color_out { paint(&text, system, rows) } else { text };

@@ -68,7 +68,7 @@ pub(crate) fn grown(system: &System, sensitivity: &Sensitivity, layout: Layout) 
     }
     let columns = [
         Column::words("what grows", rows().map(|(what, _)| what)),
-        Column::words("how far before a deadline breaks", rows().map(|(_, growth)| factor(growth))),
+        Column::words("largest factor with all deadlines proved", rows().map(|(_, growth)| factor(growth))),
     ];
     let names = sensitivity.tolerated.iter().map(|(id, _)| system.task(*id).name.clone());
     let most = sensitivity.tolerated.iter().map(|(_, most)| most.map_or_else(|| "–".into(), units::text));

@@ -2,7 +2,26 @@
 
 use lockwright_model::Priority;
 
+/// The number of execution times in a group. Groups are added without branches.
+const GROUP: usize = 8;
+
+/// By place in a group: all ones for each place up to it, and zeros for the others.
+const COUNTED: [[u64; GROUP]; GROUP] = {
+    let mut counted = [[0; GROUP]; GROUP];
+    let mut rest = 0;
+    while rest < GROUP {
+        let mut place = 0;
+        while place <= rest {
+            counted[rest][place] = u64::MAX;
+            place += 1;
+        }
+        rest += 1;
+    }
+    counted
+};
+
 /// The state of a processor. Tasks are given by their indices.
+#[repr(align(64))]
 pub(crate) struct Cpu {
     pub(crate) running: Option<usize>,
     /// The end of the overhead that occupies the processor.
@@ -15,8 +34,8 @@ pub(crate) struct Cpu {
     pub(crate) tick: (u64, u64),
     /// The ready tasks, by increasing priority. The last one executes next; of equal ones that is the first to come.
     ready: Vec<(Priority, u32)>,
-    /// The execution time so far, by rank of base priority. The most urgent rank is the first.
-    executed: Vec<u64>,
+    /// The execution time so far, by rank of base priority, in groups. The most urgent rank is the first.
+    executed: Vec<[u64; GROUP]>,
     accounted_until: u64,
 }
 
@@ -29,25 +48,54 @@ impl Cpu {
             given: None,
             tick: (0, u64::MAX),
             ready: Vec::new(),
-            executed: vec![0; ranks],
+            executed: vec![[0; GROUP]; ranks.div_ceil(GROUP)],
             accounted_until: 0,
         }
     }
 
-    /// Adds a task behind those of its priority: it has become ready, or its priority has risen.
+    /// Adds a task behind those of its priority: it has become ready.
     #[inline]
     pub(crate) fn push_tail(&mut self, priority: Priority, task: usize) {
-        // In most cases the task is the most urgent one.
-        let place = self.ready.iter().rposition(|&(other, _)| other < priority).map_or(0, |before| before + 1);
         // A task's index has 16 bits.
-        self.ready.insert(place, (priority, task as u32));
+        self.ready.push((priority, task as u32));
+        self.sink(self.ready.len() - 1, |other| other >= priority);
     }
 
-    /// Adds a task before those of its priority: it was preempted, or its priority has fallen.
+    /// Adds a task before those of its priority: it was preempted.
     #[inline]
     pub(crate) fn push_head(&mut self, priority: Priority, task: usize) {
-        let place = self.ready.iter().rposition(|&(other, _)| other <= priority).map_or(0, |before| before + 1);
-        self.ready.insert(place, (priority, task as u32));
+        self.ready.push((priority, task as u32));
+        self.sink(self.ready.len() - 1, |other| other > priority);
+    }
+
+    /// Moves a task to the place of its new priority: behind those of this priority if it has risen, and before them if
+    /// it has fallen.
+    #[inline]
+    pub(crate) fn reorder(&mut self, priority: Priority, task: usize) {
+        let ready = &mut self.ready;
+        let Some(mut place) = ready.iter().rposition(|&(_, other)| other as usize == task) else { return };
+        let has_risen = priority > ready[place].0;
+        ready[place].0 = priority;
+        if !has_risen {
+            return self.sink(place, |other| other > priority);
+        }
+        // BOUND: one step for each task that the priority rises above.
+        while place + 1 < ready.len() && ready[place + 1].0 < priority {
+            ready.swap(place, place + 1);
+            place += 1;
+        }
+    }
+
+    /// Moves the task at `place` below the next less urgent ones that are `above` it.
+    ///
+    /// In most cases there is none.
+    #[inline]
+    fn sink(&mut self, mut place: usize, above: impl Fn(Priority) -> bool) {
+        // BOUND: one step for each less urgent task.
+        while place > 0 && above(self.ready[place - 1].0) {
+            self.ready.swap(place - 1, place);
+            place -= 1;
+        }
     }
 
     #[inline]
@@ -83,7 +131,7 @@ impl Cpu {
     #[inline]
     pub(crate) fn account(&mut self, now: u64, rank_running: Option<u32>) {
         if let Some(rank) = rank_running {
-            self.executed[rank as usize] += now - self.accounted_until;
+            self.executed[rank as usize / GROUP][rank as usize % GROUP] += now - self.accounted_until;
         }
         self.accounted_until = now;
     }
@@ -92,6 +140,18 @@ impl Cpu {
     /// of [`Cpu::account`].
     #[inline]
     pub(crate) fn executed_at_least(&self, rank: usize) -> u64 {
-        self.executed[..=rank].iter().sum()
+        // The sum is at most the present time, so it cannot wrap.
+        let (groups, rest) = (&self.executed[..=rank / GROUP], rank % GROUP);
+        let Some((last, before)) = groups.split_last() else { return 0 };
+        let mut sums = [0_u64; GROUP];
+        for place in 0..GROUP {
+            sums[place] = last[place] & COUNTED[rest][place];
+        }
+        for group in before {
+            for place in 0..GROUP {
+                sums[place] = sums[place].wrapping_add(group[place]);
+            }
+        }
+        sums.iter().fold(0, |sum, &time| sum.wrapping_add(time))
     }
 }

@@ -65,6 +65,9 @@ pub(crate) struct FmlpLong {
     budget: Budget,
 }
 
+/// The most that rises add up to. A window is shorter than a period, so both together fit.
+const RISES_MAX: u64 = u64::MAX / 2;
+
 /// The values that waits depend on, and what was found for them.
 #[derive(Clone)]
 pub(crate) struct Known {
@@ -344,10 +347,12 @@ impl FmlpLong {
         self.look();
     }
 
-    /// Lets the search for each wait begin anew.
+    /// Lets the search for each wait begin anew. No level is kept, so rises count from 0 again.
     fn forget(&mut self) {
         self.known.windows.fill(0);
         self.known.works.fill([Work::default(); 2]);
+        self.known.rises.fill(0);
+        self.known.rising_rises.fill(0);
     }
 
     fn delay(&mut self, index: usize) -> Result<Delay, Failure> {
@@ -483,7 +488,7 @@ impl Steps {
 impl DelayBounds for FmlpLong {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
         let Self { order, cpus, rising, known, .. } = self;
-        let mut falls = false;
+        let (mut falls, mut most) = (false, 0);
         for Cpu { places, rising: slots } in cpus {
             let mut rise = 0;
             for place in places.clone() {
@@ -491,7 +496,8 @@ impl DelayBounds for FmlpLong {
                 falls |= now < before;
                 rise = rise.max(now.saturating_sub(before));
                 known.responses[place] = now;
-                known.rises[place] = known.rises[place].checked_add(rise).ok_or(Failure::Overflow)?;
+                known.rises[place] = known.rises[place].saturating_add(rise);
+                most = most.max(known.rises[place]);
             }
             if rise == 0 && !falls {
                 continue;
@@ -501,11 +507,12 @@ impl DelayBounds for FmlpLong {
                 let (now, before) = (known.responses[rising[slot] as usize], known.late[slot]);
                 rise = rise.max(now.saturating_sub(before));
                 known.late[slot] = now;
-                known.rising_rises[slot] = known.rising_rises[slot].checked_add(rise).ok_or(Failure::Overflow)?;
+                known.rising_rises[slot] = known.rising_rises[slot].saturating_add(rise);
+                most = most.max(known.rising_rises[slot]);
             }
         }
         self.look();
-        if falls {
+        if falls || most > RISES_MAX {
             self.forget();
         }
         Ok(())

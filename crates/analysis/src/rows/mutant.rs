@@ -58,7 +58,7 @@ pub enum Mutant {
     Stretch,
     /// The jitter of tasks that suspend.
     SuspensionJitter,
-    /// Release jitter.
+    /// Release jitter, and in the programs of `p-edf` the lateness of releases.
     ReleaseJitter,
     /// Interference of tasks of equal priority.
     Equals,

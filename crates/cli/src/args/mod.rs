@@ -34,8 +34,8 @@ pub struct Cli {
     pub color: Color,
     /// Show all columns and do not wrap lines, however narrow the terminal is
     ///
-    /// Without it, the table of the tasks leaves out columns that do not fit, in this order: p99.9, lock wait, prio,
-    /// B local, B boosted, B remote, jobs, C charged, proof, again, B seen, cpu, C, slack.
+    /// Without it, the table of the tasks leaves out columns that do not fit, in this order: lock wait, prio,
+    /// B local, B boosted, B remote, jobs, C charged, proof, again, B seen, p99.9, cpu, C, slack.
     #[arg(long, global = true, help_heading = OUTPUT)]
     pub wide: bool,
     /// The command.

@@ -473,6 +473,10 @@ fn a_linear_program_is_tighter() {
     }
     let classic = on(HOLDS, "check", &["--bound", "lp"]);
     assert!(classic.err.contains("linear programs give no bounds"), "{}", classic.err);
+    // One note for all protocols.
+    let all = on(HOLDS, "check", &["--bound", "lp", "-p", "all"]).err;
+    assert_eq!(all.matches("linear programs give no bounds").count(), 1, "{all}");
+    assert!(all.contains("under none, pip,") && all.contains("prints why"), "{all}");
     let clustered = on(CLUSTER, "check", &["--bound", "lp"]);
     assert!(clustered.err.contains("there are clusters of several CPUs"), "{}", clustered.err);
     assert_eq!(clustered.out, on(CLUSTER, "check", &["--bound", "classic"]).out);

@@ -358,7 +358,7 @@ fn verify_stores_its_measurement() {
 }
 
 /// How long an example is verified again while others take the CPUs.
-const VERIFIED_WITHIN: Duration = Duration::from_secs(30);
+const VERIFIED_WITHIN: Duration = Duration::from_secs(120);
 
 /// The examples, the number of CPUs that each needs, and overheads with which it must be proved.
 const EXAMPLES: [(&str, usize, &str); 3] = [("pathfinder", 1, USUAL), ("robot", 2, USUAL), ("waters2019", 6, QUIET)];
@@ -502,8 +502,9 @@ fn the_examples_are_verified() {
             if began.elapsed() > VERIFIED_WITHIN {
                 assert!(is_known, "{name}: the watchdog ends each run");
                 // The overheads are the machine's: a host that takes a twentieth of a CPU leaves no proof.
-                let text = format!("skipped: {name} was not judged within {VERIFIED_WITHIN:?}: disturbed by {by}");
-                let _ = writeln!(std::io::stderr(), "{text}");
+                let text = format!("{name} was not judged within {VERIFIED_WITHIN:?}: disturbed by {by}");
+                assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_none(), "{text}");
+                let _ = writeln!(std::io::stderr(), "skipped: {text}");
                 break;
             }
         }

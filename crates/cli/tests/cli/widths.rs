@@ -49,6 +49,22 @@ fn check_fits_the_screen() {
     fits(&["check", path, "--scheduler", "p-edf", "--explain", "tache_radio"]);
 }
 
+/// Names are wrapped where nothing else can give way.
+#[test]
+fn explanations_fit_the_screen() {
+    for name in ["PRE_SFM_gpu_POST", "PRE_Localization_gpu_POST", "Planner", "EKF"] {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/waters2019.toml");
+        fits(&["check", path, "--explain", name]);
+        let out = printed(&["check", path, "--explain", name], 80);
+        assert!(out.lines().any(|line| line.starts_with("cause") && line.ends_with("why")), "{out}");
+    }
+    let long = format!("{}_telemetrie", "distribution_donnees".repeat(4));
+    let file = File::new(&PATHFINDER.replace("distribution_donnees", &long));
+    let path = file.path.to_str().expect("a path in UTF-8");
+    fits(&["check", path]);
+    fits(&["check", path, "-p", "mpcp", "--explain", &long]);
+}
+
 #[test]
 fn simulate_fits_the_screen() {
     all_fit("simulate", &[&["--seed", "1"], &["--seed", "1", "-p", "all"], &["--gantt"]]);
@@ -195,7 +211,8 @@ fn columns_give_way_in_the_order_of_the_help() {
         let out = printed(&["simulate", path, "-p", "pip", "--for", "60 s"], width);
         out.lines().find(|line| line.starts_with("task")).expect("a table").to_owned()
     };
-    assert!(header(200).contains("p99.9") && !header(100).contains("p99.9"), "the first that gives way");
+    assert!(header(200).contains("lock wait") && !header(100).contains("lock wait"), "the first that gives way");
+    assert!(header(100).contains("p99.9") && !header(60).contains("p99.9"), "one of the last");
 }
 
 #[test]

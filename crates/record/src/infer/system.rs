@@ -224,14 +224,69 @@ fn warnings(
         let shared: BTreeSet<ObjectId> =
             history.map(|history| history.entries.iter().filter_map(locks).collect()).unwrap_or_default();
         if !shared.is_empty() {
-            let names: Vec<String> =
-                shared.iter().map(|&object| format!("`{}`", recording.object_name(object))).collect();
             warnings.push(format!(
                 "`{}` is not a task and locks {}: bounds do not cover its sections",
                 recording.thread_name(out.thread),
-                names.join(", ")
+                listed(shared.iter().map(|&object| recording.object_name(object)))
             ));
         }
     }
-    warnings
+    once_each(warnings)
+}
+
+/// The most names in one warning.
+const NAMES_MAX: usize = 4;
+
+/// Names in a sentence. Objects that share a name are counted, and a long list is cut short.
+fn listed(names: impl Iterator<Item = impl Into<String>>) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for name in names {
+        *counts.entry(name.into()).or_default() += 1;
+    }
+    let named = |(name, count): (&String, &usize)| match count {
+        1 => format!("`{name}`"),
+        count => format!("{count} of the name `{name}`"),
+    };
+    let mut parts: Vec<String> = counts.iter().take(NAMES_MAX).map(named).collect();
+    let others: usize = counts.values().skip(NAMES_MAX).sum();
+    parts.extend((others > 0).then(|| format!("{others} others")));
+    match parts.split_last() {
+        Some((last, rest @ [_, ..])) => format!("{} and {last}", rest.join(", ")),
+        _ => parts.concat(),
+    }
+}
+
+/// The warnings without repetition: threads may share a name.
+fn once_each(warnings: Vec<String>) -> Vec<String> {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for warning in warnings {
+        match counts.iter_mut().find(|(known, _)| *known == warning) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((warning, 1)),
+        }
+    }
+    let told = |(warning, count): (String, usize)| match count {
+        1 => warning,
+        count => format!("{warning} ({count} threads of this name)"),
+    };
+    counts.into_iter().map(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_cut_short() {
+        let listed = |names: &[&str]| listed(names.iter().copied());
+        assert_eq!(listed(&["a"]), "`a`");
+        assert_eq!(listed(&["a", "b", "a"]), "2 of the name `a` and `b`");
+        assert_eq!(listed(&["d", "c", "b", "a", "f", "e", "e"]), "`a`, `b`, `c`, `d` and 3 others");
+    }
+
+    #[test]
+    fn warnings_come_once() {
+        let warnings = ["x", "y", "x"].map(str::to_owned).to_vec();
+        assert_eq!(once_each(warnings), ["x (2 threads of this name)", "y"]);
+    }
 }

@@ -22,7 +22,9 @@ pub(super) struct Counters {
     holders: Box<[AtomicU32]>,
 }
 
+/// Aligned, so that no cache line has counters of two tasks, which may execute on different CPUs.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct TaskCounters {
     /// The relative deadline in nanoseconds, or [`NONE`].
     pub(super) deadline_ns: u64,
@@ -38,7 +40,9 @@ pub(super) struct TaskCounters {
     pub(super) resources: Box<[ResourceCounters]>,
 }
 
+/// Aligned, as [`TaskCounters`] are.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct ResourceCounters {
     pub(super) sections: AtomicU64,
     pub(super) waits: AtomicU64,

@@ -30,8 +30,10 @@ impl<T: Tracer> Simulation<'_, T> {
         if self.clusters[state.own_cpu.index()] >> cpu & 1 == 0 {
             state.away += elapsed;
             // The task executes in place of a task that spins on this processor, so the time counts as spinning of that
-            // one.
-            if let Some(host) = self.cpus[cpu].ready().find(|&host| self.spins_at_home(host, cpu)) {
+            // one. Under most protocols no task spins, and none has to be looked for.
+            if self.has_spun
+                && let Some(host) = self.cpus[cpu].ready().find(|&host| self.spins_at_home(host, cpu))
+            {
                 self.tasks[host].spun += elapsed;
                 rank = Some(self.tasks[host].rank);
             }

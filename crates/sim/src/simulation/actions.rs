@@ -54,6 +54,7 @@ impl<T: Tracer> Simulation<'_, T> {
                 }
             }
             Action::Spin { task, .. } => {
+                self.has_spun = true;
                 self.account(self.tasks[task.index()].cpu.index());
                 let asked = &mut self.tasks[task.index()].asked;
                 if let Asked::Since(since) = *asked {
@@ -108,7 +109,7 @@ impl<T: Tracer> Simulation<'_, T> {
     }
 
     /// Returns the base priority of a task, and its priority from each machine.
-    #[inline]
+    #[inline(always)]
     fn views_of(&self, task: usize) -> &[Priority] {
         let width = 1 + self.machines.count();
         &self.views[task * width..][..width]
@@ -117,7 +118,7 @@ impl<T: Tracer> Simulation<'_, T> {
     /// Returns the highest of the base priority and the priorities from the machines. On a processor to which a machine
     /// moved the task, only the priority from that machine counts, as the others do not consider that processor's
     /// tasks.
-    #[inline]
+    #[inline(always)]
     fn effective(&self, task: usize) -> Priority {
         let views = self.views_of(task);
         match self.tasks[task].sent_by {
@@ -148,12 +149,7 @@ impl<T: Tracer> Simulation<'_, T> {
         let (cpu, state) = (state.cpu.index(), state.state);
         self.unsettle(cpu);
         if state == State::Ready {
-            self.cpus[cpu].remove(task);
-            if effective > before {
-                self.cpus[cpu].push_tail(effective, task);
-            } else {
-                self.cpus[cpu].push_head(effective, task);
-            }
+            self.cpus[cpu].reorder(effective, task);
         }
         self.record(self.now, task, Event::Priority(effective));
     }

@@ -104,6 +104,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             run_ends: RunEnds::never(system.cpus()),
             clusters: (0..system.cpus()).map(|cpu| system.cluster(CpuId::new(cpu))).collect(),
             has_clusters: system.has_clusters(),
+            has_spun: false,
             unsettled: 0,
             releases: Earliest::never(system.tasks().len()),
             changes,

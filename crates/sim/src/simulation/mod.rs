@@ -41,6 +41,8 @@ pub struct Simulation<'s, T: Tracer = ()> {
     clusters: Vec<u64>,
     /// Whether a cluster has several processors.
     has_clusters: bool,
+    /// Whether a job has spun so far.
+    has_spun: bool,
     /// The set of processors that have a decision to make now, as bits.
     unsettled: u64,
     /// For each task: its next release.

@@ -2,7 +2,7 @@
 //! of a random system that they accept is late, and a program without one of its terms accepts a late one.
 
 use crate::edf_resources_hold::sharing;
-use crate::ticks::{self, Op, Rules, Spec, State};
+use crate::ticks::{self, Op, Rules, Seen, Spec, State};
 use fastrand::Rng;
 use lockwright_analysis::Mutant;
 use lockwright_analysis::linear::{Edf, p_edf, p_edf_mutant};
@@ -111,6 +111,10 @@ impl Rules for Preemptable {
         }
         true
     }
+    /// Whether it spins.
+    fn is_blocked(&self, state: &State, task: usize, executing: &[usize]) -> bool {
+        executing.contains(&task) && state.job(task).waits.is_some()
+    }
 }
 
 /// Commit loops that are not preempted. An attempt fails if another job committed since it began.
@@ -118,6 +122,13 @@ struct LockFree {
     commits: Vec<u64>,
     /// The commits that the loop of each task has seen.
     seen: Vec<u64>,
+    has_failed: bool,
+}
+
+impl LockFree {
+    fn new(tasks: &[Spec], resources: usize) -> Self {
+        Self { commits: vec![0; resources], seen: vec![0; tasks.len()], has_failed: false }
+    }
 }
 
 impl Rules for LockFree {
@@ -134,6 +145,7 @@ impl Rules for LockFree {
 
     fn release(&mut self, _: &mut State, task: usize, q: usize) -> bool {
         let succeeds = self.seen[task] == self.commits[q];
+        self.has_failed |= !succeeds;
         self.commits[q] += u64::from(succeeds);
         self.seen[task] = self.commits[q];
         succeeds
@@ -156,38 +168,76 @@ fn drawn(seed: u64) -> (System, Rng) {
     (generate(&mut random, &shape).under(Scheduler::PEdf), random)
 }
 
-/// Whether a job is late in one of several schedules.
-fn is_late(system: &System, edf: Edf, random: &mut Rng) -> bool {
+/// What several schedules of one system show.
+#[derive(Clone, Copy, Default, Debug)]
+struct Shown {
+    /// Whether a job is late.
+    is_late: bool,
+    /// Whether the jobs of a schedule do not end. The processors are then overloaded.
+    is_endless: bool,
+    /// Whether a job spins for one of another processor, or executes a loop again.
+    has_waited: bool,
+}
+
+/// One schedule. Returns `None` beside whether a job has waited if the jobs do not end.
+fn schedule(
+    tasks: &[Spec],
+    resources: usize,
+    edf: Edf,
+    arrivals: &[Vec<u64>],
+    late: bool,
+    random: Rng,
+) -> (Option<Vec<Seen>>, bool) {
+    if edf == Edf::LockFree {
+        let mut rules = LockFree::new(tasks, resources);
+        let seen = ticks::run(tasks, resources, &mut rules, arrivals, late, random);
+        return (seen, rules.has_failed);
+    }
+    let mut rules = Preemptable::new(tasks, resources);
+    let seen = ticks::run(tasks, resources, &mut rules, arrivals, late, random);
+    let has_waited = seen.iter().flatten().any(|seen| seen.blocked > 0);
+    (seen, has_waited)
+}
+
+/// Executes several schedules, up to the first one with a late job.
+fn show(system: &System, edf: Edf, random: &mut Rng) -> Shown {
     let (tasks, resources) = (ticks::specs(system), system.resource_ids().count());
     assert!(tasks.iter().all(|task| task.ops.iter().all(|op| *op != Op::Run(0))));
-    (0..RUNS).any(|run| {
+    let mut shown = Shown::default();
+    for run in 0..RUNS {
         let arrivals = ticks::arrivals(&tasks, run, HORIZON, random);
-        let mut rules: Box<dyn Rules> = match edf {
-            Edf::LockFree => Box::new(LockFree { commits: vec![0; resources], seen: vec![0; tasks.len()] }),
-            _ => Box::new(Preemptable::new(&tasks, resources)),
-        };
-        let seen = ticks::run(&tasks, resources, &mut *rules, &arrivals, run % 2 == 1, random.fork());
-        seen.is_none_or(|seen| seen.iter().any(|seen| seen.misses > 0))
-    })
+        let (seen, has_waited) = schedule(&tasks, resources, edf, &arrivals, run % 2 == 1, random.fork());
+        shown.has_waited |= has_waited;
+        shown.is_endless |= seen.is_none();
+        shown.is_late = seen.is_some_and(|seen| seen.iter().any(|seen| seen.misses > 0));
+        if shown.is_late {
+            break;
+        }
+    }
+    shown
 }
 
 fn hold(edf: Edf) {
-    let (mut proved, mut shared, mut late, mut seed) = (0, 0, 0, 0);
+    let (mut proved, mut waited, mut late, mut endless, mut seed) = (0, 0, 0, 0, 0);
     // BOUND: a fair share of the sets is proved.
     while proved < crate::attacked::sets(10_000) {
         let (system, mut random) = drawn(seed);
         let is_proved = p_edf(&sharing(&system, |_| true), edf).is_ok();
         if is_proved {
+            let shown = show(&system, edf, &mut random);
             proved += 1;
-            shared += u64::from(system.resource_ids().any(|q| system.is_global(q)));
-            assert!(!is_late(&system, edf, &mut random), "{edf:?}, seed {seed}\n{}", write_system(&system));
+            waited += u64::from(shown.has_waited);
+            let is_in_time = !shown.is_late && !shown.is_endless;
+            assert!(is_in_time, "{edf:?}, seed {seed}: {shown:?}\n{}", write_system(&system));
         } else if late < 100 {
-            late += u64::from(is_late(&system, edf, &mut random));
+            let shown = show(&system, edf, &mut random);
+            late += u64::from(shown.is_late);
+            endless += u64::from(shown.is_endless && !shown.is_late);
         }
         seed += 1;
     }
-    println!("{edf:?}: {proved} of {seed} proved, {shared} with resources of several processors; {late} others late");
-    assert!(shared > proved / 8 && late > 50, "{shared}, {late}");
+    println!("{edf:?}: {proved} of {seed} proved, jobs wait in {waited}; {late} others late, {endless} only endless");
+    assert!(waited > proved / 8 && late > 50, "{waited}, {late}");
 }
 
 fn refute(edf: Edf, mutants: &[Mutant]) {
@@ -195,7 +245,8 @@ fn refute(edf: Edf, mutants: &[Mutant]) {
         let refuted = (0..100_000).find(|&seed| {
             let (system, mut random) = drawn(seed);
             let rows = sharing(&system, |_| true);
-            p_edf_mutant(&rows, edf, mutant).is_ok() && p_edf(&rows, edf).is_err() && is_late(&system, edf, &mut random)
+            let is_broken = p_edf_mutant(&rows, edf, mutant).is_ok() && p_edf(&rows, edf).is_err();
+            is_broken && show(&system, edf, &mut random).is_late
         });
         println!("{edf:?} without {mutant:?}: refuted at set {refuted:?}");
         assert!(refuted.is_some(), "{mutant:?} was omitted, and no schedule shows it");
@@ -258,9 +309,57 @@ fn requests_that_are_not_issued_again_are_refuted() {
     let system = lockwright_model::format::parse_system(text).expect("a valid system");
     let (rows, edf) = (sharing(&system, |_| true), Edf::SpinFifoPreemptable);
     assert!(p_edf(&rows, edf).is_err() && p_edf_mutant(&rows, edf, Mutant::Again).is_ok());
-    let tasks = ticks::specs(&system);
-    let mut rules = Preemptable::new(&tasks, 1);
-    let arrivals = [vec![1], vec![9], vec![0]];
-    let seen = ticks::run(&tasks, 1, &mut rules, &arrivals, false, Rng::with_seed(1)).expect("it ends");
-    assert_eq!((seen[0].response, seen[0].misses), (20, 1));
+    let seen = executed(&system, edf, &[vec![1], vec![9], vec![0]]);
+    assert_eq!((seen.response, seen.misses), (20, 1));
+}
+
+/// What the first task of a system with one resource does if jobs arrive at these times.
+fn executed(system: &System, edf: Edf, arrivals: &[Vec<u64>]) -> Seen {
+    let seen = schedule(&ticks::specs(system), 1, edf, arrivals, false, Rng::with_seed(1)).0;
+    seen.expect("it ends")[0]
+}
+
+/// The first loop of `i` fails when the first job of `x` commits at 70, and the second one when the second job of `x`
+/// commits at 110: both within 57 ns, although the period of `x` is 100 ns.
+const LOOPS: &str = r#"
+    [platform]
+    cpus = 2
+    scheduler = "p-edf"
+    [[resource]]
+    name = "r"
+    [[task]]
+    name = "i"
+    cpu = 0
+    period = "1 us"
+    deadline = "57 ns"
+    body = [
+        { run = "4 ns" }, { lock = "r" }, { run = "7 ns" }, { unlock = "r" },
+        { run = "26 ns" }, { lock = "r" }, { run = "7 ns" }, { unlock = "r" },
+    ]
+    [[task]]
+    name = "y"
+    cpu = 1
+    period = "1 us"
+    deadline = "92 ns"
+    wcet = "60 ns"
+    [[task]]
+    name = "x"
+    cpu = 1
+    period = "100 ns"
+    body = [{ lock = "r" }, { run = "10 ns" }, { unlock = "r" }]
+"#;
+
+/// Jobs that arrived before the interval, in schedules that random ones hardly find.
+#[test]
+fn programs_without_carry_in_are_refuted() {
+    for (edf, text, arrival, response) in [
+        (Edf::SpinFifoPreemptable, include_str!("counterexamples/edf-carry-in.toml"), 80, 31),
+        (Edf::LockFree, LOOPS, 60, 58),
+    ] {
+        let system = lockwright_model::format::parse_system(text).expect("a valid system");
+        let rows = sharing(&system, |_| true);
+        assert!(p_edf(&rows, edf).is_err() && p_edf_mutant(&rows, edf, Mutant::RemoteCarryIn).is_ok(), "{edf:?}");
+        let seen = executed(&system, edf, &[vec![arrival], vec![0], vec![0, 100]]);
+        assert_eq!((seen.response, seen.misses), (response, 1), "{edf:?}");
+    }
 }

@@ -8,8 +8,10 @@ use lockwright_analysis::{
     Demand, Mutant, Proof, Scheduled, Sharer, Sharing, best_scheduled, best_scheduled_mutant, scheduled,
 };
 use lockwright_model::format::write_system;
-use lockwright_model::{Duration, Instant, Overheads, Request, ResourceId, Scheduler, Step, System, TaskId};
-use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation};
+use lockwright_model::{
+    Cost, Duration, Instant, Overhead, Overheads, Request, ResourceId, Scheduler, Step, System, TaskId,
+};
+use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation, Taken};
 use lockwright_study::{Shape, generate};
 
 fn sets() -> u64 {
@@ -263,4 +265,32 @@ fn a_program_that_counts_too_few_jobs_is_refuted() {
         let seen = simulation.observations()[place];
         assert_eq!((seen.response, seen.misses), (Some(Duration::from_ns(response)), 1), "{mutant:?}");
     }
+}
+
+/// The mutant: a program that takes releases for punctual. Only it proves `k`. In about one of a thousand schedules,
+/// those releases are late that make `k` late.
+#[test]
+fn a_program_without_late_releases_is_refuted() {
+    let system = lockwright_model::format::parse_system(include_str!("counterexamples/edf-late-release.toml"));
+    let system = system.expect("a valid system");
+    let latency = Duration::from_ns(30);
+    let mut overheads = Overheads::default();
+    overheads.set(Overhead::ReleaseLatency, Cost::constant(latency));
+    let place = system.task_ids().find(|&id| system.task(id).name == "k").expect("it is there").index();
+    let (found, _) = best_scheduled(&system, &overheads).expect("P-EDF is covered");
+    let broken = best_scheduled_mutant(&system, &overheads, Mutant::ReleaseJitter).expect("P-EDF is covered");
+    assert!(!found.proved[place] && broken.schedulable, "{found:?}\n{broken:?}");
+    let mut taken = Taken::default();
+    taken.latency = latency;
+    let responses = |seed| {
+        let config = Config::default().with_offsets(Offsets::File).with_seed(seed).with_taken(taken);
+        let mut simulation = Simulation::new(&system, &config, ());
+        simulation.run_until(Instant::from_ns(900));
+        simulation.observations()[place]
+    };
+    let late = (0..20_000).find(|&seed| responses(seed).misses > 0);
+    println!("late in schedule {late:?}");
+    let response = late.and_then(|seed| responses(seed).response);
+    // 64 of `h`, 2 of `i`, 8 in which `i` spins, 209 of its own, and 30 of a late release.
+    assert_eq!(response, Some(Duration::from_ns(313)));
 }

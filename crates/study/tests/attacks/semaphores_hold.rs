@@ -16,6 +16,11 @@ use std::collections::VecDeque;
 /// The length of a schedule, in longest periods.
 const HORIZON: u64 = 4;
 
+/// The usual size of times.
+const SCALE: u64 = 5;
+/// The least bound of which a delay can be near.
+const LARGE: u64 = 20;
+
 /// The rules that are executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Protocol {
@@ -201,6 +206,8 @@ struct Program {
     delay: Delay,
     /// The clusters and their processors.
     clusters: (usize, usize),
+    /// The size of all times. Among large times, few delays are near their bounds by chance.
+    scale: u64,
     /// With the response times in the rows; processors of all clusters and of each.
     bounds: fn(&Sharing, u16, u16) -> Vec<u64>,
 }
@@ -223,14 +230,20 @@ const EDF: Protocol = Protocol::Segments { is_fifo: true, is_edf: true };
 
 /// OMIP on clusters of one and of two processors.
 fn of_omip() -> [Program; 2] {
-    let on = |clusters| Program { protocol: Protocol::Omip, delay: Delay::Oblivious, clusters, bounds: omip_bounds };
+    let on = |clusters| Program {
+        protocol: Protocol::Omip,
+        delay: Delay::Oblivious,
+        clusters,
+        scale: SCALE,
+        bounds: omip_bounds,
+    };
     [on((3, 1)), on((2, 2))]
 }
 
 fn of_fmlp_plus() -> [Program; 4] {
     let fixed: fn(&Sharing, u16, u16) -> Vec<u64> = |rows, _, each| fmlp_plus_bounds(rows, Policy::Fixed, each);
     let edf: fn(&Sharing, u16, u16) -> Vec<u64> = |rows, _, each| fmlp_plus_bounds(rows, Policy::Edf, each);
-    let on = |protocol, bounds, clusters| Program { protocol, delay: Delay::Aware, clusters, bounds };
+    let on = |protocol, bounds, clusters| Program { protocol, delay: Delay::Aware, clusters, scale: SCALE, bounds };
     [on(FIXED, fixed, (3, 1)), on(FIXED, fixed, (2, 2)), on(EDF, edf, (3, 1)), on(EDF, edf, (2, 2))]
 }
 
@@ -238,7 +251,7 @@ fn of_global() -> [Program; 3] {
     let fmlp: fn(&Sharing, u16, u16) -> Vec<u64> = |rows, all, _| global_bounds(rows, Global::FmlpPlus, all);
     let prsb: fn(&Sharing, u16, u16) -> Vec<u64> = |rows, all, _| global_bounds(rows, Global::Prsb, all);
     let by_priority = Protocol::Segments { is_fifo: false, is_edf: false };
-    let on = |protocol, bounds, clusters| Program { protocol, delay: Delay::Response, clusters, bounds };
+    let on = |protocol, bounds, clusters| Program { protocol, delay: Delay::Response, clusters, scale: SCALE, bounds };
     [on(FIXED, fmlp, (1, 2)), on(FIXED, fmlp, (1, 3)), on(by_priority, prsb, (1, 2))]
 }
 
@@ -253,7 +266,8 @@ fn draw(program: &Program, random: &mut Rng) -> Option<(System, Vec<Spec>)> {
         shuffled: 0,
         own_ceiling: 0,
         utilization: (20, 40 + 40 * size as u64),
-        section: 12,
+        period: (6 * program.scale, 120 * program.scale),
+        section: 12 * program.scale,
         ..Shape::small()
     };
     let system = generate_clusters(random, &shape, &vec![size; clusters]);
@@ -333,13 +347,16 @@ fn hold(program: &Program) {
         if let Some(excess) = exceeds(program, &tasks, &seen, &bounds) {
             panic!("{:?}, seed {seed}: {excess}\n{bounds:?} {seen:?}\n{}", program.protocol, write_system(&system));
         }
-        // The mutant: bounds lower by a tenth are exceeded.
-        let lower: Vec<u64> = bounds.iter().map(|bound| bound * 9 / 10).collect();
+        // The mutant: bounds lower by a tenth are exceeded. Small bounds do not count: they are reached too easily.
+        let lower: Vec<u64> = bounds.iter().map(|&bound| if bound < LARGE { bound } else { bound * 9 / 10 }).collect();
         caught += u64::from(exceeds(program, &tasks, &seen, &lower).is_some());
     }
     let protocol = program.protocol;
-    println!("{protocol:?} on {:?}: {checked} of {seed}, {blocked} blocked, {caught} above 9/10", program.clusters);
-    assert!(blocked > checked / 4 && caught > 3, "{blocked}, {caught}");
+    println!(
+        "{protocol:?} on {:?}: {checked} of {seed}, {blocked} blocked, {caught} above 9/10 of at least {LARGE}",
+        program.clusters
+    );
+    assert!(blocked > checked / 4 && caught > checked / 200, "{blocked}, {caught}");
 }
 
 /// A change of the rows of one task's program.
@@ -364,7 +381,7 @@ const CHANGES: [(&str, Change); 2] = [
 ];
 
 fn refute(program: &Program, what: &str, broken: impl Fn(&Sharing) -> Vec<u64>) {
-    refute_under(program, program.protocol, what, 1, broken);
+    refute_under(program, program.protocol, what, 0, broken);
 }
 
 fn refute_under(program: &Program, executed: Protocol, what: &str, first: u64, broken: impl Fn(&Sharing) -> Vec<u64>) {
@@ -404,13 +421,17 @@ fn programs_without_a_term_do_not_hold() {
 }
 
 /// A program of OMIP on one processor fewer, and rules that execute no other job beside the owner. Few schedules show
-/// either, so the search begins near one.
+/// either, so the times are small, and the search begins near one; with LOCKWRIGHT_DEEP, at the first set.
 #[test]
 fn programs_of_other_rules_do_not_hold() {
+    let first = |near: u64| if crate::attacked::is_deep() { 0 } else { near };
     let [omip, _] = of_omip();
-    refute_under(&omip, omip.protocol, "one processor", 18_500, |rows| omip_bounds(rows, 2, 1));
+    let omip = Program { scale: 1, ..omip };
+    refute_under(&omip, omip.protocol, "one processor", first(18_500), |rows| omip_bounds(rows, 2, 1));
     let [_, clustered, _, _] = of_fmlp_plus();
-    refute_under(&clustered, Protocol::Alone, "jobs beside the owner", 31_000, |rows| bounds(&clustered, rows));
+    let clustered = Program { scale: 1, ..clustered };
+    let broken = |rows: &Sharing| bounds(&clustered, rows);
+    refute_under(&clustered, Protocol::Alone, "jobs beside the owner", first(31_000), broken);
 }
 
 /// Jobs that arrived before the job under analysis, in a schedule that random ones hardly find. Up to 80, `x` is

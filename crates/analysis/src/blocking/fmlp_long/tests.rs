@@ -4,7 +4,7 @@ use super::*;
 use crate::rows::mutant::Omission;
 use crate::rows::sharing::sharing_of;
 use fastrand::Rng;
-use lockwright_model::{CpuId, Duration, Resource, ResourceId, Step, Task};
+use lockwright_model::{CpuId, DURATION_MAX, Duration, Resource, ResourceId, Step, Task};
 
 /// A small system with short times in a unit.
 pub(in crate::blocking) fn drawn(random: &mut Rng, unit: u64) -> System {
@@ -136,4 +136,41 @@ fn continued_bounds_are_those_of_the_definition() {
         }
     }
     assert!(bounded > 10_000 && unbounded > 20, "{bounded}, {unbounded}");
+}
+
+/// Sets these response times and compares all bounds with the definition.
+fn check(bounds: &mut FmlpLong, tables: &Tables<'_>, responses: &[u64]) {
+    let mut delays = vec![Delay::default(); responses.len()];
+    bounds.set_responses(responses).expect("short times");
+    bounds.delays(&mut delays).expect("short times");
+    for (id, delay) in tables.system.task_ids().zip(&delays) {
+        assert_eq!((delay.remote, delay.local), expected(tables, responses, id), "{id:?} in {:?}", tables.system);
+    }
+}
+
+/// However often response times rise, bounds are those of the definition. The longest response times rise so often
+/// that their sum would not fit.
+#[test]
+fn rises_do_not_add_up_beyond_their_range() {
+    let mut random = Rng::with_seed(6);
+    for _ in 0..20 {
+        let system = drawn(&mut random, 1);
+        let tables = Tables::new(&system, Protocol::FmlpLong, Omission::NOTHING);
+        let sharing =
+            sharing_of(&system, |demand| tables.protocols[usize::from(demand.resource)] == Protocol::FmlpLong);
+        let mut bounds = FmlpLong::new(&tables, &sharing).expect("short times");
+        let least: Vec<u64> = system.tasks().iter().map(|task| task.wcet.as_ns()).collect();
+        let longest = vec![DURATION_MAX.as_ns(); least.len()];
+        for _ in 0..u64::MAX / DURATION_MAX.as_ns() + 2 {
+            bounds.set_responses(&least).expect("short times");
+            bounds.set_responses(&longest).expect("rises that fit");
+        }
+        check(&mut bounds, &tables, &least);
+        // Response times that never fall. The works are those of the last level.
+        bounds.known.rises.fill(u64::MAX - 1);
+        bounds.known.rising_rises.fill(u64::MAX - 1);
+        let longer: Vec<u64> = least.iter().map(|response| response + 3).collect();
+        check(&mut bounds, &tables, &longer);
+        assert!(bounds.known.rises.iter().chain(&bounds.known.rising_rises).all(|&rises| rises <= RISES_MAX));
+    }
 }

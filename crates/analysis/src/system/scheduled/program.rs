@@ -110,6 +110,7 @@ pub(super) fn demand(
     omission: Omission<Mutant>,
 ) -> Result<MsrpDemand, Failure> {
     let late = |id: TaskId| system.task(id).deadline.as_ns().saturating_sub(sharing.tasks[id.index()].deadline);
+    let late = |id| if omission.is(Mutant::ReleaseJitter) { 0 } else { late(id) };
     let lateness: Vec<u64> = system.task_ids().map(late).collect();
     MsrpDemand::new(sharing, &lateness, most, omission)
 }

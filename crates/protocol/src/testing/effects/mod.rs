@@ -36,10 +36,10 @@ mod setting;
 mod state;
 
 use super::harness::{check_states, reach};
-use machines::{by_arrival, dflp, dpcp, fmlp_long, fmlp_plus, fmlp_short, mrsp, omlp};
+use machines::{by_arrival, dflp, dpcp, fmlp_long, fmlp_plus, fmlp_short, mpcp, mrsp, omlp};
 use setting::{
-    APART, AT_HOME, DFLP, DPCP, Fault, HELPED, HELPED_BY_TWO, LONG, MRSP, OMLP, OMLP_OF_TWO, PLUS, PLUS_TOGETHER,
-    SHORT, Setting, giving_up,
+    APART, AT_HOME, DFLP, DPCP, Fault, HELPED, HELPED_BY_TWO, LONG, MPCP, MPCP_OF_TWO, MRSP, OMLP, OMLP_OF_TWO, PLUS,
+    PLUS_TOGETHER, SHORT, Setting, giving_up,
 };
 use state::{State, Stepped};
 
@@ -78,6 +78,8 @@ walks! {
     fmlp_plus_effects_of_three_on_a_processor: fmlp_plus, PLUS_TOGETHER;
     fmlp_long_effects: fmlp_long, LONG;
     fmlp_short_effects: fmlp_short, SHORT;
+    mpcp_effects: mpcp, MPCP;
+    mpcp_effects_of_two_resources: mpcp, MPCP_OF_TWO;
     mrsp_effects: mrsp, MRSP;
     mrsp_effects_with_help: mrsp, HELPED;
     mrsp_effects_with_help_of_two: mrsp, HELPED_BY_TWO;
@@ -88,6 +90,7 @@ walks! {
     fmlp_long_effects_of_giving_up: fmlp_long, giving_up(LONG);
     fmlp_plus_effects_of_giving_up: fmlp_plus, giving_up(PLUS);
     fmlp_short_effects_of_giving_up: fmlp_short, giving_up(SHORT);
+    mpcp_effects_of_giving_up: mpcp, giving_up(MPCP);
     mrsp_effects_of_giving_up: mrsp, giving_up(HELPED);
     omlp_effects_of_giving_up: omlp, giving_up(OMLP_OF_TWO);
 }
@@ -117,6 +120,8 @@ mutants! {
     dpcp_without_wake: dpcp, DPCP, NoWake, "was told something, and sleeps";
     fmlp_long_takes_stale: fmlp_long, LONG, TakesStale, "was told otherwise last";
     fmlp_short_not_raised: fmlp_short, SHORT, NotRaised, "executes below its ceiling";
+    mpcp_not_raised: mpcp, MPCP, NotRaised, "executes below its ceiling";
+    mpcp_without_wake: mpcp, MPCP, NoWake, "was told something, and sleeps";
     mrsp_not_raised: mrsp, MRSP, NotRaised, "executes below its ceiling";
     mrsp_not_moved: mrsp, HELPED, NotMoved, "spins for";
     mrsp_takes_stale: mrsp, HELPED, TakesStale, "was told otherwise last";

@@ -118,6 +118,8 @@ pub(super) const PLUS_TOGETHER: Setting = Setting { cpus: &[0, 0, 0, 1], users: 
 pub(super) const LONG: Setting = Setting { is_ordered: false, rise: Rise::Nothing, ..PLUS };
 pub(super) const SHORT: Setting =
     Setting { cpus: &[0, 0, 1, 2], users: 4, rise: Rise::NonPreemptive, is_ordered: false, ..PLUS };
+pub(super) const MPCP: Setting = Setting { is_ordered: false, served: Served::MostUrgent, ..PLUS };
+pub(super) const MPCP_OF_TWO: Setting = Setting { resources: 2, ..MPCP };
 pub(super) const MRSP: Setting = Setting { rise: Rise::Local, is_ordered: false, ..PLUS };
 /// One that does not ask preempts owners, whom one of another processor helps.
 pub(super) const HELPED: Setting = Setting { cpus: &[0, 1, 0], users: 2, ..MRSP };

@@ -7,9 +7,14 @@ use lockwright_model::{Protocol, System};
 use lockwright_study::{Shape, attack, generate};
 use std::ops::Range;
 
-/// Returns the number of systems to attack: `full` if LOCKWRIGHT_DEEP is set, as in CI, and a tenth of it otherwise.
+/// Whether LOCKWRIGHT_DEEP is set, as in CI.
+pub fn is_deep() -> bool {
+    std::env::var_os("LOCKWRIGHT_DEEP").is_some()
+}
+
+/// Returns the number of systems to attack: `full` if LOCKWRIGHT_DEEP is set, and a tenth of it otherwise.
 pub fn sets(full: u64) -> u64 {
-    if std::env::var_os("LOCKWRIGHT_DEEP").is_some() { full } else { full / 10 }
+    if is_deep() { full } else { full / 10 }
 }
 
 /// Counts of the attacked systems.

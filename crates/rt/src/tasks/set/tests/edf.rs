@@ -117,6 +117,54 @@ fn jobs_execute_by_deadlines_and_are_held_by_sections() {
     assert_eq!(order, ["section ends", "second", "first", "third", "fourth"]);
 }
 
+/// The section of `0` holds the job of `1`, whose response includes that time. No request waits under `srp`.
+#[test]
+fn jobs_by_deadlines_are_counted_with_the_time_for_which_they_are_held() {
+    const MS: u64 = 1_000_000;
+    let Some(_machine) = require_realtime() else { return };
+    let set = by_deadline(&[(0, 10_000), (0, 2_000)]);
+    set.measure();
+    let (owns, arrived) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let me = set.join(TaskId(0)).expect("permission was checked");
+            let job = me.begin().expect("no job has begun");
+            let section = job.lock(R).expect("the task is a user");
+            owns.store(true, Ordering::Release);
+            doze_until(|| arrived.load(Ordering::Acquire));
+            let end = clock::now_ns() + 5 * MS;
+            // BOUND: 5 ms.
+            while clock::now_ns() < end {
+                std::hint::spin_loop();
+            }
+            section.end().expect("the section was held");
+        });
+        scope.spawn(|| {
+            let me = set.join(TaskId(1)).expect("permission was checked");
+            doze_until(|| owns.load(Ordering::Acquire));
+            // The task is above all jobs until its own begins, so it is held before the section goes on.
+            arrived.store(true, Ordering::Release);
+            let job = me.begin().expect("no job has begun");
+            drop(job.lock(R).expect("the task is a user"));
+            job.end().expect("the job had begun");
+            // Its deadline has passed.
+            let job = me.begin_due(Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns() - 1 });
+            job.expect("no job has begun").end().expect("the job had begun");
+        });
+    });
+    let found = set.statistics().expect("the set is measured");
+    let (low, high) = (&found.tasks[0], &found.tasks[1]);
+    assert_eq!((low.jobs, low.misses, low.deadline), (1, 0, Some(Duration::from_ms(10_000))), "{found}");
+    assert_eq!((high.jobs, high.misses, high.worst_job), (2, 1, 2), "{found}");
+    // The second job was released two seconds before its deadline; the mean contains the first one, which was held.
+    assert!(high.worst >= Duration::from_ms(2_000), "{found}");
+    assert!(high.mean.as_ns() * 2 >= high.worst.as_ns() + 5 * MS - 1, "{found}");
+    for task in [low, high] {
+        assert_eq!((task.resources[0].sections, task.resources[0].waits), (1, 0), "{found}");
+    }
+    assert!(low.resources[0].longest_section >= Duration::from_ms(5), "{found}");
+}
+
 /// The medians of decisions that touch no other job, by turns of a hundred.
 #[test]
 #[ignore = "prints costs"]

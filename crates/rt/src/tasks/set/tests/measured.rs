@@ -126,3 +126,59 @@ fn a_job_with_a_deadline_counts_from_its_release() {
     assert_eq!((without.jobs, without.misses), (2, 0), "{found}");
     assert!(without.worst < Duration::from_ms(300), "{found}");
 }
+
+/// A job holds `a` and requests `b`, whose holder waits for `a`: the kernel refuses that. The statistics contain the
+/// job's other section, and no trace of what was refused.
+#[test]
+fn what_is_refused_is_not_counted() {
+    let Some(_machine) = require_realtime() else { return };
+    let mut builder = TaskSet::builder(Protocol::Pip);
+    let [a, b, other] = ["a", "b", "other"].map(|name| builder.resource(name));
+    let low = builder.task("low", 0, 10, &[a, b]);
+    let high = builder.task("high", 0, 20, &[a, b]);
+    let set = builder.build().expect("a task set");
+    set.measure();
+    let (is_locked, asks) = (AtomicBool::new(false), AtomicBool::new(false));
+    let start = clock::now_ns();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let me = set.join(low).expect("permission was checked");
+            me.begin_job().expect("no job has begun");
+            clock::sleep_until(clock::now_ns() + 5 * MS).expect("the sleep succeeds");
+            assert!(matches!(me.begin_job(), Err(TaskError::Begun)));
+            assert!(matches!(me.lock(other, Mode::Write), Err(TaskError::NotAUser)));
+            me.lock(a, Mode::Write).expect("the task is a user");
+            let again = me.lock(a, Mode::Write);
+            assert!(matches!(again, Err(TaskError::Lock(ResourceError::Refused(Refusal::AlreadyHeld)))));
+            is_locked.store(true, Ordering::Release);
+            await_flag(&asks);
+            let circle = me.lock(b, Mode::Write);
+            assert!(matches!(circle, Err(TaskError::Lock(ResourceError::Deadlock))), "{circle:?}");
+            me.unlock(a).expect("the job holds it");
+            assert!(me.unlock(a).is_err());
+            me.end_job().expect("the job had begun");
+            assert!(matches!(me.end_job(), Err(TaskError::NotBegun)));
+        });
+        scope.spawn(|| {
+            let me = set.join(high).expect("permission was checked");
+            await_flag(&is_locked);
+            let job = me.begin().expect("no job has begun");
+            let outer = job.lock(b).expect("the task is a user");
+            // From here on `low`, which is on the same CPU, executes only while this thread waits.
+            asks.store(true, Ordering::Release);
+            assert!(job.lock(a).expect("the task is a user").waited());
+            drop(outer);
+        });
+    });
+    let all = Duration::from_ns(clock::now_ns() - start);
+    let found = statistics(&set);
+    let (low, high) = (&found.tasks[low.index()], &found.tasks[high.index()]);
+    let sections = |task: &TaskStatistics| -> Vec<(ResourceId, u64, u64)> {
+        task.resources.iter().map(|one| (one.resource, one.sections, one.waits)).collect()
+    };
+    // The refused begin did not move the release of the job.
+    assert!(low.jobs == 1 && low.worst >= Duration::from_ms(5) && low.worst <= all, "{found}");
+    assert_eq!(sections(low), [(a, 1, 0)], "{found}");
+    assert!(low.resources[0].longest_section <= low.worst, "{found}");
+    assert_eq!((high.jobs, sections(high)), (1, vec![(a, 1, 1), (b, 1, 0)]), "{found}");
+}
