@@ -146,6 +146,7 @@ pub fn run_pairs(commands: impl IntoIterator<Item = Command>) -> Result<(), Stri
 /// Runs a command. Its output, and the time that it took, go to the terminal when it has ended.
 pub fn run_quietly(command: &mut Command) -> Result<(), String> {
     let begin = Instant::now();
+    eprintln!("xtask: {} begins", shown(command));
     let output = command.output().map_err(|error| format!("{} does not start: {error}", shown(command)))?;
     let (text, seconds) = ([output.stdout, output.stderr].concat(), begin.elapsed().as_secs_f64());
     eprintln!("xtask: {}\n{}xtask: it took {seconds:.1} s\n", shown(command), String::from_utf8_lossy(&text));

@@ -287,7 +287,7 @@ fn program_terms(tables: &Tables<'_>, analysis: &Analysis, task: TaskId, terms: 
             }
         }
         None => {
-            let why = "everything that its requests can wait for, one after another: less than the sections that can delay it";
+            let why = "the longest waits of its requests, added; the sum of the sections that can delay it is greater";
             terms.add(Cause::Waiting, None, None, 1, parts.waits, why.into());
             if parts.blocked > 0 {
                 terms.add(Cause::Boosted, None, None, 1, parts.blocked, boosts(ruling).into());
@@ -303,9 +303,9 @@ fn program_waits(ruling: Protocol) -> &'static str {
     match ruling {
         Protocol::Dpcp | Protocol::Dflp => "can go first on the resource's home CPU: each request counts once",
         Protocol::FmlpShort | Protocol::Msrp | Protocol::Mrsp => {
-            "is spun for once, by this task, by a more urgent one, or by the task that delays it at its arrival"
+            "one spin for this section: by this task, a more urgent one, or the task that delays it at its arrival"
         }
-        _ => "is waited for, or executes before one that is: each request counts once",
+        _ => "delays a request, or a section for which a request waits; each counts once",
     }
 }
 

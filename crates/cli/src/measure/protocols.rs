@@ -135,7 +135,7 @@ fn as_text(output: &ProtocolsOutput, layout: Layout) -> String {
     let own = if output.synchronisation_cpu {
         "and one more CPU for synchronisation"
     } else {
-        "the last of which is also for synchronisation"
+        "the last of which also serves for synchronisation"
     };
     text.push_str(&format!(
         "\nunder load, in us: five tasks on each of {} CPUs, {own}; three resources\n\n",

@@ -245,7 +245,7 @@ fn listed(names: impl Iterator<Item = impl Into<String>>) -> String {
     }
     let named = |(name, count): (&String, &usize)| match count {
         1 => format!("`{name}`"),
-        count => format!("{count} of the name `{name}`"),
+        count => format!("{count} objects named `{name}`"),
     };
     let mut parts: Vec<String> = counts.iter().take(NAMES_MAX).map(named).collect();
     let others: usize = counts.values().skip(NAMES_MAX).sum();
@@ -280,7 +280,7 @@ mod tests {
     fn long_lists_are_cut_short() {
         let listed = |names: &[&str]| listed(names.iter().copied());
         assert_eq!(listed(&["a"]), "`a`");
-        assert_eq!(listed(&["a", "b", "a"]), "2 of the name `a` and `b`");
+        assert_eq!(listed(&["a", "b", "a"]), "2 objects named `a` and `b`");
         assert_eq!(listed(&["d", "c", "b", "a", "f", "e", "e"]), "`a`, `b`, `c`, `d` and 3 others");
     }
 
