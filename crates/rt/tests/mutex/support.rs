@@ -262,6 +262,10 @@ impl<T: Send + 'static> Player<T> {
         Self { tid: receive.recv().expect("the thread begins"), handle }
     }
 
+    pub fn thread(&self) -> &std::thread::Thread {
+        self.handle.thread()
+    }
+
     /// Whether the thread has ended.
     pub fn is_over(&self) -> bool {
         self.handle.is_finished()
