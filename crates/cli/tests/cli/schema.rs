@@ -1,6 +1,6 @@
 //! docs/output.schema.json: it is what the types say, and what the verbs print is valid under it.
 
-use crate::realtime::require_realtime;
+use crate::realtime::{require_realtime, shared};
 use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -83,6 +83,7 @@ fn outputs_are_valid_under_the_schema() {
         without["results"][0].as_object_mut().expect("an object").remove(key);
         assert!(valid(&without).is_err(), "the object without {key} must be refused");
     }
+    let machine = shared();
     let value = json(&end(lockwright().args(["measure", "locks", "--alone", "--readings", "10", "--json"])));
     if let Err(error) = valid(&value) {
         panic!("{error}: {value}");
@@ -94,6 +95,7 @@ fn outputs_are_valid_under_the_schema() {
     }
     // Release 0.1.0 has no objects.
     let value = json(&end(lockwright().args(["measure", "objects", "--alone", "--operations", "100", "--json"])));
+    drop(machine);
     if let Err(error) = validator.validate(&value) {
         panic!("{error}: {value}");
     }

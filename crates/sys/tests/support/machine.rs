@@ -26,10 +26,16 @@ enum Turn {
     Shared { _guard: RwLockReadGuard<'static, ()> },
 }
 
+impl Turn {
+    fn alone() -> Self {
+        Self::Alone { _guard: HERE.write().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
 /// Waits for the machine. Returns `None`, and prints the reason, if the process may not use real-time priorities; with
 /// LOCKWRIGHT_REQUIRE_RT, that is a failure.
 pub fn require_realtime() -> Option<Machine> {
-    let here = Turn::Alone { _guard: HERE.write().unwrap_or_else(PoisonError::into_inner) };
+    let here = Turn::alone();
     match sched::try_fifo(HIGHEST) {
         Ok(()) => Some(Machine { _here: here, _everywhere: lock_file(File::lock) }),
         Err(error) if std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some() => {
@@ -40,6 +46,12 @@ pub fn require_realtime() -> Option<Machine> {
             None
         }
     }
+}
+
+/// Waits for the machine, also without permission for real-time priorities.
+#[allow(dead_code, reason = "not every crate has such tests")]
+pub fn alone() -> Machine {
+    Machine { _here: Turn::alone(), _everywhere: lock_file(File::lock) }
 }
 
 /// As [`require_realtime`], for threads under SCHED_DEADLINE. Also returns the number of CPUs that the process may use.
