@@ -1,4 +1,4 @@
-//! What documents speak of: files, packages and chores.
+//! The items that documents mention: files, packages and chores.
 
 use super::markdown::Document;
 use serde_json::Value;
