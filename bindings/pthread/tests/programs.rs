@@ -3,6 +3,10 @@
 //! Without a compiler they are skipped with a message; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure. So are the
 //! programs that need real-time priorities, if these are not permitted (LOCKWRIGHT_REQUIRE_RT=1).
 
+#[path = "../../../crates/sys/tests/support/machine.rs"]
+mod machine;
+
+use machine::{Machine, require_realtime};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -39,15 +43,17 @@ fn is_required(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| value == "1")
 }
 
-/// The machine: a program with real-time priorities has it alone, and other programs share it.
-static MACHINE: RwLock<()> = RwLock::new(());
+/// A program with real-time priorities executes alone, and other programs together.
+static PROGRAMS: RwLock<()> = RwLock::new(());
 
-fn alone() -> RwLockWriteGuard<'static, ()> {
-    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+/// Waits until no other program of these tests executes, and then for the machine.
+fn alone() -> (RwLockWriteGuard<'static, ()>, Option<Machine>) {
+    // Without permission for real-time priorities, the program ends at once.
+    (PROGRAMS.write().unwrap_or_else(PoisonError::into_inner), require_realtime())
 }
 
 fn shared() -> RwLockReadGuard<'static, ()> {
-    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+    PROGRAMS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Program(PathBuf);

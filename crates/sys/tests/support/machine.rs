@@ -3,6 +3,7 @@
 //! The tests of this crate and of all crates above it include this file. They can be several processes at once.
 
 use lockwright_sys::sched;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::Write;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -12,6 +13,17 @@ const HIGHEST: u8 = 99;
 
 /// The turns of the tests in this process.
 static HERE: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// Whether this thread, which executes one test, has waited for the machine.
+    static HAS_WAITED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the test of this thread has waited for the machine.
+#[allow(dead_code, reason = "not every crate has tests that start other programs")]
+pub fn has_waited() -> bool {
+    HAS_WAITED.get()
+}
 
 /// The right to the machine, until it is dropped.
 pub struct Machine {
@@ -29,6 +41,7 @@ enum Turn {
 /// Waits for the machine. Returns `None`, and prints the reason, if the process may not use real-time priorities; with
 /// LOCKWRIGHT_REQUIRE_RT, that is a failure.
 pub fn require_realtime() -> Option<Machine> {
+    HAS_WAITED.set(true);
     let here = Turn::Alone { _guard: HERE.write().unwrap_or_else(PoisonError::into_inner) };
     match sched::try_fifo(HIGHEST) {
         Ok(()) => Some(Machine { _here: here, _everywhere: lock_file(File::lock) }),
