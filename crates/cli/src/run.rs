@@ -54,7 +54,7 @@ pub(crate) struct Worst {
     proved: bool,
     job: Job,
     timeline: Timeline,
-    /// What occupied the CPU while no task executed, if the kernel tells.
+    /// The occupants of the CPU while no task executed, if the kernel reports them.
     takers: Option<Vec<(Taker, Duration)>>,
     /// The part of the task's own execution that belongs to earlier jobs, which were late.
     earlier: Duration,
@@ -473,7 +473,7 @@ impl Worst {
         )
     }
 
-    /// What occupied the CPU meanwhile, longest first.
+    /// Names the occupants of the CPU meanwhile, longest first.
     fn takers_text(&self) -> String {
         let Some(takers) = &self.takers else {
             return "idle, other threads, the kernel, interrupts or the host: the kernel does not show this to the user"

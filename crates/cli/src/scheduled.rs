@@ -1,5 +1,5 @@
-//! `lockwright check` under EDF and under global schedulers: the result of each schedulability test; and the bounds that
-//! other verbs show under EDF.
+//! `lockwright check` under EDF and under global schedulers: the result of each schedulability test; and the bounds
+//! that other verbs show under EDF.
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::charges::{self, Charges};
@@ -186,8 +186,9 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
     Report { protocol: protocol(system).to_string(), same: Vec::new(), rows, charged: None }
 }
 
-/// For verbs that execute or simulate the tasks under EDF: the bounds, or no bounds if the tests do not cover the system
-/// and the scheduler does. `what` names the execution in messages, and `asked` is the protocol that the user chose.
+/// For verbs that execute or simulate the tasks under EDF: the bounds, or no bounds if the tests do not cover the
+/// system and the scheduler does. `what` names the execution in messages, and `asked` is the protocol that the user
+/// chose.
 ///
 /// # Errors
 /// Overheads that cannot be charged, or nested requests that MSRP does not support; the console has the message.

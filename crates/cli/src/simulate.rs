@@ -398,7 +398,7 @@ struct Found {
     responses: Vec<Histogram<u64>>,
 }
 
-/// What is wanted of schedules besides the observations.
+/// The records of schedules that are kept besides the observations.
 #[derive(Clone, Copy)]
 struct Wants {
     /// The records of the worst one.

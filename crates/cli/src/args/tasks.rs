@@ -10,7 +10,7 @@ use lockwright_report::{By, Window};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What all of them have.
+/// The arguments of all these commands.
 #[derive(Args, Debug)]
 pub struct Subject {
     /// Task-set file; `-` reads standard input
@@ -33,7 +33,7 @@ pub struct Subject {
     pub command: Vec<OsString>,
 }
 
-/// What `run` and `verify` share.
+/// The arguments that `run` and `verify` share.
 #[derive(Args, Debug)]
 pub struct Execution {
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub struct Execution {
     pub schedules: Schedules,
 }
 
-/// What `simulate`, `run` and `verify` show of a schedule.
+/// The pictures and traces of schedules that `simulate`, `run` and `verify` write.
 #[derive(Args, Debug)]
 pub struct Schedules {
     /// Write the schedule into this file as a Perfetto trace; of several schedules, the worst
@@ -190,7 +190,7 @@ pub(super) fn protocols_of_mutexes() -> impl TypedValueParser<Value = ProtocolCh
     one_of([Protocol::None, Protocol::Pip, Protocol::Icpp].map(one).into_iter().chain([file]))
 }
 
-/// What a protocol is, for the help.
+/// The description of a protocol in the help.
 fn in_a_line(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::None => "Plain mutex without control of priority inversion",

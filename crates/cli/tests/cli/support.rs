@@ -139,7 +139,7 @@ pub fn at(binary: &Path) -> Command {
     command
 }
 
-/// What came of a command.
+/// The result of a command.
 pub struct Ended {
     pub status: i32,
     pub out: String,

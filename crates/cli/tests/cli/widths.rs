@@ -8,7 +8,7 @@ const WIDTHS: [usize; 3] = [80, 100, 120];
 const PATHFINDER: &str = include_str!("../../../../examples/pathfinder.toml");
 const ROBOT: &str = include_str!("../../../../examples/robot.toml");
 
-/// What a command prints on a screen of this width.
+/// The output of a command on a screen of this width.
 fn printed(arguments: &[&str], width: usize) -> String {
     let ended = end(lockwright().env("COLUMNS", width.to_string()).args(arguments));
     assert!([0, 1].contains(&ended.status), "{arguments:?}: {}{}", ended.out, ended.err);

@@ -29,7 +29,7 @@ enum Mutant {
     GrantsOne,
 }
 
-/// What a thread does, in order.
+/// An operation of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Op {
     Acquire,

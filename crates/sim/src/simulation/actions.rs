@@ -36,7 +36,7 @@ impl<T: Tracer> Simulation<'_, T> {
     ) {
         let mut machine = self.machines.take_out(source);
         event(&mut *machine, &mut |action| carry_out(self, action))
-            .expect("a valid system asks a machine for nothing it refuses");
+            .expect("a machine refuses no event of a valid system");
         self.machines.put_back(source, machine);
     }
 

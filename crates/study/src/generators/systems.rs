@@ -51,7 +51,7 @@ pub enum Division {
     RandFixedSum,
 }
 
-/// What happens to nested sections.
+/// The treatment of nested sections.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Groups {
     /// They are nested in the bodies of the tasks.

@@ -14,7 +14,8 @@ pub struct Plan {
     pub seed: Option<u64>,
     /// The number of samples of each cell.
     pub samples: u64,
-    /// What varies, in the order of the file. The cells are all combinations; the last axis varies fastest.
+    /// The parameters that vary, in the order of the file. The cells are all combinations; the last axis varies
+    /// fastest.
     pub axes: Vec<Axis>,
     /// The axis of the curves, if an axis has numbers.
     pub x: Option<usize>,

@@ -105,7 +105,7 @@ pub struct Value {
     pub(super) meaning: Meaning,
 }
 
-/// What a value means.
+/// The meaning of a value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Meaning {
     Whole(u64),

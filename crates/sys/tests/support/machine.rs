@@ -38,11 +38,22 @@ enum Turn {
     Shared { _guard: RwLockReadGuard<'static, ()> },
 }
 
+impl Turn {
+    fn alone() -> Self {
+        HAS_WAITED.set(true);
+        Self::Alone { _guard: HERE.write().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    fn shared() -> Self {
+        HAS_WAITED.set(true);
+        Self::Shared { _guard: HERE.read().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
 /// Waits for the machine. Returns `None`, and prints the reason, if the process may not use real-time priorities; with
 /// LOCKWRIGHT_REQUIRE_RT, that is a failure.
 pub fn require_realtime() -> Option<Machine> {
-    HAS_WAITED.set(true);
-    let here = Turn::Alone { _guard: HERE.write().unwrap_or_else(PoisonError::into_inner) };
+    let here = Turn::alone();
     match sched::try_fifo(HIGHEST) {
         Ok(()) => Some(Machine { _here: here, _everywhere: lock_file(File::lock) }),
         Err(error) if std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some() => {
@@ -53,6 +64,12 @@ pub fn require_realtime() -> Option<Machine> {
             None
         }
     }
+}
+
+/// Waits for the machine, also without permission for real-time priorities.
+#[allow(dead_code, reason = "not every crate has such tests")]
+pub fn alone() -> Machine {
+    Machine { _here: Turn::alone(), _everywhere: lock_file(File::lock) }
 }
 
 /// As [`require_realtime`], for threads under SCHED_DEADLINE. Also returns the number of CPUs that the process may use.
@@ -72,8 +89,7 @@ pub fn require_deadline() -> Option<(Machine, usize)> {
 /// Waits until no test uses the machine alone. Tests that keep a processor busy for seconds share it.
 #[allow(dead_code, reason = "not every crate has such tests")]
 pub fn shared() -> Machine {
-    let here = Turn::Shared { _guard: HERE.read().unwrap_or_else(PoisonError::into_inner) };
-    Machine { _here: here, _everywhere: lock_file(File::lock_shared) }
+    Machine { _here: Turn::shared(), _everywhere: lock_file(File::lock_shared) }
 }
 
 /// Without the file, only the tests of this process take turns; with LOCKWRIGHT_REQUIRE_RT, that is a failure.

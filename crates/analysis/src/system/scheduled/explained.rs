@@ -36,8 +36,8 @@ pub struct Demanded {
 /// the formula and its source.
 ///
 /// # Errors
-/// Returns the errors of [`scheduled`](super::scheduled()), [`Untested::FixedPriorities`] under partitioned and clustered
-/// fixed priorities, and [`Untested::Global`] under global schedulers.
+/// Returns the errors of [`scheduled`](super::scheduled()), [`Untested::FixedPriorities`] under partitioned and
+/// clustered fixed priorities, and [`Untested::Global`] under global schedulers.
 ///
 /// # Examples
 /// ```

@@ -31,7 +31,7 @@ pub(super) const FORM_TERMS_MAX: u64 = TERMS_MAX / 16;
 /// The most terms of a test that is to be quick.
 const QUICK_TERMS_MAX: u64 = TERMS_MAX / 1024;
 
-/// Where tests are not quick, an amount is found to one in so many.
+/// Where tests are not quick, the search ends once the amount is known to this part.
 const SHARE: u64 = 1024;
 
 /// The number of intervals that are looked at before a test.
@@ -65,7 +65,7 @@ pub(super) struct Processors<'a> {
     places: Vec<(usize, usize)>,
 }
 
-/// What one thread finds for a processor: the rooms of its tasks, by id, and the intervals seen.
+/// The result of one thread for a processor: the rooms of its tasks, by id, and the intervals seen.
 type Found = (Vec<(TaskId, u64)>, Vec<(u64, u64)>);
 
 /// Returns the result for a system that meets all deadlines. The inner `None` means that this search does not cover it.

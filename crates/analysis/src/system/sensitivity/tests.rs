@@ -96,7 +96,7 @@ const WIDE: [Protocol; 13] = [
     Protocol::TaskFair,
 ];
 
-/// Compares so many systems under some of `protocols`. Says what differs first.
+/// Compares this number of systems under some of `protocols`. Returns the first difference as an error.
 fn compare(systems: u32, seed: u64, protocols: &[Protocol]) -> Result<Seen, String> {
     let mut random = Rng::with_seed(seed);
     let mut seen = Seen::default();

@@ -86,7 +86,7 @@ mod words {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub(super) enum Limit {
         Never,
-        /// So many looks at the word.
+        /// This number of looks at the word.
         Looks(u32),
         Now,
     }
@@ -276,7 +276,7 @@ impl Model {
     }
 }
 
-/// What threads do: each has a list of requests, with their limits.
+/// The work of all threads: each has a list of requests, with their limits.
 struct Case {
     requests: &'static [&'static [Limit]],
     /// The threads enter the queue in their order, while the first one holds the mutex.
