@@ -432,6 +432,16 @@ mod tests {
         assert_eq!(all.task(TaskId(0)).wcet.as_ns(), 30 + 7 + 14);
     }
 
+    /// Ticks and releases have the same priority, and no requests.
+    #[test]
+    fn interrupts_leave_the_bounds_under_mrsp() {
+        let two = TWO.replace("name = \"b\"", "name = \"b\"\ncpu = 1").replace("name = \"a\"", "name = \"a\"\ncpu = 0");
+        let system = parse_system(&format!("[platform]\ncpus = 2\n{two}")).unwrap();
+        let charged = super::charge(&system, &parse_overheads(ALL).unwrap(), Protocol::Mrsp).unwrap();
+        let analysis = analyse(&charged, Protocol::Mrsp);
+        assert!(analysis.tasks.iter().all(|task| task.response.is_some()), "{analysis:?}");
+    }
+
     #[test]
     fn each_overhead_lengthens_a_response() {
         let system = parse_system(TWO).unwrap();
