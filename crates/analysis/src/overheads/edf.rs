@@ -18,11 +18,11 @@
 
 use super::body::{lengthened, runs, sum};
 use super::machine::{Machine, stretched};
-use super::{CacheDelay, Costs, Curve, Task, jlfp};
+use super::{CacheDelay, Costs, Curve, Rising, Task, jlfp};
 use crate::rows::failure::Failure;
-use crate::rows::sharing::{Sharer, Sharing, demands};
+use crate::rows::sharing::{Demand, Sharer, Sharing, demands};
 use lockwright_model::{
-    self as model, Cost, Duration, Invalid, Overhead, Overheads, Protocol, Scheduler, Subject, System, TaskId,
+    self as model, Cost, Duration, Invalid, Overhead, Overheads, Protocol, Scheduler, Step, Subject, System, TaskId,
 };
 use std::borrow::Cow;
 
@@ -69,6 +69,53 @@ pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Fai
         requests: task.requests,
     };
     Ok(Sharing { tasks: system.task_ids().zip(tasks).map(sharer).collect() })
+}
+
+/// The charges of [`charged`] to a task, whatever its body is. A method returns `None` if a time does not fit, or if the
+/// interrupts leave no time.
+pub(crate) struct Charges<'a> {
+    /// The system with the cost of all operations in its sections.
+    pub(crate) system: System,
+    overheads: Cow<'a, Overheads>,
+    /// By task.
+    costs: Vec<Rising>,
+    /// By CPU.
+    interrupts: Vec<Vec<model::Task>>,
+}
+
+impl<'a> Charges<'a> {
+    /// Returns the charges to a system that can be charged.
+    pub(crate) fn new(system: &System, overheads: &'a Overheads) -> Result<Self, Failure> {
+        let overheads = with_decisions(system, overheads)?;
+        let longer = with_operations(system, &overheads)?;
+        let machine = Machine { system: &longer, overheads: &overheads };
+        let (costs, all) = costs(machine, longer.tasks().len())?;
+        let costs = jlfp::costs(&costs, all, &rows(machine))?;
+        let mut interrupts = vec![Vec::new(); longer.cpus()];
+        for (_, interrupt) in machine.interrupts() {
+            interrupts[interrupt.cpu.index()].push(interrupt);
+        }
+        Ok(Self { system: longer, overheads, costs, interrupts })
+    }
+
+    /// Returns a body with the cost of all operations in its sections.
+    pub(crate) fn body(&self, body: &[Step]) -> Option<Vec<Step>> {
+        operated(Machine { system: &self.system, overheads: &self.overheads }, body)
+    }
+
+    /// Returns the charged execution time of a task whose body takes this time.
+    pub(crate) fn cost(&self, task: TaskId, time: u64) -> Option<u64> {
+        self.costs[task.index()].at(time)
+    }
+
+    /// Returns the charged requests of a task with these section lengths.
+    pub(crate) fn requests(&self, task: TaskId, mut requests: Vec<Demand>) -> Option<Vec<Demand>> {
+        let own: Vec<_> = self.interrupts[self.system.task(task).cpu.index()].iter().collect();
+        for request in &mut requests {
+            request.length = stretched(Duration::from_ns(request.length), &own, Duration::ZERO)?.as_ns();
+        }
+        Some(requests)
+    }
 }
 
 /// A working set for which no cache delay was measured.
@@ -186,19 +233,23 @@ fn with_decisions<'a>(system: &System, model: &'a Overheads) -> Result<Cow<'a, O
 /// the section.
 fn with_operations(system: &System, model: &Overheads) -> Result<System, Failure> {
     let machine = Machine { system, overheads: model };
-    let section = |resource| {
-        let protocol = if system.is_global(resource) { Protocol::Msrp } else { Protocol::Srp };
+    let mut tasks = system.tasks().to_vec();
+    for task in &mut tasks {
+        task.body = operated(machine, &task.body).ok_or(Failure::Overflow)?;
+        task.wcet = runs(&task.body).ok_or(Failure::Overflow)?;
+    }
+    system.with_tasks(tasks).map_err(|_| Failure::Overflow)
+}
+
+/// Returns a body with the cost of all operations in its sections, or `None` if a time does not fit.
+fn operated(machine: Machine<'_>, body: &[Step]) -> Option<Vec<Step>> {
+    lengthened(body, Duration::ZERO, |resource| {
+        let protocol = if machine.system.is_global(resource) { Protocol::Msrp } else { Protocol::Srp };
         let operations = [Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection];
         let [lock, unlock, leave] = operations.map(|of| machine.cost_under(of, protocol));
         let system_call = machine.system_call(protocol)?;
         Some((Duration::ZERO, sum(&[lock, unlock, leave, system_call, system_call])?))
-    };
-    let mut tasks = system.tasks().to_vec();
-    for task in &mut tasks {
-        task.body = lengthened(&task.body, Duration::ZERO, section).ok_or(Failure::Overflow)?;
-        task.wcet = runs(&task.body).ok_or(Failure::Overflow)?;
-    }
-    system.with_tasks(tasks).map_err(|_| Failure::Overflow)
+    })
 }
 
 /// Returns the costs for a system of `tasks` tasks, and the processors that handle interrupts.

@@ -48,6 +48,7 @@ pub(crate) mod machine;
 use crate::{Demand, Failure};
 pub use curve::Curve;
 pub use fraction::Fraction;
+use fraction::Rising;
 
 /// The costs of a platform's mechanisms, in the tasks' unit of time. Each is a [`Curve`] over the number of tasks.
 ///
