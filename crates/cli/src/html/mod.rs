@@ -7,7 +7,7 @@ pub mod facts;
 mod pictures;
 pub mod tables;
 
-pub use pictures::Watched;
+pub use pictures::{Watched, bounds as bounds_by_term, strips};
 
 use crate::args::Subject;
 use crate::console::Console;
@@ -113,8 +113,8 @@ fn page<'a>(account: &'a Account<'a>) -> Page<'a> {
     };
     let sections = vec![
         Section { title: "Tasks", parts: each(&tasks) },
-        Section { title: "Bounds by term", parts: pictures::bounds(&account.bounds) },
-        Section { title: "Seen against promised", parts: each(&|result| pictures::strips(result, watched(result))) },
+        Section { title: "Bounds by term", parts: bounds_by_term(&account.bounds) },
+        Section { title: "Seen against promised", parts: each(&|result| strips(result, watched(result))) },
         Section { title: "The worst job of each task", parts: each(&jobs) },
         Section { title: "Protocols compared", parts: compared },
         Section { title: "Overheads", parts: overheads(account) },

@@ -113,7 +113,7 @@ fn told(
     let (scene, records) = trace::trace(recording, &inferred);
     trace.write(|out| Ok(perfetto::write(&scene, &records, out)?), console)?;
     if let Some(file) = html {
-        html::write_file(file, &page::page(&output, arguments), console)?;
+        html::write_file(file, &page::page(&output, bounds.as_ref(), arguments), console)?;
     }
     for warning in &inferred.warnings {
         console.warn(warning);

@@ -1,8 +1,9 @@
 //! The page of a recording: what was found, and the object of `--json` as tables.
 
+use super::bounds::Bounds;
 use crate::args::Record;
-use crate::html::facts;
-use crate::html::tables;
+use crate::bars;
+use crate::html::{self, facts, tables};
 use crate::json::{RecordOutput, RecordedBoundary, RecordedThread};
 use crate::units;
 use lockwright_model::Duration;
@@ -12,7 +13,7 @@ use lockwright_report::page::{Cell, Column, Page, Part, Section, Table, Verdict}
 const ROWS_MAX: usize = 100;
 
 /// The page.
-pub(super) fn page<'a>(output: &RecordOutput, arguments: &Record) -> Page<'a> {
+pub(super) fn page<'a>(output: &RecordOutput, bounds: Option<&Bounds<'_>>, arguments: &Record) -> Page<'a> {
     let program = output.program.join(" ");
     let mut facts = facts::machine();
     facts.extend([
@@ -20,10 +21,14 @@ pub(super) fn page<'a>(output: &RecordOutput, arguments: &Record) -> Page<'a> {
         ("Length", format!("{}, {}", text(output.length_ns), units::count(output.events, "event"))),
         ("Command", facts::command(&arguments.command, &[])),
     ]);
-    let bounds = output.check.iter().flat_map(|result| {
+    let tables = output.check.iter().flat_map(|result| {
         let table = Part::Table(tables::tasks(result));
         std::iter::once(table).chain(list(tables::reasons(result)))
     });
+    let own = bounds.map(|bounds| (bounds.system, bounds.system.protocol_or_default(), &bounds.seen));
+    let bars = own.map_or_else(Vec::new, |(system, own, seen)| bars::of_best(system, &[(own, seen)]));
+    // The first result has the responses that were seen.
+    let strips = output.check.first().map_or_else(Vec::new, |result| html::strips(result, None));
     let mut warnings = output.warnings.clone();
     if output.lost > 0 {
         warnings.push(format!("{} were lost.", units::count(output.lost, "event")));
@@ -37,7 +42,9 @@ pub(super) fn page<'a>(output: &RecordOutput, arguments: &Record) -> Page<'a> {
         sections: vec![
             Section { title: "What was found", parts: list(output.sentences.clone()) },
             Section { title: "Threads", parts: threads(output) },
-            Section { title: "The task set beside its bounds", parts: bounds.collect() },
+            Section { title: "The task set beside its bounds", parts: tables.collect() },
+            Section { title: "Bounds by term", parts: html::bounds_by_term(&bars) },
+            Section { title: "Seen against promised", parts: strips },
             Section { title: "Priority inversions", parts: inversions(output) },
             Section { title: "Orders of locking that can deadlock", parts: cycles(output) },
             Section { title: "Long waits for locks", parts: waits(output) },

@@ -401,15 +401,22 @@ fn a_recording_has_a_page() {
     assert_eq!(table(&html, "The locks, those with the most waits first").len(), list("locks").len());
     for inversion in list("inversions") {
         let rows = table(&html, "Waits of urgent threads while less urgent ones executed");
-        let is_it = |row: &&Vec<String>| {
-            row[0] == inversion["waiter"].as_str().expect("a name") && row[4] == inversion["times"].to_string()
-        };
+        let times = inversion["times"].to_string();
+        let is_it = |row: &&Vec<String>| row[0] == inversion["waiter"].as_str().expect("a name") && row[4] == times;
         assert!(rows.iter().any(|row| is_it(&row)), "{inversion}: {rows:?}");
     }
     let text = html.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
     for sentence in list("sentences") {
         assert!(text.contains(sentence.as_str().expect("a sentence")), "{sentence}");
     }
+}
+
+#[cfg(not(feature = "serve"))]
+#[test]
+fn a_build_without_a_server_says_so() {
+    let file = File::new(HOLDS);
+    let ended = end(lockwright().arg("serve").arg(&file.path));
+    assert!(ended.status == 3 && ended.err.contains("was built without the feature `serve`"), "{}", ended.err);
 }
 
 #[test]
