@@ -5,7 +5,6 @@ use crate::bars;
 use crate::charges::{self, Charges};
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::export::ResultFile;
 use crate::html::{self, Account, Watched};
 use crate::input::{self, Input};
 use crate::interrupt;
@@ -185,7 +184,7 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
 /// # Errors
 /// The file cannot be written; the console has the message.
 pub(crate) fn write_page(
-    file: ResultFile,
+    sink: html::Sink,
     input: &Input,
     output: &Output,
     runs: &[Ran],
@@ -197,7 +196,7 @@ pub(crate) fn write_page(
     let protocols: Vec<_> = runs.iter().map(|ran| (ran.protocol, &ran.report)).collect();
     let bounds = bars::of_best(system, &protocols);
     let watched = runs.iter().map(|ran| ran.watched(system)).collect();
-    html::write(file, &Account { bounds, watched, overheads, ..Account::new(input, output, subject) }, console)
+    html::write(sink, &Account { bounds, watched, overheads, ..Account::new(input, output, subject) }, console)
 }
 
 /// One row for each protocol, if there are several.
