@@ -28,6 +28,7 @@ pub mod json;
 pub mod layout;
 pub mod measure;
 pub mod perfetto;
+mod placed;
 pub mod progress;
 mod record;
 pub mod report;
