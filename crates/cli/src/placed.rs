@@ -77,10 +77,7 @@ pub(crate) fn placed(
             return Err(Exit::BadInput);
         }
         None if from.is_global() && !scheduler.is_global() && system.cpus() > 1 && placed < system.tasks().len() => {
-            console.error(
-                format!("under `{scheduler}` each task needs a CPU, which the file does not give"),
-                help,
-            );
+            console.error(format!("under `{scheduler}` each task needs a CPU, which the file does not give"), help);
             return Err(Exit::BadInput);
         }
         None => {}

@@ -80,7 +80,8 @@ pub fn protocols(choice: ProtocolChoice, system: &System, console: &Console) -> 
 pub fn executable(choice: ProtocolChoice, system: &System, console: &Console) -> Result<Vec<Protocol>, Exit> {
     let mut protocols = protocols(choice, system, console);
     let refused = |protocol: Protocol| Some((system.refused_globally(protocol)?, protocol));
-    if let (true, Some((resource, protocol))) = (protocols.len() == 1, protocols.first().and_then(|&one| refused(one))) {
+    if let (true, Some((resource, protocol))) = (protocols.len() == 1, protocols.first().and_then(|&one| refused(one)))
+    {
         let (name, named) = (tame(&system.resource(resource).name), system.protocol_of(resource, protocol));
         let why = format!("`{name}` is under `{named}`, which assigns tasks to CPUs");
         let scheduler = system.scheduler();

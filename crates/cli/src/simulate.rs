@@ -319,12 +319,7 @@ fn is_tested(system: &System) -> bool {
 }
 
 /// The bounds, with the system that is executed if overheads are charged.
-fn bounds(
-    input: &Input,
-    protocol: Protocol,
-    charges: Option<&Charges>,
-    console: &Console,
-) -> Result<Report, Exit> {
+fn bounds(input: &Input, protocol: Protocol, charges: Option<&Charges>, console: &Console) -> Result<Report, Exit> {
     let system = &input.system;
     if !is_tested(system) {
         let charged = charges.map(|charges| charges.charge(system, protocol, console)).transpose()?;

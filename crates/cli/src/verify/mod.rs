@@ -167,12 +167,7 @@ fn refuse(error: &RunError, console: &Console) -> Exit {
 }
 
 /// The bounds with the overheads.
-fn bounds(
-    input: &Input,
-    protocol: Protocol,
-    charges: &Charges,
-    console: &Console,
-) -> Result<Report, Exit> {
+fn bounds(input: &Input, protocol: Protocol, charges: &Charges, console: &Console) -> Result<Report, Exit> {
     console.note(format!("computing bounds of {} under {protocol} with {}", input.name, charges.name));
     let bounds = match input.system.scheduler().is_by_deadline() {
         true => scheduled::promised(input, protocol, Some(charges), console)?,
