@@ -55,6 +55,7 @@
 
 use super::body::{interrupted, lengthened, runs, sum};
 use super::machine::{Machine, stretched};
+use super::objects::with_operations;
 use crate::rows::mutant::{ChargeMutant, Omission};
 use lockwright_model::{
     CpuId, Duration, Invalid, Overhead, Overheads, Protocol, ResourceId, Step, Subject, System, Task, TaskId,
@@ -127,7 +128,8 @@ fn charge_as(
     if overheads.charges_nothing() {
         return Ok(system.clone());
     }
-    let system = &with_homes(system)?;
+    let system = with_operations(system, overheads, protocol)?;
+    let system = &with_homes(&system)?;
     let machine = Machine { system, overheads };
     let refuse = |subject, message: String, help: &str| Invalid::new(subject, None, message, help);
     let too_long = || {

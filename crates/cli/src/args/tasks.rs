@@ -119,6 +119,9 @@ pub struct Simulate {
     /// it]
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
+    /// Scheduler, instead of the one in the file
+    #[arg(long, value_name = "SCHEDULER", value_parser = one_of(SCHEDULERS))]
+    pub scheduler: Option<Scheduler>,
     /// First release of each task
     #[arg(long, value_name = "OFFSETS", default_value = "file")]
     pub offsets: OffsetsChoice,
