@@ -115,6 +115,8 @@ fn features() -> Result<(), String> {
         ("lockwright-locks", "std"),
         ("lockwright-analysis", ""),
         ("lockwright-analysis", "lp"),
+        ("lockwright-cli", ""),
+        ("lockwright-cli", "serve"),
     ] {
         let chosen = ["check", "--package", package, "--no-default-features", "--features", features];
         tool::cargo(&chosen)?;

@@ -261,6 +261,8 @@ typedef struct lw_deadlock_link_t {
     uint32_t thread;
     // Always 0.
     uint32_t reserved;
+    // The thread's name (`pthread_getname_np`), which ends with a 0; empty if the thread has ended.
+    char name[16];
 } lw_deadlock_link_t;
 
 // An object for interruptible sections: `LW_ICS_WORDS` words of 64 bits, initially 0, that sections read and write.
@@ -363,7 +365,19 @@ typedef struct lw_task_statistics_t {
     uint64_t worst_ns;
     // The number of the first job with that response time, from 1.
     uint64_t worst_job;
+    // The bound of `lw_taskset_bound`, or 0.
+    uint64_t bound_ns;
+    // The relative deadline, or 0.
+    uint64_t deadline_ns;
 } lw_task_statistics_t;
+
+// A part of the distribution of response times.
+typedef struct lw_histogram_bin_t {
+    // The longest response time of this part, at most a sixteenth above the shortest.
+    uint64_t up_to_ns;
+    // The number of jobs.
+    uint64_t jobs;
+} lw_histogram_bin_t;
 
 // Measurements of the jobs of one task at one resource since `lw_taskset_measure`. Times are in nanoseconds.
 typedef struct lw_wait_statistics_t {
@@ -1386,6 +1400,18 @@ int lw_taskset_bound(struct lw_taskset_t *set, uint32_t task, uint64_t bound_ns)
 // - EINVAL: `set` is not a task set that is built, nothing is counted, there is no such task, or `statistics` is NULL
 //   or misaligned.
 int lw_taskset_statistics(const struct lw_taskset_t *set, uint32_t task, struct lw_task_statistics_t *statistics);
+
+// Writes the distribution of the response times of a task: the first `capacity` parts with jobs to `bins`, the shortest
+// times first, and the number of all such parts to `*length`. `bins` may be NULL if `capacity` is 0. There are at most
+// 976 parts. The call allocates memory.
+//
+// Returns the values of `lw_taskset_statistics`, and:
+// - EINVAL, also: `length` is NULL or misaligned, or `capacity` is not 0 and `bins` is NULL or misaligned.
+int lw_taskset_histogram(const struct lw_taskset_t *set,
+                         uint32_t task,
+                         struct lw_histogram_bin_t *bins,
+                         size_t capacity,
+                         size_t *length);
 
 // Writes what the jobs of a task did with a resource to `*waits`, as `lw_taskset_statistics` does. All values are 0,
 // and `holder` is LW_NO_TASK, if the task has not locked it.

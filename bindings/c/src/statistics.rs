@@ -30,6 +30,20 @@ pub struct lw_task_statistics_t {
     pub worst_ns: u64,
     /// The number of the first job with that response time, from 1.
     pub worst_job: u64,
+    /// The bound of `lw_taskset_bound`, or 0.
+    pub bound_ns: u64,
+    /// The relative deadline, or 0.
+    pub deadline_ns: u64,
+}
+
+/// A part of the distribution of response times.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct lw_histogram_bin_t {
+    /// The longest response time of this part, at most a sixteenth above the shortest.
+    pub up_to_ns: u64,
+    /// The number of jobs.
+    pub jobs: u64,
 }
 
 /// Measurements of the jobs of one task at one resource since `lw_taskset_measure`. Times are in nanoseconds.
@@ -122,7 +136,40 @@ pub unsafe extern "C" fn lw_taskset_statistics(
             p999_ns: of.percentile(99.9).map_or(0, Duration::as_ns),
             worst_ns: of.worst.as_ns(),
             worst_job: of.worst_job,
+            bound_ns: of.bound.map_or(0, Duration::as_ns),
+            deadline_ns: of.deadline.map_or(0, Duration::as_ns),
         });
+        Ok(())
+    })
+}
+
+/// Writes the distribution of the response times of a task: the first `capacity` parts with jobs to `bins`, the shortest
+/// times first, and the number of all such parts to `*length`. `bins` may be NULL if `capacity` is 0. There are at most
+/// 976 parts. The call allocates memory.
+///
+/// Returns the values of `lw_taskset_statistics`, and:
+/// - EINVAL, also: `length` is NULL or misaligned, or `capacity` is not 0 and `bins` is NULL or misaligned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_taskset_histogram(
+    set: Const<'_, lw_taskset_t>,
+    task: u32,
+    bins: Mut<'_, lw_histogram_bin_t>,
+    capacity: size_t,
+    length: Mut<'_, size_t>,
+) -> c_int {
+    told(|| {
+        taskset::require_place(&length)?;
+        if capacity > 0 {
+            taskset::require_place(&bins)?;
+        }
+        let all = read(taskset::built(set.object())?)?;
+        let parts: Vec<(Duration, u64)> = of_task(&all, task)?.histogram().collect();
+        length.write(parts.len());
+        // SAFETY: the header requires room for `capacity` parts, and at most as many are asked for.
+        let room = unsafe { bins.room(capacity.min(parts.len())) }.unwrap_or_default();
+        for (place, (up_to, jobs)) in room.iter_mut().zip(parts) {
+            place.write(lw_histogram_bin_t { up_to_ns: up_to.as_ns(), jobs });
+        }
         Ok(())
     })
 }

@@ -2,6 +2,7 @@
 
 use super::help::OUTPUT;
 use super::values::{duration, job, one_of, up_to, window};
+use crate::kept::Kept;
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use lockwright_analysis::Fit;
@@ -31,6 +32,9 @@ pub struct Subject {
     /// The whole command line, for pages.
     #[arg(skip)]
     pub command: Vec<OsString>,
+    /// Keeps the page instead of writing it, for the server.
+    #[arg(skip)]
+    pub kept: Option<Kept>,
 }
 
 /// The arguments that `run` and `verify` share.
@@ -115,6 +119,9 @@ pub struct Simulate {
     /// it]
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
+    /// Scheduler, instead of the one in the file
+    #[arg(long, value_name = "SCHEDULER", value_parser = one_of(SCHEDULERS))]
+    pub scheduler: Option<Scheduler>,
     /// First release of each task
     #[arg(long, value_name = "OFFSETS", default_value = "file")]
     pub offsets: OffsetsChoice,
@@ -170,7 +177,7 @@ pub enum ProtocolChoice {
     File,
 }
 
-fn protocols() -> impl TypedValueParser<Value = ProtocolChoice> {
+pub(super) fn protocols() -> impl TypedValueParser<Value = ProtocolChoice> {
     let one = |protocol: Protocol| (protocol.name(), in_a_line(protocol), ProtocolChoice::One(protocol));
     one_of(Protocol::ALL.map(one).into_iter().chain([
         ("all", "All of these, one after the other; `check` ranks them", ProtocolChoice::All),

@@ -1,6 +1,6 @@
 //! docs/output.schema.json: it is what the types say, and what the verbs print is valid under it.
 
-use crate::realtime::{require_realtime, shared};
+use crate::realtime::require_realtime;
 use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -54,7 +54,8 @@ fn outputs_are_valid_under_the_schema() {
     let overheads = file.path.display().to_string();
     outputs.push(on(INVERSION, "check", &["--json", "--overheads", &overheads, "--explain", "high"]));
     outputs.push(on(INVERSION, "simulate", &["--json", "--overheads", &overheads]));
-    if let Some(_machine) = require_realtime() {
+    let machine = require_realtime();
+    if machine.is_some() {
         outputs.push(on(HOLDS, "run", &["--json", "--for", "200 ms"]));
         outputs.push(on(HOLDS, "run", &["--json", "--for", "200 ms", "--overheads", &overheads]));
         outputs.push(on(HOLDS, "verify", &["--json", "--for", "200 ms", "--overheads", &overheads]));
@@ -83,7 +84,6 @@ fn outputs_are_valid_under_the_schema() {
         without["results"][0].as_object_mut().expect("an object").remove(key);
         assert!(valid(&without).is_err(), "the object without {key} must be refused");
     }
-    let machine = shared();
     let value = json(&end(lockwright().args(["measure", "locks", "--alone", "--readings", "10", "--json"])));
     if let Err(error) = valid(&value) {
         panic!("{error}: {value}");
@@ -95,13 +95,11 @@ fn outputs_are_valid_under_the_schema() {
     }
     // Release 0.1.0 has no objects.
     let value = json(&end(lockwright().args(["measure", "objects", "--alone", "--operations", "100", "--json"])));
-    drop(machine);
     if let Err(error) = validator.validate(&value) {
         panic!("{error}: {value}");
     }
     let mut measured = vec!["measure", "ics", "--readings", "1", "--json"];
-    let experiment = require_realtime();
-    measured.extend_from_slice(match &experiment {
+    measured.extend_from_slice(match &machine {
         Some(_machine) => &["--tick", "100us", "--operations", "5"],
         None => &["--alone"],
     });
@@ -109,7 +107,7 @@ fn outputs_are_valid_under_the_schema() {
     if let Err(error) = valid(&value) {
         panic!("{error}: {value}");
     }
-    drop(experiment);
+    drop(machine);
     for list in ["costs", "responses", "histogram"] {
         let Some(first) = value[list].as_array().and_then(|rows| rows.first()) else { continue };
         for key in first.as_object().expect("an object").keys() {

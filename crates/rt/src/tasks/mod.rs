@@ -34,7 +34,8 @@
 //! # Ok::<(), lockwright::tasks::TaskError>(())
 //! ```
 //!
-//! [`TaskSet::measure`] begins to count what the jobs do, and [`TaskSet::statistics`] reports it.
+//! [`TaskSet::measure`] begins to count what the jobs do, and [`TaskSet::statistics`] reports it. `lockwright watch`
+//! shows it while the program runs.
 //!
 //! # Rules for a program
 //!
@@ -62,4 +63,4 @@ pub use lockwright_model::{Invalid, Protocol, ResourceId, Scheduler, System, Tas
 pub use lockwright_protocol::Refusal;
 pub use lockwright_sys::futex::Deadline;
 pub use set::{Job, Member, Section, TaskSet};
-pub use statistics::{ResourceStatistics, Statistics, TaskStatistics};
+pub use statistics::{Request, ResourceStatistics, Statistics, TaskStatistics};

@@ -119,6 +119,10 @@ impl TaskSet {
     /// then nothing is counted, and a job reads no clock for it.
     ///
     /// A job then reads the clock when it begins and when it ends, before and after each lock, and before each unlock.
+    ///
+    /// Other processes may read the statistics meanwhile ([`Statistics::of_process`], `lockwright watch`), for which
+    /// this process keeps one more descriptor open. A child process of `fork` that executes jobs of this task set
+    /// counts into the statistics of its parent.
     pub fn measure(&self) {
         self.counters();
     }
@@ -152,7 +156,7 @@ impl TaskSet {
     /// job counts from its begin.
     #[must_use]
     pub fn statistics(&self) -> Option<Statistics> {
-        Some(self.0.counters.get()?.read(&self.0.system))
+        Some(self.0.counters.get()?.read())
     }
 
     /// Makes the calling thread a task until the returned value is dropped: under SCHED_FIFO, on the task's CPU.
@@ -273,10 +277,16 @@ impl Member {
             return Err(TaskError::Begun);
         }
         self.measured.set(measured);
+        if let (Some(counters), Some(job)) = (self.counted(), measured) {
+            counters.begin(self.task, self.shared.locks.executor.seat(self.task).tid().0, job.release_ns);
+        }
         // If a protocol fails, others may already have counted the job.
         self.begun.set(true);
         let arrived = self.shared.locks.arrive(self.task, due);
         arrived.or_else(|error| {
+            if let Some(counters) = self.counted() {
+                counters.cancel(self.task);
+            }
             self.measured.set(None);
             self.end().and(Err(error))
         })?;
@@ -447,9 +457,11 @@ impl Member {
             return Ok(waited);
         };
         let (holder, asked) = (counters.holder(resource), clock::now_ns());
-        let waited = self.shared.locks.lock_in(mode, self.task, resource)?;
-        let now = clock::now_ns();
-        counters.locked(self.task, resource, holder, waited.then(|| now.saturating_sub(asked)));
+        counters.asks(self.task, resource, asked);
+        let locked = self.shared.locks.lock_in(mode, self.task, resource);
+        counters.asked(self.task);
+        let (waited, now) = (locked?, clock::now_ns());
+        counters.locked(self.task, resource, now, holder, waited.then(|| now.saturating_sub(asked)));
         self.hold(resource, now);
         Ok(waited)
     }

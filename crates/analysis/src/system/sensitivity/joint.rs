@@ -278,6 +278,9 @@ impl Shape<'_> {
     /// Evaluates one equation. Returns `None` if its deadline is missed.
     fn look(&self, form: &Form, state: &mut State, dirty: &mut Dirty, place: usize) -> Option<()> {
         let waits = std::mem::take(&mut dirty.places[place]) & WAITS != 0;
+        if self.is_free[place] {
+            return Some(());
+        }
         let cost = form.costs[place];
         if waits {
             let period = self.periods[place].get();
