@@ -37,8 +37,8 @@ pub fn protocol(system: &System) -> Protocol {
     }
 }
 
-/// The chosen protocols, for a system under EDF or a global scheduler. Prints a note for a choice without effect, and for
-/// another protocol in the file.
+/// The chosen protocols, for a system under EDF or a global scheduler. Prints a note for a choice without effect, and
+/// for another protocol in the file.
 #[must_use]
 pub fn protocols(choice: ProtocolChoice, system: &System, console: &Console) -> Vec<Protocol> {
     let is_global = system.scheduler().is_global();
@@ -262,7 +262,8 @@ pub fn report(system: &System, protocol: Protocol, found: &Scheduled) -> Report 
 /// bounds if the tests do not cover the system and the scheduler does.
 ///
 /// # Errors
-/// Overheads that cannot be charged, or nested requests that the protocol does not support; the console has the message.
+/// Overheads that cannot be charged, or nested requests that the protocol does not support; the console has the
+/// message.
 pub fn promised(
     input: &Input,
     protocol: Protocol,

@@ -31,7 +31,7 @@ pub const BODY_MAX: usize = 6 * TEXT_MAX + 1024;
 /// Greatest time for one result.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What the server knows.
+/// The state of the server.
 pub struct Site {
     /// The token in its address.
     pub token: String,

@@ -1,7 +1,7 @@
 //! Counters of mutexes, in memory that other processes may read.
 //!
-//! Each mutex has an entry, which its address determines. Only the thread that holds the mutex writes most of it, so the
-//! counters need no other order than that of the mutex. None of this allocates or waits.
+//! Each mutex has an entry, which its address determines. Only the thread that holds the mutex writes most of it, so
+//! the counters need no other order than that of the mutex. None of this allocates or waits.
 
 use lockwright_sys::clock;
 use lockwright_sys::sched::{ThreadName, Tid};
@@ -18,7 +18,7 @@ const PROBES: usize = 64;
 
 /// The first words.
 pub(super) mod head {
-    /// What the first word contains: the kind of memory, and the version of its layout.
+    /// The first word: the kind of memory, and the version of its layout.
     pub(in super::super) const MAGIC: u64 = u64::from_le_bytes(*b"LWMUTEX1");
     /// The monotonic clock when counting began.
     pub(in super::super) const SINCE: usize = 1;

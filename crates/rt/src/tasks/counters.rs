@@ -3,8 +3,8 @@
 //! Each task has counters that only its own thread writes, with plain stores. The holder of a resource is a word that
 //! its users share. None of this makes a system call, allocates or waits.
 //!
-//! The counters are words in memory that other processes may read. [`Statistics`](super::Statistics) are read from these
-//! words, by this process and by others.
+//! The counters are words in memory that other processes may read. [`Statistics`](super::Statistics) are read from
+//! these words, by this process and by others.
 
 use lockwright_model::{Duration, ResourceId, System, TaskId};
 use lockwright_sys::clock;
@@ -25,7 +25,7 @@ pub(super) const NAME: &CStr = c"lockwright-tasks";
 
 /// The first words. Places are numbers of words from the first one.
 pub(super) mod head {
-    /// What the first word contains: the kind of memory, and the version of its layout.
+    /// The first word: the kind of memory, and the version of its layout.
     pub(in super::super) const MAGIC: u64 = u64::from_le_bytes(*b"LWTASKS1");
     /// The monotonic clock when counting began.
     pub(in super::super) const SINCE: usize = 1;
