@@ -31,6 +31,7 @@ pub mod measure;
 pub mod perfetto;
 mod placed;
 pub mod progress;
+mod ranking;
 mod record;
 pub mod report;
 mod responses;

@@ -3,7 +3,6 @@
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::charges::{self, Charges};
-use crate::check::ranking;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::html::{self, Account};
@@ -11,6 +10,7 @@ use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, BlockedBy, Explain, Output, PointResult, ProtocolResult, SensitivityResult, TestResult};
 use crate::layout::{Column, Layout};
+use crate::ranking::ranking;
 use crate::report::{Bound, Rank, Report, Row, Standard, table_order};
 use crate::same::grouped;
 use crate::table;
