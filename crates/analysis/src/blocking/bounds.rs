@@ -25,7 +25,7 @@ pub(crate) struct Bounds {
     without_carry_in: Option<Vec<u64>>,
 }
 
-/// What is known of the bounds for some execution times and response times.
+/// Values from which later evaluations of the bounds start, for some execution times and response times.
 pub(crate) enum Known {
     FmlpLong(fmlp_long::Known),
     LockFree(lock_free::Known),

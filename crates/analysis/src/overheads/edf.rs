@@ -4,8 +4,8 @@
 //! Lock operations and the interrupts in sections are charged to the system as in `charge.rs`, as rows have no order of
 //! sections and no protocols. Everything else is charged to rows.
 //!
-//! *Decisions under partitioned EDF.* The scheduler is in user space: each release executes the thread of its task above
-//! all jobs of the processor, even if the job is then held back. With s = schedule + context_switch:
+//! *Decisions under partitioned EDF.* The scheduler is in user space: each release executes the thread of its task
+//! above all jobs of the processor, even if the job is then held back. With s = schedule + context_switch:
 //! ```text
 //!   release' = 2 release + 6 s + 6 (syscall_in + syscall_out)
 //! ```
@@ -18,6 +18,7 @@
 
 use super::body::{lengthened, runs, sum};
 use super::machine::{Machine, stretched};
+use super::objects::Operations;
 use super::{CacheDelay, Costs, Curve, Rising, Task, jlfp};
 use crate::rows::failure::Failure;
 use crate::rows::sharing::{Demand, Sharer, Sharing, demands};
@@ -62,16 +63,26 @@ pub(crate) struct Charges<'a> {
     /// The system with the cost of all operations in its sections.
     pub(crate) system: System,
     overheads: Cow<'a, Overheads>,
+    objects: Operations,
     costs: Rising,
-    /// By CPU.
+    /// By CPU: the interrupts during the sections of its tasks.
     interrupts: Vec<Vec<model::Task>>,
 }
 
 impl<'a> Charges<'a> {
     /// Returns the charges to a system that can be charged.
     pub(crate) fn new(system: &System, overheads: &'a Overheads) -> Result<Self, Failure> {
-        let overheads = with_decisions(system, overheads)?;
-        let longer = with_operations(system, &overheads)?;
+        let objects =
+            Operations::new(system, overheads, system.protocol_or_default()).map_err(|why| match why.subject {
+                Subject::Resource(id) => Failure::Unsupported {
+                    task: system.users(id).first().map_or(0, |user| user.index()),
+                    what: UNCOVERED,
+                },
+                _ => Failure::Overflow,
+            })?;
+        let operated = objects.system(system).map_err(|_| Failure::Overflow)?;
+        let overheads = with_decisions(&operated, overheads)?;
+        let longer = with_operations(&operated, &overheads)?;
         let machine = Machine { system: &longer, overheads: &overheads };
         if let Some(task) = machine.unmeasured() {
             return Err(Failure::Unsupported { task: task.index(), what: UNMEASURED });
@@ -80,14 +91,17 @@ impl<'a> Charges<'a> {
         let costs = jlfp::costs(&costs, all, &rows(machine))?;
         let mut interrupts = vec![Vec::new(); longer.cpus()];
         for (_, interrupt) in machine.interrupts() {
-            interrupts[interrupt.cpu.index()].push(interrupt);
+            match longer.scheduler().is_global() {
+                true => interrupts.iter_mut().for_each(|its| its.push(interrupt.clone())),
+                false => interrupts[interrupt.cpu.index()].push(interrupt),
+            }
         }
-        Ok(Self { system: longer, overheads, costs, interrupts })
+        Ok(Self { system: longer, overheads, objects, costs, interrupts })
     }
 
     /// Returns a body with the cost of all operations in its sections.
     pub(crate) fn body(&self, body: &[Step]) -> Option<Vec<Step>> {
-        operated(self.machine(), body)
+        operated(self.machine(), &self.objects.body(body))
     }
 
     fn machine(&self) -> Machine<'_> {
@@ -108,6 +122,9 @@ impl<'a> Charges<'a> {
         Some(requests)
     }
 }
+
+/// An object that more tasks use than its cost was measured for.
+const UNCOVERED: &str = "its object is used by more tasks than the costs of objects cover";
 
 /// A working set for which no cache delay was measured.
 const UNMEASURED: &str = "its working set is beyond the last point of `cache_delay`";
@@ -191,7 +208,7 @@ pub fn charge_by_deadline(system: &System, overheads: &Overheads) -> Result<Syst
     charges.system.with_tasks(charged)
 }
 
-/// What to do about times that do not fit.
+/// The advice if times do not fit.
 const UNITS: &str = "check the units of the overheads";
 
 /// Returns the overheads with the decisions of partitioned EDF in the release.
@@ -212,9 +229,11 @@ fn with_decisions<'a>(system: &System, model: &'a Overheads) -> Result<Cow<'a, O
 
 /// Returns the system with the cost of all operations in its sections.
 ///
-/// All costs of a request are in its section: neither `srp` nor `msrp` suspends a job, and jobs that arrive meanwhile
+/// All costs of a request are in its section: neither `srp` nor spinning suspends a job, and jobs that arrive meanwhile
 /// wait for the operations as well. There are two system calls, one for the lock and one for the unlock or for leaving
-/// the section.
+/// the section. Non-blocking objects cost nothing beyond their length. Under other protocols a job may also suspend,
+/// resume elsewhere, and preempt a job there: three switches, a third system call, an interprocessor interrupt and two
+/// refills.
 fn with_operations(system: &System, model: &Overheads) -> Result<System, Failure> {
     let machine = Machine { system, overheads: model };
     let mut tasks = system.tasks().to_vec();
@@ -227,12 +246,24 @@ fn with_operations(system: &System, model: &Overheads) -> Result<System, Failure
 
 /// Returns a body with the cost of all operations in its sections, or `None` if a time does not fit.
 fn operated(machine: Machine<'_>, body: &[Step]) -> Option<Vec<Step>> {
+    let Machine { system, overheads } = machine;
+    let largest = system.task_ids().map(|id| machine.working_set(id)).max().unwrap_or(0);
+    let refill = machine.cost(Overhead::CacheRefill).checked_add(overheads.cache_delay.with(largest as usize));
     lengthened(body, Duration::ZERO, |resource| {
-        let protocol = if machine.system.is_global(resource) { Protocol::Msrp } else { Protocol::Srp };
-        let operations = [Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection];
-        let [lock, unlock, leave] = operations.map(|of| machine.cost_under(of, protocol));
-        let system_call = machine.system_call(protocol)?;
-        Some((Duration::ZERO, sum(&[lock, unlock, leave, system_call, system_call])?))
+        let protocol = system.protocol_of(resource, system.protocol_or_default());
+        if protocol.is_object() {
+            return Some((Duration::ZERO, Duration::ZERO));
+        }
+        let operations = [Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection, Overhead::IpiLatency];
+        let [lock, unlock, leave, ipi] = operations.map(|of| machine.cost_under(of, protocol));
+        let (system_call, switch) = (machine.system_call(protocol)?, machine.switch()?);
+        let all = sum(&[lock, unlock, leave, system_call, system_call])?;
+        let suspends = !matches!(protocol, Protocol::Srp | Protocol::Msrp | Protocol::FmlpShort);
+        let all = match suspends {
+            true => sum(&[all, switch, switch, switch, system_call, ipi, refill?, refill?])?,
+            false => all,
+        };
+        Some((Duration::ZERO, all))
     })
 }
 

@@ -13,12 +13,12 @@
 use super::crew::Crew;
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::scale::{Part, greatest_factor, halve, scaled_body, users};
-use crate::overheads::edf::{Charges, charged};
+use crate::overheads::edf::Charges;
 use crate::rows::failure::Failure;
 use crate::rows::fixed_point::TERMS_MAX;
 use crate::rows::sharing::{Demand, Sharer, Sharing, demands};
 use crate::rows::sporadic::Sporadic;
-use crate::system::scheduled::processors_with_tasks;
+use crate::system::scheduled::{processors_with_tasks, rows};
 use crate::uniprocessor::Effort;
 use crate::uniprocessor::edf::{self, Demand as Load, Step};
 use lockwright_model::{Duration, Overheads, STEPS_MAX, Scheduler, System, TaskId};
@@ -31,7 +31,7 @@ pub(super) const FORM_TERMS_MAX: u64 = TERMS_MAX / 16;
 /// The most terms of a test that is to be quick.
 const QUICK_TERMS_MAX: u64 = TERMS_MAX / 1024;
 
-/// Where tests are not quick, an amount is found to one in so many.
+/// Where tests are not quick, the search ends once the amount is known to this part.
 const SHARE: u64 = 1024;
 
 /// The number of intervals that are looked at before a test.
@@ -67,7 +67,7 @@ pub(super) struct Processors<'a> {
     places: Vec<(usize, usize)>,
 }
 
-/// What one thread finds for a processor: the rooms of its tasks, by id, and the intervals seen.
+/// The result of one thread for a processor: the rooms of its tasks, by id, and the intervals seen.
 type Found = (Vec<(TaskId, u64)>, Vec<(u64, u64)>);
 
 /// Returns the result for a system that meets all deadlines. The inner `None` means that this search does not cover it.
@@ -297,11 +297,16 @@ impl<'a> Processors<'a> {
         if system.scheduler() != Scheduler::PEdf {
             return None;
         }
+        let is_object = |id| system.protocol_of(id, system.protocol_or_default()).is_object();
+        if system.resource_ids().any(is_object) {
+            // Attempts of one task lengthen others.
+            return None;
+        }
         let charges = match overheads.charges_nothing() {
             true => None,
             false => Some(Charges::new(system, overheads).ok()?),
         };
-        let all = charged(system, overheads).ok()?;
+        let all = rows(system, overheads).ok()?;
         let cpus: Vec<u16> = processors_with_tasks(system).collect();
         let processors = cpus.iter().map(|&cpu| Processor::new(system, &all, cpu)).collect::<Option<Vec<_>>>()?;
         let mut places = vec![(0, 0); system.tasks().len()];

@@ -293,7 +293,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         let most = most.unwrap_or(FACTOR_MAX);
         let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
         let found = match part {
-            // If nothing but execution outside of sections grows, the room is the limit.
+            // If only execution outside of sections grows, the room is the limit.
             Part::Task(_) if !has_sections => most,
             Part::Task(task) if self.shape.is_coupled() => {
                 // Sections are seldom a large part of the execution time.

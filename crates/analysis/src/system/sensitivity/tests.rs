@@ -5,7 +5,10 @@ use super::scale::{Part, halve, scaled};
 use super::*;
 use fastrand::Rng;
 use lockwright_model::format::parse_system;
-use lockwright_model::{Cost, CpuId, Duration, Overhead, Priority, Resource, ResourceId, Step, Task, TaskId};
+use lockwright_model::{
+    Cost, CpuId, Duration, ObjectKind, Overhead, Priority, Progress as OfObject, Resource, ResourceId, Step, Task,
+    TaskId,
+};
 use std::cell::{Cell, RefCell};
 
 /// A small system with short times, so that a few nanoseconds decide.
@@ -19,6 +22,7 @@ fn drawn(random: &mut Rng) -> System {
             let mut resource = Resource::new(format!("r{index}"));
             resource.protocol = (random.u8(0..10) == 0).then(|| locks[random.usize(0..locks.len())]);
             resource.ceiling = (random.u8(0..20) == 0).then(|| Priority::base(20));
+            resource.object = random.bool().then_some(ObjectKind::Queue);
             resource
         })
         .collect();
@@ -105,12 +109,18 @@ fn drawn_overheads(random: &mut Rng) -> Overheads {
             overheads.set(overhead, Cost::constant(Duration::from_ns(1)));
         }
     }
+    for progress in [OfObject::LockFree, OfObject::WaitFree] {
+        if random.bool() {
+            overheads.set_object(ObjectKind::Queue, progress, Cost::constant(Duration::from_ns(random.u64(1..4))));
+        }
+    }
     overheads.tick_period = Duration::from_ns(random.u64(20..200));
     overheads.dedicated_interrupts = random.u8(0..8) == 0;
     overheads
 }
 
-/// Compares so many systems under some of `protocols`, with overheads as well. Says what differs first.
+/// Compares this number of systems under some of `protocols`, also with overheads. Returns the first difference as an
+/// error.
 fn compare(systems: u32, seed: u64, protocols: &[Protocol]) -> Result<Seen, String> {
     let mut random = Rng::with_seed(seed);
     let mut seen = Seen::default();

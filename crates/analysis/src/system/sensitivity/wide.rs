@@ -53,7 +53,7 @@ struct Settled {
     /// The form with the protocol's bounds at this point.
     form: Form,
     point: Point,
-    /// What is known of the bounds, at a fixed point.
+    /// Values from which later evaluations of the bounds start, at a fixed point.
     known: Option<Known>,
     /// The delays at a fixed point, by task. Empty at any other point.
     delays: Vec<Delay>,
@@ -555,7 +555,7 @@ impl<'a> Search<'a> {
         let most = most.unwrap_or(FACTOR_MAX);
         let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
         let found = match part {
-            // If nothing but execution outside of sections grows, the room is the limit.
+            // If only execution outside of sections grows, the room is the limit.
             Part::Task(_) if !has_sections => most,
             _ => self.greatest((1000, most), settled, |most| most, settle)?,
         };
