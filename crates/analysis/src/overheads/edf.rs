@@ -57,8 +57,8 @@ pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Fai
     Ok(Sharing { tasks: tasks.collect::<Result<_, Failure>>()? })
 }
 
-/// The charges of [`charged`] to a task, whatever its body is. A method returns `None` if a time does not fit, or if the
-/// interrupts leave no time.
+/// The charges of [`charged`] to a task, whatever its body is. A method returns `None` if a time does not fit, or if
+/// the interrupts leave no time.
 pub(crate) struct Charges<'a> {
     /// The system with the cost of all operations in its sections.
     pub(crate) system: System,
