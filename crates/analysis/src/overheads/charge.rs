@@ -55,7 +55,7 @@
 
 use super::body::{interrupted, lengthened, runs, sum};
 use super::machine::{Machine, stretched};
-use super::objects::with_operations;
+use super::objects::Operations;
 use crate::rows::mutant::{ChargeMutant, Omission};
 use lockwright_model::{
     CpuId, Duration, Invalid, Overhead, Overheads, Protocol, ResourceId, Step, Subject, System, Task, TaskId,
@@ -128,7 +128,7 @@ fn charge_as(
     if overheads.charges_nothing() {
         return Ok(system.clone());
     }
-    let system = with_operations(system, overheads, protocol)?;
+    let system = Operations::new(system, overheads, protocol)?.system(system)?;
     let system = &with_homes(&system)?;
     let machine = Machine { system, overheads };
     let refuse = |subject, message: String, help: &str| Invalid::new(subject, None, message, help);
@@ -161,6 +161,7 @@ pub(crate) struct Charges<'a> {
     /// The lateness of a release.
     late: Duration,
     interrupts: Vec<Task>,
+    operations: Operations,
     /// By CPU: the tasks with the largest working set and with the second largest, and these sizes.
     largest: Vec<[Option<(u32, TaskId)>; 2]>,
 }
@@ -190,8 +191,9 @@ impl<'a> Charges<'a> {
             let own = Some((machine.working_set(id), id));
             *its = if own > its[0] { [own, its[0]] } else { [its[0], its[1].max(own)] };
         }
-        let switch = machine.switch()?;
-        let mut charges = Self { machine, protocol, omission, switch, late: Duration::ZERO, interrupts, largest };
+        let operations = Operations::new(machine.system, machine.overheads, protocol).ok()?;
+        let (switch, none) = (machine.switch()?, Duration::ZERO);
+        let mut charges = Self { machine, protocol, omission, switch, late: none, interrupts, operations, largest };
         charges.late = charges.unless(ChargeMutant::Lateness, late);
         Some(charges)
     }
@@ -215,7 +217,7 @@ impl<'a> Charges<'a> {
         let preempted = self.unless(ChargeMutant::JobRefill, self.refill(task.cpu, Some(id))?);
         let switches = self.unless(ChargeMutant::JobSwitches, self.switch);
         let job = sum(&[switches, switches, preempted])?;
-        let body = lengthened(body, job, |resource| self.section(task, resource))?;
+        let body = lengthened(&self.operations.body(body), job, |resource| self.section(task, resource))?;
         let body = interrupted(&body, |resource, length| self.prolonged(task, resource, length))?;
         let wcet = runs(&body)?;
         Some((body, wcet))

@@ -18,7 +18,8 @@
 
 use super::body::{lengthened, runs, sum};
 use super::machine::{Machine, stretched};
-use super::{CacheDelay, Costs, Curve, Rising, Task, jlfp, objects};
+use super::objects::Operations;
+use super::{CacheDelay, Costs, Curve, Rising, Task, jlfp};
 use crate::rows::failure::Failure;
 use crate::rows::sharing::{Demand, Sharer, Sharing, demands};
 use lockwright_model::{
@@ -29,45 +30,7 @@ use std::borrow::Cow;
 /// Returns the tasks of the system in nanoseconds, with overheads charged. The charge is centred on preemptions, as for
 /// EDF; it also holds for fixed priorities, as a job keeps its priority there as well.
 pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
-    let protocol = system.protocol_or_default();
-    let system = &*objects::with_operations(system, model, protocol).map_err(|why| match why.subject {
-        Subject::Resource(id) => {
-            Failure::Unsupported { task: system.users(id).first().map_or(0, |user| user.index()), what: UNCOVERED }
-        }
-        _ => Failure::Overflow,
-    })?;
-    let model = &with_decisions(system, model)?;
-    let longer;
-    let system = match model.charges_nothing() {
-        true => system,
-        false => {
-            longer = with_operations(system, model)?;
-            &longer
-        }
-    };
-    let machine = Machine { system, overheads: model };
-    if let Some(task) = machine.unmeasured() {
-        return Err(Failure::Unsupported { task: task.index(), what: UNMEASURED });
-    }
-    let mut tasks = rows(machine);
-    if !model.charges_nothing() {
-        let (costs, interrupts) = costs(machine, tasks.len())?;
-        let lengthened = jlfp::charge(&costs, interrupts, &tasks)?;
-        tasks = jlfp::quantise(&lengthened, &tasks)?;
-        // Sections are longer by the interrupts that fall into them, as other tasks wait for these.
-        let interrupts = machine.interrupts();
-        for (id, task) in system.task_ids().zip(&mut tasks) {
-            let all = interrupts.iter().map(|(_, interrupt)| interrupt);
-            let is_own = |cpu| system.scheduler().is_global() || cpu == system.task(id).cpu;
-            let own: Vec<_> = all.filter(|interrupt| is_own(interrupt.cpu)).collect();
-            for request in &mut task.requests {
-                let length = Duration::from_ns(request.length);
-                let stretched = stretched(length, &own, Duration::ZERO).ok_or(Failure::Overload)?;
-                request.length = stretched.as_ns();
-            }
-        }
-    }
-    let sharer = |(id, task): (TaskId, Task)| Sharer {
+    let sharer = |id: TaskId, task: Task| Sharer {
         cost: task.cost,
         period: task.period,
         deadline: task.deadline,
@@ -76,7 +39,22 @@ pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Fai
         cluster: system.task(id).cpu.0,
         requests: task.requests,
     };
-    Ok(Sharing { tasks: system.task_ids().zip(tasks).map(sharer).collect() })
+    if model.charges_nothing() {
+        let tasks = system.task_ids().zip(rows(Machine { system, overheads: model }));
+        return Ok(Sharing { tasks: tasks.map(|(id, task)| sharer(id, task)).collect() });
+    }
+    let charges = Charges::new(system, model)?;
+    let latency = charges.machine().cost(Overhead::ReleaseLatency).as_ns();
+    let of = |(id, task): (TaskId, Task)| {
+        let late = Failure::Task { task: id.index() };
+        let (period, deadline) = (task.period.saturating_sub(latency), task.deadline.saturating_sub(latency));
+        let cost = charges.cost(id, task.cost).filter(|&cost| cost <= period.min(deadline)).ok_or(late)?;
+        // Sections are longer by the interrupts that fall into them, as other tasks wait for these.
+        let requests = charges.requests(id, task.requests).ok_or(Failure::Overload)?;
+        Ok(sharer(id, Task { cost, period, deadline, requests, ..Task::default() }))
+    };
+    let tasks = system.task_ids().zip(rows(charges.machine())).map(of);
+    Ok(Sharing { tasks: tasks.collect::<Result<_, Failure>>()? })
 }
 
 /// The charges of [`charged`] to a task, whatever its body is. A method returns `None` if a time does not fit, or if
@@ -85,35 +63,54 @@ pub(crate) struct Charges<'a> {
     /// The system with the cost of all operations in its sections.
     pub(crate) system: System,
     overheads: Cow<'a, Overheads>,
-    /// By task.
-    costs: Vec<Rising>,
-    /// By CPU.
+    objects: Operations,
+    costs: Rising,
+    /// By CPU: the interrupts during the sections of its tasks.
     interrupts: Vec<Vec<model::Task>>,
 }
 
 impl<'a> Charges<'a> {
     /// Returns the charges to a system that can be charged.
     pub(crate) fn new(system: &System, overheads: &'a Overheads) -> Result<Self, Failure> {
-        let overheads = with_decisions(system, overheads)?;
-        let longer = with_operations(system, &overheads)?;
+        let objects =
+            Operations::new(system, overheads, system.protocol_or_default()).map_err(|why| match why.subject {
+                Subject::Resource(id) => Failure::Unsupported {
+                    task: system.users(id).first().map_or(0, |user| user.index()),
+                    what: UNCOVERED,
+                },
+                _ => Failure::Overflow,
+            })?;
+        let operated = objects.system(system).map_err(|_| Failure::Overflow)?;
+        let overheads = with_decisions(&operated, overheads)?;
+        let longer = with_operations(&operated, &overheads)?;
         let machine = Machine { system: &longer, overheads: &overheads };
+        if let Some(task) = machine.unmeasured() {
+            return Err(Failure::Unsupported { task: task.index(), what: UNMEASURED });
+        }
         let (costs, all) = costs(machine, longer.tasks().len())?;
         let costs = jlfp::costs(&costs, all, &rows(machine))?;
         let mut interrupts = vec![Vec::new(); longer.cpus()];
         for (_, interrupt) in machine.interrupts() {
-            interrupts[interrupt.cpu.index()].push(interrupt);
+            match longer.scheduler().is_global() {
+                true => interrupts.iter_mut().for_each(|its| its.push(interrupt.clone())),
+                false => interrupts[interrupt.cpu.index()].push(interrupt),
+            }
         }
-        Ok(Self { system: longer, overheads, costs, interrupts })
+        Ok(Self { system: longer, overheads, objects, costs, interrupts })
     }
 
     /// Returns a body with the cost of all operations in its sections.
     pub(crate) fn body(&self, body: &[Step]) -> Option<Vec<Step>> {
-        operated(Machine { system: &self.system, overheads: &self.overheads }, body)
+        operated(self.machine(), &self.objects.body(body))
+    }
+
+    fn machine(&self) -> Machine<'_> {
+        Machine { system: &self.system, overheads: &self.overheads }
     }
 
     /// Returns the charged execution time of a task whose body takes this time.
     pub(crate) fn cost(&self, task: TaskId, time: u64) -> Option<u64> {
-        self.costs[task.index()].at(time)
+        self.costs.at(task.index(), time)
     }
 
     /// Returns the charged requests of a task with these section lengths.
@@ -198,25 +195,17 @@ pub fn charge_by_deadline(system: &System, overheads: &Overheads) -> Result<Syst
         };
         Invalid::new(subject, None, message, help)
     };
-    let system = &*objects::with_operations(system, overheads, system.protocol_or_default())?;
-    let overheads = &with_decisions(system, overheads).map_err(refuse)?;
-    let longer = with_operations(system, overheads).map_err(refuse)?;
-    let machine = Machine { system: &longer, overheads };
-    if let Some(task) = machine.unmeasured() {
-        return Err(refuse(Failure::Unsupported { task: task.index(), what: UNMEASURED }));
-    }
-    let rows = rows(machine);
-    let charged = costs(machine, rows.len()).and_then(|(costs, all)| jlfp::lengthened(&costs, all, &rows));
-    let latency = machine.cost(Overhead::ReleaseLatency);
-    let charged_task = |(task, row): (&model::Task, &jlfp::Charged)| {
-        let wcet = Duration::ZERO.checked_add(Duration::from_ns(row.cost.ceil()?)).ok_or(Failure::Overflow)?;
-        let more = wcet.saturating_sub(task.wcet);
-        let body = lengthened(&task.body, more, |_| Some((Duration::ZERO, Duration::ZERO))).ok_or(Failure::Overflow)?;
-        let jitter = task.jitter.checked_add(latency).ok_or(Failure::Overflow)?;
-        Ok(model::Task { wcet, body, jitter, ..task.clone() })
+    let charges = Charges::new(system, overheads).map_err(refuse)?;
+    let latency = charges.machine().cost(Overhead::ReleaseLatency);
+    let charged_task = |(id, task): (TaskId, &model::Task)| {
+        let cost = charges.cost(id, task.wcet.as_ns())?;
+        let wcet = Duration::ZERO.checked_add(Duration::from_ns(cost))?;
+        let body = lengthened(&task.body, wcet.saturating_sub(task.wcet), |_| Some((Duration::ZERO, Duration::ZERO)))?;
+        Some(model::Task { wcet, body, jitter: task.jitter.checked_add(latency)?, ..task.clone() })
     };
-    let charged = charged.and_then(|charged| longer.tasks().iter().zip(&charged).map(charged_task).collect());
-    longer.with_tasks(charged.map_err(refuse)?)
+    let charged = system.task_ids().zip(charges.system.tasks()).map(|task| charged_task(task).ok_or(Failure::Overflow));
+    let charged = charged.collect::<Result<_, Failure>>().map_err(refuse)?;
+    charges.system.with_tasks(charged)
 }
 
 /// The advice if times do not fit.

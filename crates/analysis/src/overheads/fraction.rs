@@ -57,33 +57,49 @@ impl From<u64> for Fraction {
     }
 }
 
-/// A function that multiplies by a fraction, adds another one, and rounds up. Neither is negative.
+/// Functions x -> slope (x + more) + offset, rounded up, that differ in `more`. No part is negative.
+///
+/// The slope and the offset of many tasks have thousands of digits. They get one denominator, so a value takes no
+/// common divisor.
 pub(crate) struct Rising {
     /// Both have one denominator, and need not be in lowest terms.
     slope: BigRational,
     offset: BigRational,
+    more: Vec<BigRational>,
 }
 
 impl Rising {
-    pub(crate) fn new(slope: &Fraction, offset: &Fraction) -> Self {
+    pub(crate) fn new(slope: &Fraction, offset: &Fraction, more: Vec<Fraction>) -> Self {
         let (slope, offset) = (&slope.0, &offset.0);
-        let raised = offset * BigRational::from_integer(slope.denom().clone());
-        if raised.is_integer() {
-            let offset = BigRational::new_raw(raised.to_integer(), slope.denom().clone());
-            return Self { slope: slope.clone(), offset };
-        }
         let denominator = slope.denom() * offset.denom();
         Self {
             slope: BigRational::new_raw(slope.numer() * offset.denom(), denominator.clone()),
             offset: BigRational::new_raw(offset.numer() * slope.denom(), denominator),
+            more: more.into_iter().map(|more| more.0).collect(),
         }
     }
 
-    /// Returns the value, or `None` if it does not fit.
-    pub(crate) fn at(&self, whole: u64) -> Option<u64> {
-        let numerator = self.slope.numer() * whole + self.offset.numer();
-        let value = BigRational::new_raw(numerator, self.slope.denom().clone()).ceil();
+    /// Returns the value of the function at `index`, or `None` if it does not fit.
+    pub(crate) fn at(&self, index: usize, whole: u64) -> Option<u64> {
+        let more = &self.more[index];
+        let x = more.numer() + more.denom() * whole;
+        let numerator = self.slope.numer() * x + self.offset.numer() * more.denom();
+        let value = BigRational::new_raw(numerator, self.slope.denom() * more.denom()).ceil();
         u64::try_from(value.to_integer()).ok()
+    }
+}
+
+impl Fraction {
+    /// Returns the sum. Halves are added first, as common divisors of long numbers take long.
+    pub(super) fn sum(parts: &[Self]) -> Self {
+        match parts {
+            [] => Self::default(),
+            [one] => one.clone(),
+            _ => {
+                let (before, after) = parts.split_at(parts.len() / 2);
+                Self::sum(before) + Self::sum(after)
+            }
+        }
     }
 }
 
@@ -117,14 +133,23 @@ mod tests {
     fn a_rising_function_rounds_up() {
         for (slope, offset) in [((3, 2), (1, 2)), ((7, 6), (5, 9)), ((1, 1), (0, 1)), ((5, 4), (3, 1))] {
             let (slope, offset) = (Fraction::new(slope.0, slope.1), Fraction::new(offset.0, offset.1));
-            let rising = Rising::new(&slope, &offset);
-            for whole in 0..50 {
-                let known = (&slope * &Fraction::from(whole) + offset.clone()).ceil();
-                assert_eq!(rising.at(whole), known.ok(), "{slope:?}, {offset:?}, {whole}");
+            let more = [Fraction::default(), Fraction::new(2, 3)];
+            let rising = Rising::new(&slope, &offset, more.to_vec());
+            for (whole, index) in (0..50).flat_map(|whole| [(whole, 0), (whole, 1)]) {
+                let x = Fraction::from(whole) + more[index].clone();
+                let known = (&slope * &x + offset.clone()).ceil();
+                assert_eq!(rising.at(index, whole), known.ok(), "{slope:?}, {offset:?}, {x:?}");
             }
         }
-        let steep = Rising::new(&Fraction::from(2), &Fraction::from(0));
-        assert_eq!((steep.at(u64::MAX), steep.at(5)), (None, Some(10)));
+        let steep = Rising::new(&Fraction::from(2), &Fraction::from(0), vec![Fraction::default()]);
+        assert_eq!((steep.at(0, u64::MAX), steep.at(0, 5)), (None, Some(10)));
+    }
+
+    #[test]
+    fn a_sum_is_that_of_all_parts() {
+        let parts: Vec<Fraction> = (1..=5).map(|d| Fraction::new(1, d)).collect();
+        assert_eq!(Fraction::sum(&parts), Fraction::new(137, 60));
+        assert_eq!(Fraction::sum(&[]), Fraction::default());
     }
 
     #[test]

@@ -69,12 +69,12 @@ pub fn charge(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Resu
 /// Like [`charge`], also if a charged task does not meet its deadline alone.
 pub(super) fn lengthened(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Result<Vec<Charged>, Failure> {
     let charges = Charges::new(overheads, interrupts, tasks)?;
-    let charged = |(its, besides): (&Task, &Fraction)| Charged {
-        cost: &Fraction::from(its.cost) / &charges.share + besides.clone(),
+    let charged = |(its, more): (&Task, &Fraction)| Charged {
+        cost: (Fraction::from(its.cost) + more.clone()) / charges.share.clone() + charges.besides.clone(),
         period: Fraction::from(its.period) - charges.latency.clone(),
         deadline: Fraction::from(its.deadline) - charges.latency.clone(),
     };
-    Ok(tasks.iter().zip(&charges.besides).map(charged).collect())
+    Ok(tasks.iter().zip(&charges.more).map(charged).collect())
 }
 
 /// The charges to tasks, whatever their execution times are.
@@ -82,15 +82,16 @@ struct Charges {
     /// s.
     share: Fraction,
     latency: Fraction,
-    /// By task: C' for a C of 0.
-    besides: Vec<Fraction>,
+    /// What a job causes besides its own execution: 2 c_pre + ipi + release.
+    besides: Fraction,
+    /// By task: the switches, and the cache delay.
+    more: Vec<Fraction>,
 }
 
 /// Returns C' of each task, rounded up, as a function of C.
-pub(super) fn costs(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Result<Vec<Rising>, Failure> {
-    let Charges { share, besides, .. } = Charges::new(overheads, interrupts, tasks)?;
-    let slope = &Fraction::from(1) / &share;
-    Ok(besides.iter().map(|besides| Rising::new(&slope, besides)).collect())
+pub(super) fn costs(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Result<Rising, Failure> {
+    let Charges { share, besides, more, .. } = Charges::new(overheads, interrupts, tasks)?;
+    Ok(Rising::new(&(&Fraction::from(1) / &share), &besides, more))
 }
 
 impl Charges {
@@ -106,7 +107,8 @@ impl Charges {
         let u_tick = &tick / &Fraction::from(overheads.quantum.max(1));
         let (mut u_release, mut releases) = (Fraction::default(), Fraction::default());
         if !dedicated {
-            u_release = tasks.iter().fold(u_release, |sum, task| sum + &release / &Fraction::from(task.period));
+            let each = tasks.iter().map(|task| &release / &Fraction::from(task.period));
+            u_release = Fraction::sum(&each.collect::<Vec<_>>());
             releases = &release * &Fraction::from(n);
         }
         let taken = &u_tick + &u_release;
@@ -123,9 +125,8 @@ impl Charges {
             besides = besides + release;
         }
         let switches = overheads.switch(n) * Fraction::from(2);
-        let of = |cache| (switches.clone() + cache) / s.clone() + besides.clone();
-        let besides = cache_of_others(overheads, tasks).into_iter().map(of).collect();
-        Ok(Self { share: s, latency, besides })
+        let more = cache_of_others(overheads, tasks).into_iter().map(|cache| switches.clone() + cache).collect();
+        Ok(Self { share: s, latency, besides, more })
     }
 }
 

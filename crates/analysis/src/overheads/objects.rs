@@ -10,30 +10,48 @@ use lockwright_model::{
 };
 use std::borrow::Cow;
 
-/// Returns the system with the costs of operations as the lengths of their sections, if `protocol` governs the
-/// resources that name none.
-///
-/// # Errors
-/// Returns an error if more tasks use an object than its cost was measured for, or if a time does not fit.
-pub(super) fn with_operations<'a>(
-    system: &'a System,
-    overheads: &Overheads,
-    protocol: Protocol,
-) -> Result<Cow<'a, System>, Invalid> {
-    let cost = |id: ResourceId| cost(system, overheads, protocol, id);
-    let costs = system.resource_ids().map(cost).collect::<Result<Vec<Option<Duration>>, Invalid>>()?;
-    if costs.iter().all(Option::is_none) {
-        return Ok(Cow::Borrowed(system));
+/// The costs of the operations of a system.
+pub(super) struct Operations {
+    /// By resource. Sections without a cost keep their lengths.
+    costs: Vec<Option<Duration>>,
+}
+
+impl Operations {
+    /// Returns the costs if `protocol` governs the resources that name none.
+    ///
+    /// # Errors
+    /// Returns an error if more tasks use an object than its cost was measured for.
+    pub(super) fn new(system: &System, overheads: &Overheads, protocol: Protocol) -> Result<Self, Invalid> {
+        let costs = system.resource_ids().map(|id| cost(system, overheads, protocol, id));
+        Ok(Self { costs: costs.collect::<Result<_, Invalid>>()? })
     }
-    let mut tasks = system.tasks().to_vec();
-    for task in &mut tasks {
-        task.body = replaced(&task.body, |id| costs[id.index()]);
-        task.wcet = runs(&task.body).ok_or_else(|| {
-            let message = "a time that the costs of objects lengthen does not fit";
-            Invalid::new(Subject::System, None, message.to_owned(), "check the units of the overheads")
-        })?;
+
+    /// Returns the system with these costs as the lengths of its sections.
+    ///
+    /// # Errors
+    /// Returns an error if a time does not fit.
+    pub(super) fn system<'a>(&self, system: &'a System) -> Result<Cow<'a, System>, Invalid> {
+        if self.costs.iter().all(Option::is_none) {
+            return Ok(Cow::Borrowed(system));
+        }
+        let mut tasks = system.tasks().to_vec();
+        for task in &mut tasks {
+            task.body = self.body(&task.body).into_owned();
+            task.wcet = runs(&task.body).ok_or_else(|| {
+                let message = "a time that the costs of objects lengthen does not fit";
+                Invalid::new(Subject::System, None, message.to_owned(), "check the units of the overheads")
+            })?;
+        }
+        system.with_tasks(tasks).map(Cow::Owned)
     }
-    system.with_tasks(tasks).map(Cow::Owned)
+
+    /// Returns a body with these costs as the lengths of its sections.
+    pub(super) fn body<'b>(&self, body: &'b [Step]) -> Cow<'b, [Step]> {
+        match self.costs.iter().all(Option::is_none) {
+            true => Cow::Borrowed(body),
+            false => Cow::Owned(replaced(body, |id| self.costs[id.index()])),
+        }
+    }
 }
 
 /// Returns the cost of an operation on the resource, or `None` if its sections keep their lengths.

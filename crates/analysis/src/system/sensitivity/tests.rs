@@ -5,7 +5,10 @@ use super::scale::{Part, halve, scaled};
 use super::*;
 use fastrand::Rng;
 use lockwright_model::format::parse_system;
-use lockwright_model::{Cost, CpuId, Duration, Overhead, Priority, Resource, ResourceId, Step, Task, TaskId};
+use lockwright_model::{
+    Cost, CpuId, Duration, ObjectKind, Overhead, Priority, Progress as OfObject, Resource, ResourceId, Step, Task,
+    TaskId,
+};
 use std::cell::{Cell, RefCell};
 
 /// A small system with short times, so that a few nanoseconds decide.
@@ -19,6 +22,7 @@ fn drawn(random: &mut Rng) -> System {
             let mut resource = Resource::new(format!("r{index}"));
             resource.protocol = (random.u8(0..10) == 0).then(|| locks[random.usize(0..locks.len())]);
             resource.ceiling = (random.u8(0..20) == 0).then(|| Priority::base(20));
+            resource.object = random.bool().then_some(ObjectKind::Queue);
             resource
         })
         .collect();
@@ -103,6 +107,11 @@ fn drawn_overheads(random: &mut Rng) -> Overheads {
     for overhead in Overhead::ALL {
         if random.u8(0..4) == 0 {
             overheads.set(overhead, Cost::constant(Duration::from_ns(1)));
+        }
+    }
+    for progress in [OfObject::LockFree, OfObject::WaitFree] {
+        if random.bool() {
+            overheads.set_object(ObjectKind::Queue, progress, Cost::constant(Duration::from_ns(random.u64(1..4))));
         }
     }
     overheads.tick_period = Duration::from_ns(random.u64(20..200));
