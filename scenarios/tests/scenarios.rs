@@ -222,7 +222,7 @@ fn donation_needs_a_cluster() {
         for (place, task) in tasks.iter_mut().enumerate() {
             task.cpu = lockwright_model::CpuId::new(spread >> place & 1);
         }
-        let alone = scenario.system.under(lockwright_model::Scheduler::PFp);
+        let alone = scenario.system.under(Scheduler::PFp);
         scenario.system = alone.with_tasks(tasks).unwrap();
         for protocol in Protocol::ALL {
             let faults = scenario.faults(&simulate(&scenario));
