@@ -187,7 +187,7 @@ fn expectations_fail_under_another_protocol() {
     }
 }
 
-/// The expectations of a scenario under earliest deadlines fail under fixed priorities, which are against the deadlines.
+/// The expectations of a scenario under earliest deadlines fail under fixed priorities, which are against them.
 #[test]
 fn deadlines_do_not_pass_for_priorities() {
     for (name, fixed) in

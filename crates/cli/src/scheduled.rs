@@ -1,5 +1,5 @@
-//! `lockwright check` under EDF and under global schedulers: the result of each schedulability test; and the bounds that
-//! other verbs show under EDF.
+//! `lockwright check` under EDF and under global schedulers: the result of each schedulability test; and the bounds
+//! that other verbs show under EDF.
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::charges::{self, Charges};
@@ -37,8 +37,8 @@ pub fn protocol(system: &System) -> Protocol {
     }
 }
 
-/// The chosen protocols, for a system under EDF or a global scheduler. Prints a note for a choice without effect, and for
-/// another protocol in the file.
+/// The chosen protocols, for a system under EDF or a global scheduler. Prints a note for a choice without effect, and
+/// for another protocol in the file.
 #[must_use]
 pub fn protocols(choice: ProtocolChoice, system: &System, console: &Console) -> Vec<Protocol> {
     let is_global = system.scheduler().is_global();
@@ -260,8 +260,8 @@ pub fn report(system: &System, protocol: Protocol, found: &Scheduled) -> Report 
 /// For verbs that execute or simulate the tasks under EDF or a global scheduler: the bounds under this protocol, or no
 /// bounds if the tests do not cover the system and the scheduler does.
 ///
-/// # Errors
-/// Overheads that cannot be charged, or nested requests that the protocol does not support; the console has the message.
+/// # Errors Overheads that cannot be charged, or nested requests that the protocol does not support; the console has
+/// the message.
 pub fn promised(
     input: &Input,
     protocol: Protocol,

@@ -4,8 +4,8 @@
 //! Lock operations and the interrupts in sections are charged to the system as in `charge.rs`, as rows have no order of
 //! sections and no protocols. Everything else is charged to rows.
 //!
-//! *Decisions under partitioned EDF.* The scheduler is in user space: each release executes the thread of its task above
-//! all jobs of the processor, even if the job is then held back. With s = schedule + context_switch:
+//! *Decisions under partitioned EDF.* The scheduler is in user space: each release executes the thread of its task
+//! above all jobs of the processor, even if the job is then held back. With s = schedule + context_switch:
 //! ```text
 //!   release' = 2 release + 6 s + 6 (syscall_in + syscall_out)
 //! ```

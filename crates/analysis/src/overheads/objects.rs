@@ -10,8 +10,8 @@ use lockwright_model::{
 };
 use std::borrow::Cow;
 
-/// Returns the system with the costs of operations as the lengths of their sections, if `protocol` governs the resources
-/// that name none.
+/// Returns the system with the costs of operations as the lengths of their sections, if `protocol` governs the
+/// resources that name none.
 ///
 /// # Errors
 /// Returns an error if more tasks use an object than its cost was measured for, or if a time does not fit.

@@ -3,7 +3,8 @@
 //! *Global schedulers.* A job counts as delayed while it is among the m jobs with the earliest deadlines (or highest
 //! priorities), waiting ones included, and neither executes nor spins. If jobs are delayed for at most B_i, then every
 //! test of independent jobs holds for C'_i = C_i + B_i: let the m first jobs execute at each instant, a delayed one in
-//! name only. That is a schedule of independent jobs of at most C'_i. What others execute meanwhile only shortens theirs.
+//! name only. That is a schedule of independent jobs of at most C'_i. What others execute meanwhile only shortens
+//! theirs.
 //!
 //! ```text
 //!   fmlp_short   B_i = sum over q of the longest requests of others for q: at most N(i,q) of each task, and
@@ -12,24 +13,24 @@
 //!   fmlp_long    B_i = sum over q of the longest requests of others for q: at most N(i,q) of each task
 //! ```
 //! A span is the wait of one request and its section. No other task makes more requests than its jobs do while the job
-//! is pending, `ceil((D_i + D_k) / T_k)` jobs if no deadline is missed. Bounds on tardiness do without that, and count the
-//! spans of all other tasks.
+//! is pending, `ceil((D_i + D_k) / T_k)` jobs if no deadline is missed. Bounds on tardiness do without that, and count
+//! the spans of all other tasks.
 //!
-//! - *Short.* Jobs that spin or own are not preempted, so at most m - 1 requests precede one, each of another task. A job
-//!   waits for a job that is not preempted when it arrives, and only then: it is linked to one processor, and when it
-//!   loses that and gets another, then one on which the linked job ended (the rule is in `sim/src/simulation/global.rs`).
-//!   That job began before, so its deadline is later and its relative deadline longer.
+//! - *Short.* Jobs that spin or own are not preempted, so at most m - 1 requests precede one, each of another task. A
+//!   job waits for a job that is not preempted when it arrives, and only then: it is linked to one processor, and when
+//!   it loses that and gets another, then one on which the linked job ended (the rule is in
+//!   `sim/src/simulation/global.rs`). That job began before, so its deadline is later and its relative deadline longer.
 //! - *Long.* Requests are served first come, first served, so each other task precedes one at most once. While the job
 //!   waits and is among the m first, so is the owner with the priority that it inherits: each ready job with a higher
 //!   priority has it from itself, or from another waiting job, and these are different jobs. For the same reason a job
 //!   that does not wait is not delayed.
 //!
-//! Both kinds in one system are not covered: a job that resumes, or an owner that inherits a priority, can wait for a job
-//! that is not preempted, and how often is not argued here.
+//! Both kinds in one system are not covered: a job that resumes, or an owner that inherits a priority, can wait for a
+//! job that is not preempted, and how often is not argued here.
 //!
-//! The protocol and its rules are those of Block, Leontyev, Brandenburg, Anderson, *A flexible real-time locking protocol
-//! for multiprocessors*, RTCSA 2007; the argument is that of suspension-oblivious analysis (Brandenburg, dissertation,
-//! 2011). `retries.rs` has non-blocking objects.
+//! The protocol and its rules are those of Block, Leontyev, Brandenburg, Anderson, *A flexible real-time locking
+//! protocol for multiprocessors*, RTCSA 2007; the argument is that of suspension-oblivious analysis (Brandenburg,
+//! dissertation, 2011). `retries.rs` has non-blocking objects.
 
 use super::retries::{self, Preempting};
 use super::untested::Untested;
