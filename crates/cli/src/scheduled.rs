@@ -121,7 +121,7 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     }
     let answers = answers(arguments, system, overheads, task, console)?;
     let given = arguments.subject.overheads.is_some();
-    let results = answers.iter().map(|answer| result(answer)).collect();
+    let results = answers.iter().map(result).collect();
     let mut output = Output::new(json::Verb::Check, &input.name, results);
     output.overheads = arguments.subject.overheads.as_deref().map(json::Charged::given);
     if let Some(file) = html {

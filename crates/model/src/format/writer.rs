@@ -285,7 +285,7 @@ mod tests {
                 ceiling,
                 home,
                 cutoff: ceiling,
-                object: ceiling.map(|_| crate::ObjectKind::Heap),
+                object: ceiling.map(|_| ObjectKind::Heap),
             };
             let resources = vec![
                 resource(name.into(), Some(Protocol::Mpcp), Some(Priority::BASE_MAX), Some(CpuId(1))),
