@@ -49,14 +49,13 @@ pub fn protocols(choice: ProtocolChoice, system: &System, console: &Console) -> 
         return vec![Protocol::None];
     }
     if !is_global {
-        if matches!(choice, ProtocolChoice::One(protocol) if !protocol.is_object()) {
+        let has_effect = |named: Protocol| matches!(named, Protocol::Srp | Protocol::Msrp) || named.is_object();
+        if matches!(choice, ProtocolChoice::One(protocol) if !has_effect(protocol)) {
             console.note(format!("--protocol has no effect here: {RULED}"));
         }
         let own = system.resource_ids().filter_map(|resource| system.resource(resource).protocol);
         // The tests refuse readers.
-        let is_ruled_out = |named: &Protocol| {
-            !matches!(named, Protocol::Srp | Protocol::Msrp) && !named.is_object() && !named.has_readers()
-        };
+        let is_ruled_out = |named: &Protocol| !has_effect(*named) && !named.has_readers();
         if let Some(named) = own.chain(system.protocol()).find(is_ruled_out) {
             console.note(format!("the file's protocol `{named}` has no effect here: {RULED}"));
         }

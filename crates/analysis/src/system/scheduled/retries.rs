@@ -4,9 +4,9 @@
 //!   C'_i = C_i + sum over q of L(i,q) * failures(i, q)   [+ s_i  under partitioned EDF]
 //!   failures(i, q)   = the lesser of  commits(i, q, D_i)  and  N(i,q) * commits(i, q, W(i,q))
 //!   commits(i, q, t) = sum over other tasks k of N(k,q) * ceil((t + D_k) / T_k)
-//!   global:       W = L(i,q) * (1 + commits(i, q, W))
-//!                     + (1/m) * sum over other k of min(W, ceil((W + D_k) / T_k) * C'_k)
-//!   partitioned:  W = L(i,q) * (1 + commits(i, q, W)) + sum over local h with D_h < D_i of ceil(W / T_h) * C'_h
+//!   W = L(i,q) * (1 + commits(i, q, W)) + preempted(i, W)
+//!   global:       preempted(i, t) = (1/m) * sum over other k of min(t, ceil((t + D_k) / T_k) * C'_k)
+//!   partitioned:  preempted(i, t) = sum over local h with D_h < D_i of ceil(t / T_h) * C'_h
 //!                 s_i = max of L(j,q) over local j with D_j > D_i, q that a local g with D_g < D_j uses as well
 //! ```
 //! An attempt takes L(i,q), and fails only if another operation on q is committed during it. W(i,q) is the time from
