@@ -115,6 +115,8 @@ fn features() -> Result<(), String> {
         ("lockwright-locks", "std"),
         ("lockwright-analysis", ""),
         ("lockwright-analysis", "lp"),
+        ("lockwright-cli", ""),
+        ("lockwright-cli", "serve"),
     ] {
         let chosen = ["check", "--package", package, "--no-default-features", "--features", features];
         tool::cargo(&chosen)?;
@@ -196,7 +198,7 @@ fn attacks() -> Result<(), String> {
 fn full() -> Result<(), String> {
     deep_test(&["--test", "c", "--test", "programs", "--test", "memory"])?;
     deep_test(&["--lib", "--", "batched::search", "mutex::model"])?;
-    deep_test(&["--test", "cli", "--", "random_systems_are_recorded"])
+    deep_test(&["--test", "cli", "--", "random_systems_are_recorded", "widths"])
 }
 
 fn deep_test(arguments: &[&str]) -> Result<(), String> {

@@ -96,6 +96,13 @@ fn by_cmake(places: &Places, examples: &Path) -> Result<(), String> {
 fn command_line(prefix: &Path) -> Result<(), String> {
     let pathfinder = tool::root().join("examples/pathfinder.toml");
     tool::run(Command::new(prefix.join("bin/lockwright")).arg("check").arg(pathfinder))?;
+    // The server is there, and refuses standard input.
+    let served = Command::new(prefix.join("bin/lockwright")).args(["serve", "-"]).output();
+    let served = served.map_err(|error| format!("lockwright does not start: {error}"))?;
+    let told = String::from_utf8_lossy(&served.stderr);
+    if !told.contains("`serve` needs a file") {
+        return Err(format!("`lockwright serve` says: {told}"));
+    }
     for page in ["lockwright", "lockwright-check", "lockwright-measure-locks"] {
         mentions(&prefix.join(MAN).join(format!("{page}.1")), "lockwright")?;
     }

@@ -2,8 +2,9 @@
 
 use crate::tool;
 use std::fmt::Write;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// The programs that this check needs, and the Debian packages that contain them.
 const PROGRAMS: [(&str, &str); 4] =
@@ -20,6 +21,13 @@ const PAGES: [(&str, &[&str]); 9] = [
     ("waters", &["check", "examples/waters2019.toml", "--protocol", "all"]),
     ("waters-simulate", &["simulate", "examples/waters2019.toml", "--for", "2s"]),
     ("interruptible", &["simulate", "examples/tutorial/12-interruptible.toml"]),
+];
+
+/// Pages of commands that write into a directory: their names, and their commands before and behind its name.
+const WITH_FOLDERS: [(&str, [&[&str]; 2]); 3] = [
+    ("study", [&["study", "examples/studies/protocols.toml", "--samples", "5"], &[]]),
+    ("rtas2008", [&["study", "rtas2008", "--figure", "1", "--samples", "2"], &[]]),
+    ("recording", [&["record"], &["--", "node", "--version"]]),
 ];
 
 /// Pictures: their names and commands.
@@ -65,10 +73,15 @@ pub fn run() -> Result<(), String> {
     page(&binary, &samples, "many-check", &["check", &many, "--protocol", "all"])?;
     page(&binary, &samples, "many-simulate", &["simulate", &many])?;
     compare(&binary, &samples)?;
+    for (name, arguments) in WITH_FOLDERS {
+        with_folder(&binary, &samples, name, arguments)?;
+    }
     for (name, arguments) in PICTURES {
         picture(&binary, &samples, name, arguments)?;
     }
-    look(&folder, &samples)
+    install(&folder)?;
+    look(&folder, &samples)?;
+    serve(&binary, &folder)
 }
 
 /// Wrong pages: their names, a text of the page of `pathfinder-check`, its replacement, and a part of the fault that
@@ -93,6 +106,15 @@ fn compare(binary: &Path, samples: &Path) -> Result<(), String> {
     let mut command = Command::new(binary);
     command.arg("report").args(["pathfinder-simulate.json", "pathfinder-late.json"].map(|name| samples.join(name)));
     finish(command.arg("--html").arg(samples.join("compared.html"))).map(drop)
+}
+
+/// The page of a command that writes into a directory.
+fn with_folder(binary: &Path, samples: &Path, name: &str, [before, behind]: [&[&str]; 2]) -> Result<(), String> {
+    let results = samples.with_file_name(name);
+    let _ = std::fs::remove_dir_all(&results);
+    let mut command = Command::new(binary);
+    command.args(before).arg("-o").arg(&results).arg("--html").arg(samples.join(format!("{name}.html"))).args(behind);
+    finish(&mut command).map(drop)
 }
 
 /// A picture, drawn by the second program.
@@ -147,23 +169,34 @@ fn many() -> String {
     text
 }
 
-/// Runs the script that opens the pages.
-fn look(folder: &Path, samples: &Path) -> Result<(), String> {
+/// Copies the scripts into the folder, and installs what they need there.
+fn install(folder: &Path) -> Result<(), String> {
     let source = tool::root().join("xtask/pages");
-    for name in ["package.json", "package-lock.json", "look.mjs"] {
+    for name in ["package.json", "package-lock.json", "look.mjs", "serve.mjs"] {
         let copied = std::fs::copy(source.join(name), folder.join(name));
         copied.map_err(|error| format!("cannot copy {name} to {}: {error}", folder.display()))?;
     }
-    let in_folder = |program: &str| {
-        let mut command = Command::new(program);
-        command.current_dir(folder);
-        command
-    };
-    tool::run(in_folder("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]))?;
-    let browser = found("chromium").ok_or("there is no `chromium` on the path")?;
+    let mut npm = Command::new("npm");
+    tool::run(npm.current_dir(folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]))
+}
+
+/// A script of the folder.
+fn node(folder: &Path, script: &str) -> Command {
+    let mut node = Command::new("node");
+    node.current_dir(folder).arg(script);
+    node
+}
+
+fn browser() -> Result<PathBuf, String> {
+    found("chromium").ok_or_else(|| "there is no `chromium` on the path".into())
+}
+
+/// Runs the script that opens the pages.
+fn look(folder: &Path, samples: &Path) -> Result<(), String> {
+    let browser = browser()?;
     let looking = |pages: &Path| {
-        let mut node = in_folder("node");
-        node.arg("look.mjs").arg(pages).arg(&browser);
+        let mut node = node(folder, "look.mjs");
+        node.arg(pages).arg(&browser);
         node
     };
     tool::run(&mut looking(samples))?;
@@ -179,6 +212,47 @@ fn look(folder: &Path, samples: &Path) -> Result<(), String> {
         if output.status.success() || !found.contains(fault) {
             return Err(format!("the mutant `{name}` was not found: {found}"));
         }
+    }
+    Ok(())
+}
+
+/// A server, which ends when dropped.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs the script that uses `lockwright serve`; and once more for a server that shows another protocol, which it must
+/// find.
+fn serve(binary: &Path, folder: &Path) -> Result<(), String> {
+    let file = folder.join("served.toml");
+    let using = |options: &[&str], patience: &str| -> Result<(Server, Command), String> {
+        let copied = std::fs::copy(tool::root().join("examples/pathfinder.toml"), &file);
+        copied.map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        let mut command = Command::new(binary);
+        command.arg("serve").arg(&file).arg("--save").args(options).stdout(Stdio::piped());
+        let child = command.spawn().map_err(|error| format!("{} does not start: {error}", tool::shown(&command)))?;
+        let mut server = Server(child);
+        let mut address = String::new();
+        let out = server.0.stdout.take().ok_or("the server has no output")?;
+        BufReader::new(out).read_line(&mut address).map_err(|error| format!("no address: {error}"))?;
+        let mut script = node(folder, "serve.mjs");
+        script.arg(address.trim()).arg(&file).arg(browser()?).arg(patience);
+        Ok((server, script))
+    };
+    let (server, mut script) = using(&[], "30000")?;
+    tool::run(&mut script)?;
+    drop(server);
+    let (_server, mut script) = using(&["--protocol", "none"], "2000")?;
+    let output = script.output().map_err(|error| format!("node does not start: {error}"))?;
+    let found = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() || !found.contains("no verdict says Under pip") {
+        return Err(format!("the server of another protocol was not found: {found}"));
     }
     Ok(())
 }

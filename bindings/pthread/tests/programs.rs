@@ -3,6 +3,10 @@
 //! Without a compiler they are skipped with a message; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure. So are the
 //! programs that need real-time priorities, if these are not permitted (LOCKWRIGHT_REQUIRE_RT=1).
 
+#[allow(dead_code)] // Not all of it has a use here.
+#[path = "../../../crates/sys/tests/support/machine.rs"]
+mod machine;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -39,11 +43,12 @@ fn is_required(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| value == "1")
 }
 
-/// The machine: a program with real-time priorities has it alone, and other programs share it.
+/// The machine: a program with real-time priorities has it alone, and other programs of this file share it.
 static MACHINE: RwLock<()> = RwLock::new(());
 
-fn alone() -> RwLockWriteGuard<'static, ()> {
-    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+/// Waits for the machine, also for the tests of other crates.
+fn alone() -> (RwLockWriteGuard<'static, ()>, machine::Machine) {
+    (MACHINE.write().unwrap_or_else(PoisonError::into_inner), machine::alone())
 }
 
 fn shared() -> RwLockReadGuard<'static, ()> {

@@ -4,6 +4,7 @@ use crate::args::Compare;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::ResultFile;
+use crate::html;
 use crate::html::tables::{self, TIMES, verdict_cell, verdicts};
 use crate::json::{FORMAT, Output, ProtocolResult, TaskResult};
 use crate::layout::Column;
@@ -44,9 +45,7 @@ pub fn report(arguments: &Compare, console: &Console) -> Result<Exit, Exit> {
     let html = arguments.html.as_deref().map(|path| ResultFile::open(path, "--html", console)).transpose()?;
     let groups = groups(&saved);
     if let Some(file) = html {
-        let page = page(&saved, &groups).to_html();
-        let path = file.write(|out| Ok(out.write_all(page.as_bytes())?), console)?;
-        console.note(format!("the page is in {}", path.display()));
+        html::write_file(file, &page(&saved, &groups), console)?;
     }
     console.print_text(&as_text(&saved, &groups, console))?;
     Ok(Exit::Holds)

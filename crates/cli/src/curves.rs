@@ -124,11 +124,14 @@ impl Inset {
             .draw()?;
         for (index, curve) in self.curves.iter().enumerate() {
             let color = color(index);
-            for point in curve {
-                if let Some((low, high)) = point.interval {
-                    let whisker = [(point.x, low), (point.x, high)];
-                    chart.draw_series(LineSeries::new(whisker, color.mix(0.35).stroke_width(1)))?;
-                }
+            // The intervals are a band; that of a point alone is a line.
+            let ends = || curve.iter().filter_map(|point| Some((point.x, point.interval?)));
+            let low = ends().map(|(x, (low, _))| (x, low));
+            let band: Vec<(f64, f64)> = low.chain(ends().rev().map(|(x, (_, high))| (x, high))).collect();
+            if let [_, _] = band[..] {
+                chart.draw_series(LineSeries::new(band, color.mix(0.35).stroke_width(1)))?;
+            } else if !band.is_empty() {
+                chart.draw_series([Polygon::new(band, color.mix(0.1).filled())])?;
             }
             let line = curve.iter().map(|point| (point.x, point.y));
             chart.draw_series(LineSeries::new(line, color.stroke_width(2)))?;

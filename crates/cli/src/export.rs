@@ -110,7 +110,7 @@ impl ResultFile {
 }
 
 /// The message of the operating system, without the path of the temporary file.
-fn reason(error: &io::Error) -> String {
+pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" at path ").next().unwrap_or_default().to_owned()
 }

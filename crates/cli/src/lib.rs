@@ -25,9 +25,11 @@ pub mod import;
 pub mod input;
 pub mod interrupt;
 pub mod json;
+mod kept;
 pub mod layout;
 pub mod measure;
 pub mod perfetto;
+mod placed;
 pub mod progress;
 mod record;
 pub mod report;
@@ -37,6 +39,7 @@ pub mod same;
 pub mod schedule;
 mod scheduled;
 pub mod seed;
+mod serve;
 pub mod simulate;
 pub mod streams;
 pub mod study;
@@ -118,8 +121,8 @@ fn execute(arguments: &[OsString]) -> Exit {
         Ok(cli) => cli,
         Err(error) => return refused(&error, arguments),
     };
-    if let Some(subject) = cli.verb.subject_mut() {
-        subject.command = arguments.to_vec();
+    if let Some(command) = cli.verb.command_mut() {
+        *command = arguments.to_vec();
     }
     let console = Console::new(cli.color, cli.wide);
     let exit = match &cli.verb {
@@ -128,6 +131,7 @@ fn execute(arguments: &[OsString]) -> Exit {
         Verb::Run(arguments) => run::run(arguments, &console),
         Verb::Verify(arguments) => verify::verify(arguments, &console),
         Verb::Report(arguments) => compare::report(arguments, &console),
+        Verb::Serve(arguments) => serve::serve(arguments, &console),
         Verb::Doctor(arguments) => doctor::doctor(arguments, &console),
         Verb::Import(arguments) => import::import(arguments, &console),
         Verb::Export(arguments) => exported::export(arguments, &console),

@@ -3,7 +3,7 @@
 use crate::args::Schedules;
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::export::ResultFile;
+use crate::export::{ResultFile, reason};
 use crate::input::find_task;
 use crate::perfetto::{self, Scene};
 use crate::tame::tame;
@@ -20,7 +20,7 @@ const INTERVALS_MAX: usize = 20_000;
 /// Greatest number of characters of a task's name in the name of a file.
 const NAME_MAX: usize = 60;
 
-/// What shows the schedule under one protocol.
+/// The files that show the schedule under one protocol.
 pub struct ScheduleFiles {
     trace: Option<ResultFile>,
     svg: Option<Svg>,
@@ -65,6 +65,14 @@ impl ScheduleFiles {
         let folder = arguments.svg.as_deref().filter(|path| path.is_dir());
         if folder.is_some() && (arguments.window.is_some() || job.is_some()) {
             console.error("--window and --job choose one picture, and --svg names a directory", "give --svg a file");
+            return Err(Exit::BadInput);
+        }
+        // A bad directory is reported before the long work begins.
+        if let Some(folder) = folder
+            && let Err(error) = tempfile::tempfile_in(folder)
+        {
+            let help = "give --svg a file, or a directory with write permission";
+            console.error(format!("cannot write into {}: {}", folder.display(), reason(&error)), help);
             return Err(Exit::BadInput);
         }
         let svg = match folder {

@@ -55,7 +55,7 @@ pub struct Callback {
 pub struct Object {
     /// Its address in the program.
     pub address: u64,
-    /// What it is.
+    /// The kind of object.
     pub kind: ObjectKind,
     /// The place of its initialisation, or of its first use where it was initialised statically.
     pub site: Option<SiteId>,

@@ -1,4 +1,4 @@
-//! What all pictures share: the element around them, their style, and their ids.
+//! The common parts of all pictures: the element around them, their style, and their ids.
 
 use crate::label::escaped;
 use std::fmt::{Arguments, Write};
@@ -18,7 +18,7 @@ pub const STYLE: &str = "\
 .picture{background:#ffffff}.picture text{font:14px system-ui,sans-serif;fill:#1a1a1a}.picture .small{font-size:12px}.picture .tiny{font-size:10px}\
 .picture .title{font-size:17px;font-weight:600}.picture .faint{fill:#5c5c5c;font-weight:400}.picture .grid{stroke:#d8d8d8}\
 .picture .frame{stroke:#1a1a1a;stroke-width:.7}.picture .mark{stroke:#1a1a1a;stroke-width:1.6;fill:none}.picture .hatch{stroke:#6a6a6a;stroke-width:1.4;fill:none}\
-.picture .dot{fill:#6a6a6a}.picture .late{stroke:#c00000;stroke-width:2.4;fill:none}.picture text.late{fill:#b00000;stroke:none}.picture .run{fill:#b9c4cf}\
+.picture .dot{fill:#6a6a6a}.picture .undone{stroke:#1a1a1a;stroke-width:1.6;fill:none}.picture .over{pointer-events:none}.picture .late{stroke:#c00000;stroke-width:2.4;fill:none}.picture text.late{fill:#b00000;stroke:none}.picture .run{fill:#b9c4cf}\
 .picture .step{stroke:#7a1fa2;stroke-width:1.6;fill:none}.picture text.letter{font-size:12px;font-weight:600;text-anchor:middle;fill:#1a1a1a}\
 .picture text.light{fill:#ffffff}.bounds text{font-size:13px}.bounds .title{font-size:15px}.bounds .task{font-weight:600}.bounds text.letter{font-size:11px}\
 .picture .deadline,.picture .cut{stroke:#1a1a1a;stroke-width:2;fill:none}.picture .open{fill:none;stroke:#5c5c5c;stroke-dasharray:4 3}\

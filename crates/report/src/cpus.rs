@@ -1,6 +1,6 @@
 //! A schedule by processor: which task each of them executes.
 
-use crate::{Schedule, Span, State};
+use crate::{Schedule, Span};
 use lockwright_model::{System, TaskId};
 
 /// For each processor, the times at which it executes a task, in order of time. A task that spins executes.
@@ -8,7 +8,7 @@ use lockwright_model::{System, TaskId};
 pub fn by_cpu<'a>(system: &System, schedule: &'a Schedule) -> Vec<Vec<(TaskId, &'a Span)>> {
     let mut cpus = vec![Vec::new(); system.cpus()];
     for row in &schedule.rows {
-        for span in row.spans.iter().filter(|span| matches!(span.state, State::Executes(_) | State::Spins(..))) {
+        for span in row.spans.iter().filter(|span| span.state.executes()) {
             cpus[span.cpu.index()].push((row.task, span));
         }
     }

@@ -45,6 +45,9 @@ impl Window {
 pub enum State {
     /// The task executes and holds these resources, the outermost first.
     Executes(Vec<ResourceId>),
+    /// The task executes an interruptible section in vain: it holds these resources, and the section restarts. Only
+    /// restarts within the window count.
+    Undone(Vec<ResourceId>),
     /// The task executes while it waits for the resource. The owner is `None` if the resource is free.
     Spins(ResourceId, Option<TaskId>),
     /// The task is suspended until it acquires the resource. The owner is `None` if the resource is free.
@@ -54,6 +57,24 @@ pub enum State {
     /// The task is ready, and this less urgent task executes on its processor. Urgency is that of the base priorities
     /// of one processor or cluster, and of the deadlines under EDF.
     Blocked(TaskId),
+}
+
+impl State {
+    /// The resources that the task holds while it executes, the outermost first. `None` if it does not execute, or
+    /// spins.
+    #[must_use]
+    pub fn held(&self) -> Option<&[ResourceId]> {
+        match self {
+            Self::Executes(held) | Self::Undone(held) => Some(held),
+            _ => None,
+        }
+    }
+
+    /// Whether the task occupies its processor.
+    #[must_use]
+    pub fn executes(&self) -> bool {
+        matches!(self, Self::Executes(_) | Self::Undone(_) | Self::Spins(..))
+    }
 }
 
 /// A time interval in which the state of a task does not change.
@@ -69,7 +90,7 @@ pub struct Span {
     pub state: State,
 }
 
-/// What has a row in a picture of a schedule.
+/// The subject of a row in a picture of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum By {
     /// Each task: its states, and the tasks for which it waits.
@@ -118,7 +139,7 @@ pub struct Row {
     pub marks: Vec<(Instant, Mark)>,
 }
 
-/// What each task does in a window of time.
+/// The states of all tasks in a window of time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Schedule {
     /// The window.
@@ -140,7 +161,7 @@ impl Schedule {
         let spans = self.rows.iter().flat_map(|row| &row.spans);
         let mut seen: Vec<ResourceId> = spans
             .flat_map(|span| match &span.state {
-                State::Executes(held) => held.clone(),
+                State::Executes(held) | State::Undone(held) => held.clone(),
                 State::Spins(resource, _) | State::Waits(resource, _) => vec![*resource],
                 State::Ready(_) | State::Blocked(_) => Vec::new(),
             })
@@ -171,6 +192,8 @@ struct Reading {
     executes: bool,
     requested: Option<ResourceId>,
     held: Vec<ResourceId>,
+    /// When it began the section on each resource that it holds, for the last time.
+    begun: Vec<Instant>,
     /// The current state, with its start and processor.
     open: Option<(Instant, CpuId, State)>,
     /// The effective priority, and since when the task has it.
@@ -186,6 +209,7 @@ impl<'a> Reader<'a> {
             executes: false,
             requested: None,
             held: Vec::new(),
+            begun: Vec::new(),
             open: None,
             priority: (window.from, task.priority),
         };
@@ -252,15 +276,22 @@ impl<'a> Reader<'a> {
             Event::Acquire(resource) => {
                 task.requested = None;
                 task.held.push(resource);
+                task.begun.push(at);
                 self.owners[resource.index()] = Some(id);
             }
             Event::Release(resource) => {
-                task.held.retain(|&held| held != resource);
+                if let Some(place) = task.held.iter().position(|&held| held == resource) {
+                    task.held.remove(place);
+                    task.begun.remove(place);
+                }
                 if self.owners[resource.index()] == Some(id) {
                     self.owners[resource.index()] = None;
                 }
             }
-            Event::Restart(_) => row.marks.push((at, Mark::Restart)),
+            Event::Restart(resource) => {
+                row.marks.push((at, Mark::Restart));
+                task.undo(at, resource, row, self.window);
+            }
             Event::Priority(priority) => task.step(at, row, self.window, own.priority, priority),
             Event::Migrate(cpu) => task.cpu = cpu,
             Event::Finish => {
@@ -333,6 +364,23 @@ impl<'a> Reader<'a> {
 }
 
 impl Reading {
+    /// The section on the resource restarts: what it has executed since it began is undone.
+    fn undo(&mut self, now: Instant, resource: ResourceId, row: &mut Row, window: Window) {
+        let Some(place) = self.held.iter().position(|&held| held == resource) else { return };
+        let begun = std::mem::replace(&mut self.begun[place], now);
+        // The sections inside it begin again, too.
+        self.begun[place + 1..].fill(now);
+        // The state goes on behind the restart.
+        let open = self.open.clone();
+        self.close(now, row, window);
+        self.open = open.map(|(since, cpu, state)| (since.max(now), cpu, state));
+        for span in row.spans.iter_mut().rev().take_while(|span| span.from >= begun.max(window.from)) {
+            if let State::Executes(held) = &mut span.state {
+                span.state = State::Undone(std::mem::take(held));
+            }
+        }
+    }
+
     fn close(&mut self, now: Instant, row: &mut Row, window: Window) {
         let Some((since, cpu, state)) = self.open.take() else { return };
         let from = since.max(window.from);

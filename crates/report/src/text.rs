@@ -19,7 +19,7 @@ use lockwright_model::{Instant, ResourceId, System, TaskId};
 pub struct Layout {
     /// The most columns of a line. At least 40 are used.
     pub width: usize,
-    /// What has a line.
+    /// The subject of a line.
     pub by: By,
 }
 
@@ -115,8 +115,9 @@ fn axis(text: &mut String, schedule: &Schedule, scale: Scale, label: usize) {
     for (index, (at, name)) in axis.ticks.iter().enumerate() {
         let name = if index == 0 { format!("{name} {}", axis.unit) } else { name.clone() };
         let column = scale.column(*at);
-        // A label that would touch the previous one is omitted. A label at the end of the line is cut.
-        if cells[column.saturating_sub(1)..].iter().take(name.len() + 1).all(|&cell| cell == ' ') {
+        // A label that would touch the previous one, or not fit into the line, is omitted.
+        let fits = column + name.len() <= cells.len();
+        if fits && cells[column.saturating_sub(1)..].iter().take(name.len() + 1).all(|&cell| cell == ' ') {
             cells[column..].iter_mut().zip(name.chars()).for_each(|(cell, sign)| *cell = sign);
         }
     }
@@ -146,7 +147,7 @@ fn cell(spans: &[(&Span, char)], (from, until): (u64, u64)) -> char {
 
 fn sign(state: &State, resources: &[ResourceId]) -> char {
     match state {
-        State::Executes(held) => held.last().map_or('#', |&resource| letter(resource, resources)),
+        State::Executes(held) | State::Undone(held) => held.last().map_or('#', |&resource| letter(resource, resources)),
         State::Spins(..) => '~',
         State::Waits(..) => '.',
         State::Ready(_) => '-',
@@ -159,7 +160,7 @@ fn sign(state: &State, resources: &[ResourceId]) -> char {
 fn sign_of_task(task: TaskId, state: &State) -> char {
     let letter = task_letter(task);
     match state {
-        State::Executes(held) if !held.is_empty() => letter.to_ascii_uppercase(),
+        State::Executes(held) | State::Undone(held) if !held.is_empty() => letter.to_ascii_uppercase(),
         State::Spins(..) => '~',
         _ => letter,
     }
@@ -210,7 +211,7 @@ fn by_cpu_legend(system: &System, schedule: &Schedule) -> Vec<String> {
     let spans = || schedule.rows.iter().flat_map(|row| &row.spans);
     let tasks = system.task_ids().take(26).map(|task| format!("{} {}", task_letter(task), system.task(task).name));
     let mut parts: Vec<String> = tasks.collect();
-    if spans().any(|span| matches!(&span.state, State::Executes(held) if !held.is_empty())) {
+    if spans().any(|span| span.state.held().is_some_and(|held| !held.is_empty())) {
         parts.push("a capital letter: it holds a resource".into());
     }
     if spans().any(|span| matches!(span.state, State::Spins(..))) {

@@ -9,6 +9,7 @@ use lockwright_sim::{Config, Simulation};
 
 const INVERSION: &str = include_str!("../../../examples/pathfinder.toml");
 const ROBOT: &str = include_str!("../../../examples/robot.toml");
+const INTERRUPTIBLE: &str = include_str!("../../../examples/tutorial/12-interruptible.toml");
 
 /// Protocols for resources that tasks on several processors share.
 const FOR_SEVERAL: [Protocol; 8] = [
@@ -54,7 +55,7 @@ fn faults(schedule: &Schedule) -> Vec<String> {
             if span.from >= span.until || span.from < schedule.window.from || span.until > schedule.window.until {
                 faults.push(format!("{span:?} is empty or outside"));
             }
-            if matches!(span.state, State::Executes(_) | State::Spins(..)) {
+            if span.state.executes() {
                 executed.push((span.cpu, span.from, span.until));
             }
         }
@@ -101,12 +102,8 @@ fn executed_time_matches_the_bodies() {
     let (system, records) = simulate(INVERSION, Protocol::Pip, 2_000);
     let schedule = Schedule::read(&system, &records, window(0, 2_000));
     for row in &schedule.rows {
-        let executed: Duration = row
-            .spans
-            .iter()
-            .filter(|span| matches!(span.state, State::Executes(_)))
-            .map(|span| span.until.since(span.from))
-            .sum();
+        let executed: Duration =
+            row.spans.iter().filter(|span| span.state.held().is_some()).map(|span| span.until.since(span.from)).sum();
         let jobs = row.marks.iter().filter(|(_, mark)| *mark == Mark::Finish).count() as u64;
         let task = system.task(row.task);
         assert_eq!(executed.as_ns(), jobs * task.wcet.as_ns(), "{}", task.name);
@@ -188,7 +185,7 @@ fn priorities_step_with_the_sections() {
         };
         let raised = total(&mut row.raised.iter().map(|raised| (raised.from, raised.until)));
         let mut held = row.spans.iter().filter(|span| {
-            matches!(&span.state, State::Executes(held) if !held.is_empty()) && system.task(row.task).priority < ceiling
+            span.state.held().is_some_and(|held| !held.is_empty()) && system.task(row.task).priority < ceiling
         });
         let held = total(&mut held.by_ref().map(|span| (span.from, span.until)));
         assert!(row.raised.iter().all(|raised| raised.to >= ceiling), "{:?}", row.raised);
@@ -211,7 +208,7 @@ fn processors_execute_what_tasks_execute() {
     let schedule = Schedule::read(&system, &records, window(0, 200));
     let by_task = |wanted: TaskId| -> Duration {
         let row = &schedule.rows[wanted.index()];
-        let executing = |span: &&lockwright_report::Span| matches!(span.state, State::Executes(_) | State::Spins(..));
+        let executing = |span: &&lockwright_report::Span| span.state.executes();
         row.spans.iter().filter(executing).map(|span| span.until.since(span.from)).sum()
     };
     let cpus = by_cpu(&system, &schedule);
@@ -330,4 +327,31 @@ fn pictures() {
     std::fs::write(std::env::temp_dir().join("robot.svg"), svg::draw(&system, &schedule, file("Robot under mpcp")))
         .expect("written");
     println!("{}", text::draw(&system, &schedule, Layout { width: 100, by: By::Task }));
+}
+
+#[test]
+fn undone_execution_is_told_apart() {
+    let (system, records) = simulate(INTERRUPTIBLE, Protocol::Ics, 200);
+    let schedule = Schedule::read(&system, &records, window(0, 200));
+    assert_eq!(faults(&schedule), [""; 0]);
+    let mut restarts = 0;
+    for row in &schedule.rows {
+        let total = |wanted: fn(&State) -> bool| -> Duration {
+            let spans = row.spans.iter().filter(|span| wanted(&span.state));
+            spans.map(|span| span.until.since(span.from)).sum()
+        };
+        let marked = |wanted: Mark| row.marks.iter().filter(|(_, mark)| *mark == wanted).count() as u64;
+        restarts += marked(Mark::Restart);
+        let undone = total(|state| matches!(state, State::Undone(_)));
+        assert_eq!(undone > Duration::ZERO, marked(Mark::Restart) > 0);
+        // What is not undone is the execution time of the jobs, and nothing else.
+        let jobs = marked(Mark::Finish);
+        let wcet = system.task(row.task).wcet.as_ns();
+        let useful = total(|state| matches!(state, State::Executes(_))).as_ns();
+        assert!((jobs * wcet..=(jobs + 1) * wcet).contains(&useful), "{useful} of {jobs} jobs of {wcet}");
+    }
+    assert!(restarts > 0, "no section restarts");
+    let drawn = svg::draw(&system, &schedule, file("undone"));
+    assert!(roxmltree::Document::parse(&drawn).is_ok());
+    assert!(drawn.contains("executes in vain") && drawn.contains("executes a section that restarts"), "{drawn}");
 }

@@ -38,6 +38,8 @@
 compile_error!("lockwright runs on Linux: it needs SCHED_FIFO and futexes with priority inheritance");
 
 pub mod barrier;
+#[cfg(test)]
+mod behind;
 pub mod ics;
 mod levels;
 #[cfg(test)]

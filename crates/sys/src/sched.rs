@@ -146,7 +146,8 @@ pub fn set_fifo(tid: Tid, level: u8) -> Result<(), SysError> {
     set_scheduler(tid, libc::SCHED_FIFO, level)
 }
 
-/// Puts a thread under SCHED_DEADLINE: `runtime_ns` of execution in each `period_ns`, which is also its relative deadline.
+/// Puts a thread under SCHED_DEADLINE: `runtime_ns` of execution in each `period_ns`, which is also its relative
+/// deadline.
 ///
 /// # Errors
 /// EPERM without CAP_SYS_NICE, and if the thread may not execute on all processors of its root domain; EBUSY if the
@@ -280,7 +281,7 @@ pub fn scheduling(tid: Tid) -> Result<Scheduling, SysError> {
     if unsafe { libc::syscall(libc::SYS_sched_getattr, tid.0, attributes.as_mut_ptr(), size, 0) } < 0 {
         return separately(tid);
     }
-    // SAFETY: all zeros are a value, and the kernel wrote nothing but integers.
+    // SAFETY: all zeros are a value, and the kernel wrote only integers.
     let attributes = unsafe { attributes.assume_init() };
     let resets = attributes.sched_flags & libc::SCHED_FLAG_RESET_ON_FORK as u64 != 0;
     let flag = if resets { libc::SCHED_RESET_ON_FORK } else { 0 };

@@ -3,6 +3,7 @@
 mod help;
 mod measure;
 mod record;
+mod serve;
 mod study;
 mod tasks;
 mod values;
@@ -10,6 +11,7 @@ mod watch;
 
 pub use measure::{Locks, Measure, MeasuredIcs, MeasuredObjects, MeasuredProtocols, Mutexes, Results};
 pub use record::Record;
+pub use serve::Serve;
 pub use study::{Bpl, Rtas2008, Share, Study, StudyRun, StudyVerb};
 pub use tasks::{
     BoundChoice, Check, Execution, OffsetsChoice, ProtocolChoice, Run, Schedules, Simulate, Subject, Verify,
@@ -21,6 +23,7 @@ use crate::console::Color;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use help::{OUTPUT, STATUSES_UNJUDGED};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Real-time locking that you can analyse, simulate and run.
@@ -72,6 +75,12 @@ pub enum Verb {
     /// compared protocol by protocol.
     #[command(after_help = REPORT_HELP)]
     Report(Compare),
+    /// Show a task set in a browser: bounds and schedule follow each change of the file
+    ///
+    /// The server listens on 127.0.0.1 only, and its address has a token. The file may be changed in the browser or in
+    /// an editor.
+    #[command(after_help = SERVE_HELP)]
+    Serve(Serve),
     /// Check whether this machine can execute real-time threads, and print how to fix what is missing
     #[command(after_help = DOCTOR_HELP)]
     Doctor(Doctor),
@@ -121,6 +130,16 @@ impl Verb {
             Self::Run(run) => Some(&mut run.execution.subject),
             Self::Verify(verify) => Some(&mut verify.execution.subject),
             _ => None,
+        }
+    }
+
+    /// Where the commands that write pages keep the whole command line.
+    pub fn command_mut(&mut self) -> Option<&mut Vec<OsString>> {
+        match self {
+            Self::Record(record) => Some(&mut record.command),
+            Self::Study(Study { verb: Some(StudyVerb::Rtas2008(study)), .. }) => Some(&mut study.run.command),
+            Self::Study(study) => Some(&mut study.run.command),
+            _ => self.subject_mut().map(|subject| &mut subject.command),
         }
     }
 }
@@ -205,6 +224,15 @@ Exit status:
   0    success
   2    the arguments are invalid, or a file is not a result of this version
   3    the output cannot be written";
+
+const SERVE_HELP: &str = "Examples:
+  lockwright serve system.toml
+  lockwright serve system.toml --protocol mpcp --port 8000 --save
+
+Exit status:
+  0    a signal ended the server (Ctrl-C)
+  2    the arguments or a file are invalid
+  3    the machine refuses, for example the port; or lockwright was built without the feature `serve`";
 
 const DOCTOR_HELP: &str = "Example:
   lockwright doctor

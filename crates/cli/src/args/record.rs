@@ -26,6 +26,12 @@ pub struct Record {
     /// Report critical sections with a longer CPU time, for example 50us
     #[arg(long, value_name = "LENGTH", value_parser = duration)]
     pub sections_longer: Option<Duration>,
+    /// Write the findings, the tables and the task set into this file as one page of HTML
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
+    pub html: Option<PathBuf>,
+    /// The whole command line, for pages.
+    #[arg(skip)]
+    pub command: Vec<OsString>,
     /// Print one JSON object instead of tables (schema: docs/output.schema.json)
     #[arg(long, help_heading = OUTPUT)]
     pub json: bool,

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 use lockwright_study::bpl::{BURST_MAX, CORES_MAX, FreeLock, RATE_MAX, RATE_MIN};
 use lockwright_study::plan::SAMPLES_MAX;
 use lockwright_study::rtas2008::{Counting, Length, Nested, Others, Retries, Tests};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 const BPL_EXAMPLES: &str = "Examples:
@@ -59,6 +60,12 @@ pub struct StudyRun {
     /// Number of threads; the results do not depend on it [1 to 1024] [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = up_to::<u16>(1024))]
     pub jobs: Option<u16>,
+    /// Write the tables and the curves into this file as one page of HTML
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
+    pub html: Option<PathBuf>,
+    /// The whole command line, for pages.
+    #[arg(skip)]
+    pub command: Vec<OsString>,
     /// Judge only the Kth of N shares, for several machines; 0/N judges none
     ///
     /// Each machine has a directory of its own. Put the files of all their `parts` folders into one, and finish there
@@ -161,7 +168,7 @@ pub struct Rtas2008 {
         ("per-job", "Also as often as the others request during the job", Counting::PerJob),
     ]))]
     pub counting: Counting,
-    /// What is charged for the long sections of others
+    /// The charge for the long sections of others
     #[arg(long, value_name = "CHARGE", default_value = "release", help_heading = READING, value_parser = one_of([
         ("release", "The release of the lock", Others::Release),
         ("switches", "The release, and the switches to and from the owner", Others::Switches),

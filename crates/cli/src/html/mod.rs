@@ -3,11 +3,11 @@
 //! The numbers are those of the object that `--json` prints. Pictures are drawn from the same bounds and records.
 
 mod caveats;
-mod facts;
+pub mod facts;
 mod pictures;
 pub mod tables;
 
-pub use pictures::Watched;
+pub use pictures::{Watched, bounds as bounds_by_term, strips};
 
 use crate::args::Subject;
 use crate::console::Console;
@@ -15,6 +15,7 @@ use crate::exit::Exit;
 use crate::export::ResultFile;
 use crate::input::Input;
 use crate::json::{Origin, Output, ProtocolResult, Verb};
+use crate::kept::Kept;
 use lockwright_model::Overheads;
 use lockwright_model::format::write_overheads;
 use lockwright_report::bounds;
@@ -29,7 +30,7 @@ pub struct Account<'a> {
     pub output: &'a Output,
     /// The bounds by their terms.
     pub bounds: Vec<bounds::Row>,
-    /// What was observed under each protocol.
+    /// The observations under each protocol.
     pub watched: Vec<Watched<'a>>,
     /// The overheads that are charged.
     pub overheads: Option<&'a Overheads>,
@@ -47,20 +48,45 @@ impl<'a> Account<'a> {
     }
 }
 
+/// Where the page goes.
+pub enum Sink {
+    /// The file of `--html`.
+    File(ResultFile),
+    /// To the server.
+    Kept(Kept),
+}
+
 /// Opens the file of `--html`, if it is wanted.
 ///
 /// # Errors
 /// The file cannot be written; the console has the message.
-pub fn open(subject: &Subject, console: &Console) -> Result<Option<ResultFile>, Exit> {
-    subject.html.as_deref().map(|path| ResultFile::open(path, "--html", console)).transpose()
+pub fn open(subject: &Subject, console: &Console) -> Result<Option<Sink>, Exit> {
+    if let Some(kept) = &subject.kept {
+        return Ok(Some(Sink::Kept(kept.clone())));
+    }
+    let file = subject.html.as_deref().map(|path| ResultFile::open(path, "--html", console)).transpose()?;
+    Ok(file.map(Sink::File))
 }
 
-/// Writes the page into the file.
+/// Writes the page.
 ///
 /// # Errors
 /// The file cannot be written; the console has the message.
-pub fn write(file: ResultFile, account: &Account<'_>, console: &Console) -> Result<(), Exit> {
-    let page = page(account).to_html();
+pub fn write(sink: Sink, account: &Account<'_>, console: &Console) -> Result<(), Exit> {
+    let page = page(account);
+    match sink {
+        Sink::File(file) => write_file(file, &page, console)?,
+        Sink::Kept(kept) => kept.put(page.to_result()),
+    }
+    Ok(())
+}
+
+/// Writes a page into a file.
+///
+/// # Errors
+/// The file cannot be written; the console has the message.
+pub fn write_file(file: ResultFile, page: &Page<'_>, console: &Console) -> Result<(), Exit> {
+    let page = page.to_html();
     let path = file.write(|out| Ok(out.write_all(page.as_bytes())?), console)?;
     console.note(format!("the page is in {}", path.display()));
     Ok(())
@@ -87,8 +113,8 @@ fn page<'a>(account: &'a Account<'a>) -> Page<'a> {
     };
     let sections = vec![
         Section { title: "Tasks", parts: each(&tasks) },
-        Section { title: "Bounds by term", parts: pictures::bounds(&account.bounds) },
-        Section { title: "Seen against promised", parts: each(&|result| pictures::strips(result, watched(result))) },
+        Section { title: "Bounds by term", parts: bounds_by_term(&account.bounds) },
+        Section { title: "Seen against promised", parts: each(&|result| strips(result, watched(result))) },
         Section { title: "The worst job of each task", parts: each(&jobs) },
         Section { title: "Protocols compared", parts: compared },
         Section { title: "Overheads", parts: overheads(account) },

@@ -170,13 +170,13 @@ fn involved(schedule: &Schedule, task: TaskId) -> BTreeSet<TaskId> {
 /// The task for which a task in this state waits.
 fn other(state: &State) -> Option<TaskId> {
     match state {
-        State::Executes(_) => None,
+        State::Executes(_) | State::Undone(_) => None,
         State::Spins(_, by) | State::Waits(_, by) | State::Ready(by) => *by,
         State::Blocked(by) => Some(*by),
     }
 }
 
-/// What a task did during one of its jobs, and for which task it waited: the longest times first.
+/// The states of a task during one of its jobs, and the tasks for which it waited: the longest times first.
 fn account(system: &System, schedule: &Schedule, task: TaskId, job: Window) -> Table {
     let mut states: Vec<(&State, Duration)> = Vec::new();
     for span in schedule.rows.iter().filter(|row| row.task == task).flat_map(|row| &row.spans) {
@@ -195,6 +195,7 @@ fn account(system: &System, schedule: &Schedule, task: TaskId, job: Window) -> T
     let row = |(state, time): &(&State, Duration)| {
         let (what, resources) = match state {
             State::Executes(held) => ("executes", held.clone()),
+            State::Undone(held) => ("executes a section that restarts", held.clone()),
             State::Spins(resource, _) => ("spins", vec![*resource]),
             State::Waits(resource, _) => ("waits", vec![*resource]),
             State::Ready(_) => ("is ready", Vec::new()),

@@ -240,7 +240,7 @@ fn slack_seen(task: &TaskResult) -> Option<i64> {
 pub fn tests(result: &ProtocolResult) -> Option<Table> {
     let tests = result.tests.as_ref()?;
     let columns =
-        vec![Column::words("test", "test"), Column::words("accepts", "accepts"), Column::words("why not", "reason")];
+        vec![Column::words("test", "test"), Column::words("accepts", "accepts"), Column::prose("why not", "reason")];
     let row = |test: &crate::json::TestResult| {
         let name = test.cpu.map_or_else(|| test.test.clone(), |cpu| format!("{} on CPU {cpu}", test.test));
         let (tone, word) = if test.accepts { (Tone::Good, "✓ yes") } else { (Tone::Plain, "no") };

@@ -1,6 +1,7 @@
 //! `lockwright record`: a task set and findings from a running program.
 
 mod bounds;
+mod page;
 mod text;
 mod trace;
 
@@ -8,6 +9,7 @@ use crate::args::Record;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::{ResultFile, ResultFolder};
+use crate::html;
 use crate::interrupt;
 use crate::json::{self, RecordOutput};
 use crate::perfetto;
@@ -21,6 +23,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// The console has the message.
 pub fn record(arguments: &Record, console: &Console) -> Result<Exit, Exit> {
+    let html = arguments.html.as_deref().map(|path| ResultFile::open(path, "--html", console)).transpose()?;
     let folder = folder(arguments);
     refuse_foreign(&folder.join("system.toml"), console)?;
     let recording = match &arguments.read {
@@ -31,7 +34,7 @@ pub fn record(arguments: &Record, console: &Console) -> Result<Exit, Exit> {
         None => run(arguments, &folder, console)?,
     };
     let folder = ResultFolder::create(&folder, "--output", console)?;
-    told(arguments, &recording, &folder, console)
+    told(arguments, &recording, &folder, html, console)
 }
 
 /// The directory of the results.
@@ -77,7 +80,13 @@ fn run(arguments: &Record, folder: &Path, console: &Console) -> Result<Recording
 }
 
 /// Infers, writes the files and prints.
-fn told(arguments: &Record, recording: &Recording, folder: &ResultFolder, console: &Console) -> Result<Exit, Exit> {
+fn told(
+    arguments: &Record,
+    recording: &Recording,
+    folder: &ResultFolder,
+    html: Option<ResultFile>,
+    console: &Console,
+) -> Result<Exit, Exit> {
     let choices = Choices { margin: arguments.margin.unwrap_or(0), job_at: arguments.job_at.clone() };
     let mut findings = Findings::of(recording, arguments.sections_longer.map(lockwright_model::Duration::as_ns));
     let trends = Trends::of(recording);
@@ -109,6 +118,9 @@ fn told(arguments: &Record, recording: &Recording, folder: &ResultFolder, consol
     let trace = ResultFile::open(&folder.path().join("trace.pftrace"), "--output", console)?;
     let (scene, records) = trace::trace(recording, &inferred);
     trace.write(|out| Ok(perfetto::write(&scene, &records, out)?), console)?;
+    if let Some(file) = html {
+        html::write_file(file, &page::page(&output, bounds.as_ref(), arguments), console)?;
+    }
     for warning in &inferred.warnings {
         console.warn(warning);
     }

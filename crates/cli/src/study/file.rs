@@ -2,6 +2,7 @@
 
 use super::engine::{self, Outcome};
 use super::folder::{Folder, Identity};
+use super::page;
 use crate::args::Study;
 use crate::console::Console;
 use crate::curves::{Grid, Inset, Point};
@@ -56,13 +57,23 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
         specification: text.to_owned(),
         overheads: charged,
     };
+    let html = page::open(arguments.run.html.as_deref(), console)?;
     let folder = Folder::open(output, &identity, arguments.run.resume, console)?;
     interrupt::listen(|| {}, console);
     let outcome = engine::run(&plan, &folder, &identity, &arguments.run, console)?;
     if outcome.share.is_some() {
         return engine::ended(&outcome, &folder, console);
     }
-    write(&plan, &outcome, &folder, console)?;
+    let drawn = write(&plan, &outcome, &folder, console)?;
+    if let Some(file) = html {
+        let grids: Vec<Grid> = drawn.into_iter().map(|(_, grid)| grid).collect();
+        let of = |method| sum(&plan, &outcome.tallies, method, 0..plan.cells());
+        let (verdict, table) = page::methods(&plan, of, outcome.complete);
+        let first = ("Methods", table);
+        let (complete, command) = (outcome.complete, arguments.run.command.as_slice());
+        let account = page::Account { verdict, first, grids: &grids, identity: &identity, complete, command };
+        page::write(file, account, console)?;
+    }
     let table = table(&plan, &identity.study, &outcome.tallies, console);
     console.print_text(&table)?;
     engine::ended(&outcome, &folder, console)
@@ -112,7 +123,7 @@ fn table(plan: &Plan, name: &str, tallies: &[Tally], console: &Console) -> Strin
 }
 
 /// Writes the tables and the figures.
-fn write(plan: &Plan, outcome: &Outcome, folder: &Folder, console: &Console) -> Result<(), Exit> {
+fn write(plan: &Plan, outcome: &Outcome, folder: &Folder, console: &Console) -> Result<Vec<(String, Grid)>, Exit> {
     let results = results(plan, &outcome.tallies).map_err(|error| broken(&*error, console))?;
     folder.write("results.csv", results.as_bytes(), console)?;
     let weighted = weighted(plan, &outcome.tallies).map_err(|error| broken(&*error, console))?;
@@ -125,7 +136,7 @@ fn write(plan: &Plan, outcome: &Outcome, folder: &Folder, console: &Console) -> 
     }
     let figures = units::count(drawn.len() as u64, "figure");
     console.note(format!("results.csv, weighted.csv and {figures} are in {}", folder.path().display()));
-    Ok(())
+    Ok(drawn)
 }
 
 fn broken(error: &dyn std::error::Error, console: &Console) -> Exit {

@@ -6,6 +6,7 @@ mod figures;
 mod file;
 mod folder;
 mod list;
+mod page;
 mod rtas2008;
 
 use crate::args::{Study, StudyVerb};

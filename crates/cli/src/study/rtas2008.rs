@@ -2,6 +2,7 @@
 
 use super::engine::{self, Outcome};
 use super::folder::{Folder, Identity};
+use super::page;
 use crate::args::Rtas2008;
 use crate::console::Console;
 use crate::curves::{self, Grid, Point};
@@ -12,6 +13,7 @@ use crate::layout::Column;
 use crate::units;
 use lockwright_model::Overheads;
 use lockwright_model::format::write_overheads;
+use lockwright_report::page::{self as html, Tone, Verdict};
 use lockwright_study::experiment::Tally;
 use lockwright_study::rtas2008::{
     Cell, Conclusion, Figure, Inset, Machine, Quantity, Study, Switches, conclusions, figures,
@@ -53,6 +55,7 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
         overheads,
     };
     let study = Study::new(&numbers, switches, machine, arguments.seed, arguments.samples);
+    let html = page::open(arguments.run.html.as_deref(), console)?;
     let folder = Folder::open(&arguments.output, &identity, arguments.run.resume, console)?;
     interrupt::listen(|| {}, console);
     let outcome = engine::run(&study, &folder, &identity, &arguments.run, console)?;
@@ -60,7 +63,14 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
         return engine::ended(&outcome, &folder, console);
     }
     let found = conclusions(&study, &outcome.tallies);
-    write(&study, &outcome, &found, &folder, console)?;
+    let grids = write(&study, &outcome, &found, &folder, console)?;
+    if let Some(file) = html {
+        let (verdict, table) = checks(&found);
+        let first = ("Conclusions of the paper", table);
+        let (complete, command) = (outcome.complete, arguments.run.command.as_slice());
+        let account = page::Account { verdict, first, grids: &grids, identity: &identity, complete, command };
+        page::write(file, account, console)?;
+    }
     console.print_text(&table(&study, &found, console))?;
     engine::ended(&outcome, &folder, console)
 }
@@ -200,23 +210,56 @@ fn write(
     found: &[Conclusion],
     folder: &Folder,
     console: &Console,
-) -> Result<(), Exit> {
+) -> Result<Vec<Grid>, Exit> {
     let broken = |error: Box<dyn std::error::Error>| {
         console.error(format!("the results cannot be written: {error}"), "");
         Exit::Machine
     };
+    let mut grids = Vec::new();
     for figure in &study.figures {
         let text = crate::export::csv_text(&rows(study, &outcome.tallies, figure)).map_err(broken)?;
         folder.write(&format!("figure-{}.csv", figure.number), text.as_bytes(), console)?;
-        let svg = grid(study, &outcome.tallies, figure).to_svg().map_err(broken)?;
+        let grid = grid(study, &outcome.tallies, figure);
+        let svg = grid.to_svg().map_err(broken)?;
         folder.write(&format!("plots/figure-{}.svg", figure.number), svg.as_bytes(), console)?;
+        grids.push(grid);
     }
     let all: Vec<Judged> = found.iter().map(judged).collect();
     let text = crate::export::csv_text(&all).map_err(broken)?;
     folder.write("conclusions.csv", text.as_bytes(), console)?;
     let figures = units::count(study.figures.len() as u64, "figure");
     console.note(format!("{figures} and conclusions.csv are in {}", folder.path().display()));
-    Ok(())
+    Ok(grids)
+}
+
+/// The conclusions as checks.
+fn checks(found: &[Conclusion]) -> (Verdict, html::Table) {
+    let row = |conclusion: &Conclusion| {
+        let one = judged(conclusion);
+        let verdict = match conclusion.holds {
+            Some(true) => html::Cell::text(format!("✓ {}", one.verdict)).with(Tone::Good),
+            Some(false) => html::Cell::text(format!("✗ {}", one.verdict)).with(Tone::Bad),
+            None => html::Cell::text(one.verdict),
+        };
+        vec![html::Cell::text(one.number), verdict, html::Cell::text(one.conclusion), html::Cell::text(one.evidence)]
+    };
+    let columns = vec![
+        html::Column::words("number", "number"),
+        html::Column::words("verdict", "verdict"),
+        html::Column::prose("conclusion of the paper", "conclusion"),
+        html::Column::prose("in these results", "evidence"),
+    ];
+    let table = html::Table {
+        caption: "The conclusions of the paper, checked".into(),
+        columns,
+        rows: found.iter().map(row).collect(),
+    };
+    let count = |verdict| found.iter().filter(|conclusion| conclusion.holds == verdict).count();
+    let (good, bad, open) = (count(Some(true)), count(Some(false)), count(None));
+    let text = format!(
+        "Of the conclusions of the paper, {good} hold, {bad} do not, and {open} are not shown by these figures."
+    );
+    (Verdict { holds: bad == 0, text }, table)
 }
 
 fn table(study: &Study, found: &[Conclusion], console: &Console) -> String {

@@ -17,6 +17,8 @@ mod pictures;
 mod realtime;
 mod record;
 mod schema;
+#[cfg(feature = "serve")]
+mod serve;
 mod simulate;
 mod streams;
 mod studies;

@@ -1,6 +1,7 @@
 //! `--html` and `report`: the numbers of a page are those of `--json`, and a file is written as a whole or not at all.
 
 use crate::realtime::require_realtime;
+use crate::record::Program;
 use crate::support::{Ended, File, HOLDS, INVERSION, LATE, end, json, lockwright};
 use lockwright_model::Protocol;
 use serde_json::Value;
@@ -295,6 +296,127 @@ fn a_link_to_a_page_stays() {
     assert_eq!(ended.status, 0, "{}", ended.err);
     assert!(link.is_symlink() && std::fs::read_to_string(&page).expect("a page").contains("<!DOCTYPE html>"));
     assert_eq!(page.metadata().expect("a page").permissions().mode() & 0o777, 0o640);
+}
+
+/// The table with this caption: its rows as texts.
+fn table(html: &str, caption: &str) -> Vec<Vec<String>> {
+    let tables = elements(html, "table");
+    let has_caption = |tree: &&roxmltree::Document<'_>| {
+        tree.descendants().any(|node| node.has_tag_name("caption") && node.text() == Some(caption))
+    };
+    let tree = tables.iter().find(has_caption).unwrap_or_else(|| panic!("no table `{caption}`: {html}"));
+    let rows = tree.descendants().filter(|node| node.has_tag_name("tr")).skip(1);
+    rows.map(|row| row.children().map(|cell| cell.text().unwrap_or_default().to_owned()).collect()).collect()
+}
+
+#[test]
+fn a_study_has_a_page() {
+    let study = "name = \"small <study>\"\nseed = 7\nsamples = 40\n[generator]\ncpus = 2\ntasks = 8\n\
+                 [sections]\naccesses = 2\nlengths = \"medium\"\n[vary]\nload = [0.3, 0.8]\ndegree = [1, 2]\n\
+                 [[method]]\nprotocols = [\"mpcp\", \"fmlp_short\"]\n";
+    let file = File::named("study.toml", study);
+    let (folder, page) = (file.beside("results"), file.beside("page.html"));
+    let mut command = lockwright();
+    command.arg("study").arg(&file.path).arg("-o").arg(&folder).arg("--html").arg(&page);
+    let ended = end(&mut command);
+    let html = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{error}: {}", ended.err));
+    assert!(html.contains("small &lt;study&gt;, studied") && html.contains("Of 2 methods, "), "{html}");
+    // The numbers are those of the tables beside the figures.
+    let csv = std::fs::read_to_string(folder.join("results.csv")).expect("a table");
+    let mut compared = 0;
+    for degree in ["1", "2"] {
+        let title = format!("degree = {degree}: share of accepted systems");
+        let points = table(&html, &title);
+        for (line, method) in [(0, "p-fp mpcp"), (0, "p-fp fmlp_short"), (1, "p-fp mpcp"), (1, "p-fp fmlp_short")] {
+            let load = ["0.3", "0.8"][line];
+            let row = csv.lines().find(|row| row.starts_with(&format!("{load},{degree},{method},"))).expect("a row");
+            let cells: Vec<&str> = row.split(',').collect();
+            let place = if method == "p-fp mpcp" { 1 } else { 2 };
+            let number = |text: &str| text.parse::<f64>().expect("a number");
+            let told: Vec<f64> = [9, 10, 11].map(|cell| number(cells[cell])).to_vec();
+            let words: Vec<f64> = points[line][place]
+                .replace(['(', ')'], "")
+                .split_whitespace()
+                .filter(|word| *word != "to")
+                .map(number)
+                .collect();
+            assert!(
+                told.len() == words.len() && told.iter().zip(&words).all(|(a, b)| (a - b).abs() < 1e-4),
+                "{row} {points:?}"
+            );
+            compared += 1;
+        }
+    }
+    assert_eq!((compared, table(&html, &csv_caption()).len()), (8, 2));
+    for svg in elements(&html, "svg") {
+        assert!(svg.descendants().all(|node| !node.has_attribute("style")), "the policy refuses styles of elements");
+    }
+    assert!(html.matches("<polygon").count() >= 4, "the intervals are bands");
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let ended = end(command.args(["--resume", "--html", "/nowhere/page.html"]));
+    assert_eq!(ended.status, 2, "{}", ended.err);
+}
+
+/// The caption of the table of methods.
+fn csv_caption() -> String {
+    "The methods over all cells; weighted: the share of the utilization that belongs to accepted systems".into()
+}
+
+#[test]
+fn conclusions_of_a_paper_are_checks() {
+    let file = File::new(HOLDS);
+    let (folder, page) = (file.beside("results"), file.beside("page.html"));
+    let mut command = lockwright();
+    command.args(["study", "rtas2008", "--figure", "3", "--samples", "2", "-o"]).arg(&folder).arg("--html").arg(&page);
+    let ended = end(&mut command);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let html = std::fs::read_to_string(&page).expect("a page");
+    let csv = std::fs::read_to_string(folder.join("conclusions.csv")).expect("a table");
+    let rows = table(&html, "The conclusions of the paper, checked");
+    assert_eq!(rows.len(), csv.lines().count() - 1, "{rows:?}");
+    for row in &rows {
+        let verdict = row[1].trim_start_matches(['✓', '✗', ' ']);
+        assert!(csv.lines().any(|line| line.starts_with(&format!("{},{verdict},", row[0]))), "{row:?}");
+    }
+    let holds = rows.iter().filter(|row| row[1].starts_with('✓')).count();
+    assert!(html.contains(&format!("Of the conclusions of the paper, {holds} hold")), "{html}");
+}
+
+#[test]
+fn a_recording_has_a_page() {
+    let Some(_machine) = require_realtime() else { return };
+    let Some(program) = Program::of(PATHFINDER, "none") else { return };
+    let recorded = program.record("1");
+    let page = recorded.folder.join("page.html");
+    let ended = end(lockwright().args(["record", "--json", "--read"]).arg(&recorded.folder).arg("--html").arg(&page));
+    let html = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{error}: {}", ended.err));
+    let object = json(&ended);
+    let list = |key: &str| object[key].as_array().expect("a list").clone();
+    let threads = table(&html, "The threads");
+    let names: Vec<&str> = threads.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(
+        names,
+        list("threads").iter().map(|thread| thread["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    );
+    assert_eq!(table(&html, "The locks, those with the most waits first").len(), list("locks").len());
+    for inversion in list("inversions") {
+        let rows = table(&html, "Waits of urgent threads while less urgent ones executed");
+        let times = inversion["times"].to_string();
+        let is_it = |row: &&Vec<String>| row[0] == inversion["waiter"].as_str().expect("a name") && row[4] == times;
+        assert!(rows.iter().any(|row| is_it(&row)), "{inversion}: {rows:?}");
+    }
+    let text = html.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
+    for sentence in list("sentences") {
+        assert!(text.contains(sentence.as_str().expect("a sentence")), "{sentence}");
+    }
+}
+
+#[cfg(not(feature = "serve"))]
+#[test]
+fn a_build_without_a_server_says_so() {
+    let file = File::new(HOLDS);
+    let ended = end(lockwright().arg("serve").arg(&file.path));
+    assert!(ended.status == 3 && ended.err.contains("was built without the feature `serve`"), "{}", ended.err);
 }
 
 #[test]

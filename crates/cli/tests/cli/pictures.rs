@@ -3,7 +3,7 @@
 use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use serde_json::Value;
 
-/// What `--json --explain TASK` says of each task under each drawn protocol, and what the picture says.
+/// The numbers of each task under each drawn protocol, in `--json --explain TASK` and in the picture.
 fn numbers(text: &str, options: &[&str]) -> (Vec<String>, Vec<String>) {
     let file = File::new(text);
     let svg = file.beside("bounds.svg");
@@ -102,6 +102,10 @@ fn a_directory_gets_the_worst_job_of_each_task() {
     assert!(drawn.contains("the worst job of ../hi gh") && roxmltree::Document::parse(&drawn).is_ok());
     let refused = simulate(&["--window", "0ms..1ms"]);
     assert!(refused.status == 2 && refused.err.contains("--svg names a directory"), "{}", refused.err);
+    // A directory that cannot be written is refused before the simulation.
+    let mut unwritable = lockwright();
+    let ended = end(unwritable.arg("simulate").arg(&file.path).args(["--for", "1000000s", "--svg", "/proc"]));
+    assert!(ended.status == 2 && ended.err.contains("cannot write into /proc"), "{}", ended.err);
     // With several protocols, the names of the files begin with the protocol.
     let all = end(lockwright().arg("simulate").arg(&file.path).args(["-p", "all", "--svg"]).arg(&folder));
     assert!(all.status < 2 && folder.join("pip-3-low.svg").is_file(), "{}", all.err);

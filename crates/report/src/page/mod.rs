@@ -4,21 +4,16 @@
 //! in words. The page makes no request: its Content-Security-Policy allows only its own style and its own script, by
 //! their hashes. All text is escaped by the types of `maud`; only the pictures of this crate are inserted as they are.
 
+mod document;
+mod live;
 mod table;
 
+pub use live::Live;
 pub use table::{Cell, Column, Table, Tone};
 
-use crate::canvas::{Place, STYLE};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-use sha2::{Digest, Sha256};
+use crate::canvas::Place;
+use maud::{Markup, PreEscaped, html};
 use std::cell::Cell as Counter;
-
-/// The style of everything except the pictures.
-const PAGE_STYLE: &str = include_str!("page.css");
-/// The script.
-const SCRIPT: &str = include_str!("page.js");
 
 /// A page.
 pub struct Page<'a> {
@@ -69,7 +64,7 @@ pub enum Part<'a> {
 
 /// A picture. The page chooses its ids.
 pub struct Picture<'a> {
-    /// What it shows.
+    /// The caption.
     pub caption: String,
     /// The task that it is about, for the search.
     pub task: Option<String>,
@@ -81,54 +76,44 @@ impl Page<'_> {
     /// The page as HTML.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let style = format!("{PAGE_STYLE}{STYLE}");
-        let policy = format!(
-            "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
-            hash(&style),
-            hash(SCRIPT)
-        );
+        document::document(&self.title, &[], "", self.body())
+    }
+
+    /// What a [`Live`] page shows of it: everything except the head and the script.
+    #[must_use]
+    pub fn to_result(&self) -> String {
+        self.body().into_string()
+    }
+
+    fn body(&self) -> Markup {
         let sections = || self.sections.iter().filter(|section| !section.parts.is_empty()).enumerate();
         let pictures = Counter::new(0);
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(policy);
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { (self.title) }
-                    style { (PreEscaped(style)) }
+        html! {
+            header {
+                h1 { (self.title) }
+                @for verdict in &self.verdicts {
+                    p.verdict.good[verdict.holds].bad[!verdict.holds] {
+                        span aria-hidden="true" { (if verdict.holds { "✓ " } else { "✗ " }) }
+                        (verdict.text)
+                    }
                 }
-                body {
-                    header {
-                        h1 { (self.title) }
-                        @for verdict in &self.verdicts {
-                            p.verdict.good[verdict.holds].bad[!verdict.holds] {
-                                span aria-hidden="true" { (if verdict.holds { "✓ " } else { "✗ " }) }
-                                (verdict.text)
-                            }
-                        }
-                        nav aria-label="Sections" {
-                            ul {
-                                @for (number, section) in sections() {
-                                    li { a href={ "#s" (number) } { (section.title) } }
-                                }
-                            }
-                        }
-                    }
-                    main {
+                nav aria-label="Sections" {
+                    ul {
                         @for (number, section) in sections() {
-                            section aria-labelledby={ "s" (number) } {
-                                h2 id={ "s" (number) } { (section.title) }
-                                (parts(&section.parts, &pictures))
-                            }
+                            li { a href={ "#s" (number) } { (section.title) } }
                         }
                     }
-                    script { (PreEscaped(SCRIPT)) }
                 }
             }
-        };
-        page.into_string()
+            main {
+                @for (number, section) in sections() {
+                    section aria-labelledby={ "s" (number) } {
+                        h2 id={ "s" (number) } { (section.title) }
+                        (parts(&section.parts, &pictures))
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -160,9 +145,4 @@ fn figure(picture: &Picture<'_>, pictures: &Counter<usize>) -> Markup {
             div.scroll tabindex="0" role="group" aria-label=(picture.caption) { (PreEscaped(svg)) }
         }
     }
-}
-
-/// The source of a Content-Security-Policy that allows exactly this text.
-fn hash(text: &str) -> String {
-    format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 /// A table. The script sorts it by any column.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Table {
-    /// What it shows.
+    /// The caption.
     pub caption: String,
     /// The columns. The first one names the rows.
     pub columns: Vec<Column>,
@@ -22,6 +22,8 @@ pub struct Column {
     pub key: &'static str,
     /// Whether it has numbers.
     pub is_number: bool,
+    /// Whether it has sentences, which may take several lines.
+    pub is_wide: bool,
 }
 
 /// The meaning of a cell for the verdict.
@@ -53,13 +55,19 @@ impl Column {
     /// A column of words.
     #[must_use]
     pub fn words(title: impl Into<String>, key: &'static str) -> Self {
-        Self { title: title.into(), key, is_number: false }
+        Self { title: title.into(), key, is_number: false, is_wide: false }
+    }
+
+    /// A column of sentences.
+    #[must_use]
+    pub fn prose(title: impl Into<String>, key: &'static str) -> Self {
+        Self { is_wide: true, ..Self::words(title, key) }
     }
 
     /// A column of numbers.
     #[must_use]
     pub fn numbers(title: impl Into<String>, key: &'static str) -> Self {
-        Self { title: title.into(), key, is_number: true }
+        Self { is_number: true, ..Self::words(title, key) }
     }
 }
 
@@ -128,7 +136,7 @@ pub fn table(table: &Table) -> Markup {
 }
 
 fn cell(cell: &Cell, column: &Column, is_first: bool) -> Markup {
-    let class = [column.is_number.then_some("n"), cell.tone.class()];
+    let class = [column.is_number.then_some("n"), column.is_wide.then_some("wide"), cell.tone.class()];
     let class = class.into_iter().flatten().collect::<Vec<_>>().join(" ");
     let class = (!class.is_empty()).then_some(class);
     html! {

@@ -14,10 +14,11 @@ pub fn lines(system: &System, schedule: &Schedule, resources: &[ResourceId], for
     let bar = |look: &str, height: f64| {
         format!("<rect {look} x=\"0\" y=\"{:.0}\" width=\"26\" height=\"{height:.0}\"/>", 2.0 - height)
     };
-    let hatched = |name: &str| match form.place {
-        Place::File => bar(&format!("class=\"frame\" fill=\"url(#{name})\""), 9.0),
-        Place::Page(word) => bar(&format!("class=\"frame\" fill=\"url(#{word}-{name})\""), 9.0),
+    let patterned = |name: &str, class: &str, height: f64| match form.place {
+        Place::File => bar(&format!("{class} fill=\"url(#{name})\""), height),
+        Place::Page(word) => bar(&format!("{class} fill=\"url(#{word}-{name})\""), height),
     };
+    let hatched = |name: &str| patterned(name, "class=\"frame\"", 9.0);
     let mut samples = vec![(bar("class=\"frame run\"", 14.0), "executes".to_owned())];
     for &resource in resources {
         let colour = colour(resource, resources);
@@ -40,6 +41,13 @@ pub fn lines(system: &System, schedule: &Schedule, resources: &[ResourceId], for
         if occurs && (by_task || name == "spins") {
             samples.push((hatched(name), meaning.to_owned()));
         }
+    }
+    if has(|state| matches!(state, State::Undone(_))) {
+        let run = bar("class=\"frame run\"", 14.0);
+        samples.push((
+            format!("{run}{}", patterned("undone", "class=\"over\"", 14.0)),
+            "executes a section that restarts".into(),
+        ));
     }
     let mark =
         |mark: Mark, class: &str| format!("<path class=\"{class}\" d=\"{}\"/>", mark_path(mark, 13.0, BAR - 12.0));

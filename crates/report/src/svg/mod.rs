@@ -106,12 +106,14 @@ impl Picture<'_> {
     fn patterns(&mut self) {
         let hatch = "width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\"";
         let line = "<line class=\"hatch\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\"/>";
-        let [ready, waits, spins, blocked] = ["ready", "waits", "spins", "blocked"].map(|name| self.canvas.id(name));
+        let names = ["ready", "waits", "spins", "blocked", "undone"];
+        let [ready, waits, spins, blocked, undone] = names.map(|name| self.canvas.id(name));
         self.canvas.put(format_args!(
             "<defs><pattern id=\"{ready}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><circle class=\"dot\" cx=\"3\" cy=\"3\" r=\"1\"/></pattern>\
              <pattern id=\"{waits}\" {hatch} patternTransform=\"rotate(45)\">{line}</pattern>\
              <pattern id=\"{blocked}\" {hatch} patternTransform=\"rotate(-45)\">{line}</pattern>\
-             <pattern id=\"{spins}\" {hatch}><path class=\"hatch\" d=\"M0 0L7 7M7 0L0 7\"/></pattern></defs>"
+             <pattern id=\"{spins}\" {hatch}><path class=\"hatch\" d=\"M0 0L7 7M7 0L0 7\"/></pattern>\
+             <pattern id=\"{undone}\" {hatch}><path class=\"undone\" d=\"M0 3.5H7\"/></pattern></defs>"
         ));
     }
 
@@ -208,7 +210,7 @@ impl Picture<'_> {
         let told = escaped(&words::span(self.system, task, span));
         let hatched = |name| format!("class=\"frame\" fill=\"url(#{})\"", self.canvas.id(name));
         let look = match &span.state {
-            State::Executes(held) => match held.last() {
+            State::Executes(held) | State::Undone(held) => match held.last() {
                 Some(&resource) => format!("class=\"frame\" fill=\"{}\"", colour(resource, &self.resources)),
                 None => "class=\"frame run\"".to_owned(),
             },
@@ -217,17 +219,23 @@ impl Picture<'_> {
             State::Blocked(_) => hatched("blocked"),
             State::Ready(_) => format!("fill=\"url(#{})\"", self.canvas.id("ready")),
         };
-        let height = if matches!(span.state, State::Executes(_)) { BAR } else { BAR / 2.0 };
+        let height = if span.state.held().is_some() { BAR } else { BAR / 2.0 };
+        let top = base - height;
         self.canvas.put(format_args!(
             "<rect {look} x=\"{from:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.0}\"><title>{told}</title></rect>",
-            base - height
+            top
         ));
+        if matches!(span.state, State::Undone(_)) {
+            let undone = self.canvas.id("undone");
+            self.canvas.put(format_args!(
+                "<rect class=\"over\" fill=\"url(#{undone})\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.0}\"/>"
+            ));
+        }
     }
 
     /// The letter of the resource that was acquired last.
     fn sign(&self, state: &State) -> Option<char> {
-        let State::Executes(held) = state else { return None };
-        held.last().map(|&resource| letter(resource, &self.resources).to_ascii_uppercase())
+        state.held()?.last().map(|&resource| letter(resource, &self.resources).to_ascii_uppercase())
     }
 
     /// How many characters of this width fit into a bar.
@@ -238,10 +246,7 @@ impl Picture<'_> {
     /// Text in the middle of a bar.
     fn inside(&mut self, span: &Span, text: &str, base: f64) {
         let x = f64::midpoint(self.x(span.from), self.x(span.until));
-        let held = match &span.state {
-            State::Executes(held) => held.last(),
-            _ => None,
-        };
+        let held = span.state.held().and_then(<[ResourceId]>::last);
         let class = if held.is_some_and(|&resource| is_dark(colour(resource, &self.resources))) {
             "letter light"
         } else {

@@ -22,6 +22,10 @@ pub fn state(system: &System, state: &State) -> String {
         State::Executes(held) => {
             format!("executes and holds {}", held.iter().map(|&id| resource(id)).collect::<Vec<_>>().join(", "))
         }
+        State::Undone(held) => {
+            let held = held.iter().map(|&id| resource(id)).collect::<Vec<_>>().join(", ");
+            format!("executes in vain and holds {held}: the section restarts")
+        }
         State::Spins(id, by) => format!("spins for {}{}", resource(*id), holder(by)),
         State::Waits(id, by) => format!("waits for {}{}", resource(*id), holder(by)),
         State::Ready(Some(by)) => format!("is ready, while {} executes", name(*by)),
@@ -55,7 +59,7 @@ pub fn description(system: &System, schedule: &Schedule) -> String {
             let spans = row.spans.iter().filter(|span| wanted(&span.state));
             spans.map(|span| span.until.since(span.from)).sum::<Duration>()
         };
-        let executed = total(|state| matches!(state, State::Executes(_)));
+        let executed = total(|state| matches!(state, State::Executes(_) | State::Undone(_)));
         let waited = total(|state| matches!(state, State::Waits(..) | State::Spins(..)));
         let blocked = total(|state| matches!(state, State::Blocked(_)));
         let _ = write!(text, " {} executes for {executed}", system.task(row.task).name);

@@ -1,4 +1,4 @@
-//! What the jobs of a task set did: response times, deadline misses, waits for resources, and the lengths of sections.
+//! Counts jobs of a task set: response times, deadline misses, waits for resources, and the lengths of sections.
 //!
 //! Each task has counters that only its own thread writes, with plain stores. The holder of a resource is a word that
 //! its users share. None of this makes a system call, allocates or waits.

@@ -3,8 +3,8 @@
 //! Protocols such as `dpcp` or `mpcp` are not a property of one mutex: the effect of a lock depends on which tasks use
 //! it, on which CPUs, and at which priorities. So the program declares its tasks and resources, in a task-set file or
 //! with a [`TaskSetBuilder`]. Each of its threads joins as one task, begins and ends its jobs, and locks in them.
-//! [`check`](https://docs.rs/lockwright-cli) computes bounds for the same file. [`model`](crate::model) has all types of
-//! a [`System`].
+//! The command `lockwright check` computes bounds for the same file. [`model`](crate::model) has all types of a
+//! [`System`].
 //!
 //! ```no_run
 //! use lockwright::tasks::{Protocol, TaskSet};

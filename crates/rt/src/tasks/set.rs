@@ -30,7 +30,7 @@ struct Shared {
     taken: Box<[AtomicBool]>,
     /// For each task, whether its deadline is that of the program. A builder makes up those that it is not given.
     has_deadline: Vec<bool>,
-    /// What the jobs do, once it is asked for.
+    /// The counters of the jobs, from the first request for them on.
     counters: OnceLock<Counters>,
 }
 
@@ -57,8 +57,8 @@ thread_local! {
 
 impl TaskSet {
     /// Creates the task set of `system`. `protocol` applies to resources that name none. The locks use no times of
-    /// `system` except relative deadlines under `p-edf`; there, resources are under `srp` and `msrp`. CPU k of the system
-    /// is the k-th CPU of the set that the calling thread may use.
+    /// `system` except relative deadlines under `p-edf`; there, resources are under `srp` and `msrp`. CPU k of the
+    /// system is the k-th CPU of the set that the calling thread may use.
     ///
     /// # Errors
     /// [`TaskError::Machine`] if:
@@ -114,9 +114,9 @@ impl TaskSet {
         self.0.system.resource_ids().find(|&id| self.0.system.resource(id).name == name)
     }
 
-    /// Begins to count what jobs do, from the next job of each task on: their response times, deadline misses, waits for
-    /// resources, and the lengths of their sections. Allocates memory, so call it before the tasks begin. Until then
-    /// nothing is counted, and a job reads no clock for it.
+    /// Begins to count what jobs do, from the next job of each task on: their response times, deadline misses, waits
+    /// for resources, and the lengths of their sections. Allocates memory, so call it before the tasks begin. Until
+    /// then nothing is counted, and a job reads no clock for it.
     ///
     /// A job then reads the clock when it begins and when it ends, before and after each lock, and before each unlock.
     ///
@@ -264,8 +264,8 @@ impl Member {
     ///
     /// # Bound
     /// That of [`Member::begin`], if the job is late only because the job before it was. A job with an earlier deadline
-    /// than that, or one that begins late for another reason, may also wait for a whole job with a later deadline, which
-    /// had started above a section that holds this job back.
+    /// than that, or one that begins late for another reason, may also wait for a whole job with a later deadline,
+    /// which had started above a section that holds this job back.
     pub fn begin_due(&self, due: Deadline) -> Result<Job<'_>, TaskError> {
         self.begin_job_due(due)?;
         Ok(Job { member: self })
@@ -381,8 +381,8 @@ impl Member {
     }
 }
 
-/// The reading of the monotonic clock at `due`, from the present readings of the clocks. A time that has passed keeps its
-/// place before those that passed later.
+/// The reading of the monotonic clock at `due`, from the present readings of the clocks. A time that has passed keeps
+/// its place before those that passed later.
 fn by_monotonic_clock(due: Deadline, now: u64, time_of_day: u64) -> u64 {
     match due.clock {
         Clock::Monotonic => due.at_ns,

@@ -9,7 +9,7 @@ use std::{fmt, io};
 /// The least number of jobs with which a table shows the response time that 99.9 % of them do not exceed.
 const P999_JOBS_MIN: u64 = 1_000;
 
-/// What the jobs of a task set did since [`TaskSet::measure`](super::TaskSet::measure).
+/// Measurements of the jobs of a task set since [`TaskSet::measure`](super::TaskSet::measure).
 ///
 /// `Display` prints it as tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ pub struct Statistics {
     pub tasks: Vec<TaskStatistics>,
 }
 
-/// What the jobs of one task did.
+/// Measurements of the jobs of one task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TaskStatistics {
@@ -71,7 +71,7 @@ pub struct Request {
     pub since: Duration,
 }
 
-/// What the jobs of one task did with one resource.
+/// Measurements of the jobs of one task at one resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ResourceStatistics {

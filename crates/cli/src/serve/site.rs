@@ -1,0 +1,218 @@
+//! The requests that the server answers: the page, the file, results, and the file as it is saved.
+
+use super::work::{Question, Work, fault_of, protocols};
+use crate::args::{ProtocolChoice, Serve};
+use crate::console::{Color, Console};
+use crate::export::ResultFile;
+use crate::fault::{self, Fault};
+use crate::tame::tame;
+use crate::{input, streams};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::StatusCode;
+use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
+use lockwright_report::page::Live;
+use serde::{Deserialize, Serialize};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// Greatest length of a text in bytes.
+const TEXT_MAX: usize = 256 * 1024;
+/// Greatest length of a request: in JSON, a character of the text may take six.
+pub const BODY_MAX: usize = 6 * TEXT_MAX + 1024;
+/// Greatest time for one result.
+const TIME_MAX: Duration = Duration::from_secs(10);
+
+/// What the server knows.
+pub struct Site {
+    /// The token in its address.
+    pub token: String,
+    /// The hosts under which it may be asked.
+    pub hosts: [String; 2],
+    /// The task-set file.
+    path: PathBuf,
+    page: String,
+    saves: bool,
+    work: Arc<Work>,
+    /// One result at a time.
+    turn: Mutex<()>,
+}
+
+impl Site {
+    /// The site for a server at this address.
+    pub fn new(arguments: &Serve, token: String, address: SocketAddr) -> Self {
+        let first = match arguments.protocol {
+            ProtocolChoice::One(protocol) => protocol.name(),
+            ProtocolChoice::All => "all",
+            ProtocolChoice::File => "file",
+        };
+        let file = tame(&arguments.file.display().to_string()).replace('\n', " ");
+        let protocols = protocols(first);
+        let page = Live { file: &file, protocols: &protocols, saves: arguments.save }.to_html();
+        Self {
+            token,
+            hosts: ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", address.port())),
+            path: arguments.file.clone(),
+            page,
+            saves: arguments.save,
+            work: Arc::new(Work::of(arguments)),
+            turn: Mutex::new(()),
+        }
+    }
+
+    /// The answers to requests.
+    pub fn router(self: Arc<Self>) -> Router {
+        let nothing = || async { (StatusCode::NOT_FOUND, "there is nothing here\n") };
+        Router::new()
+            .route("/{token}/", get(page))
+            .route("/{token}/file", get(file))
+            .route("/{token}/result", post(result))
+            .route("/{token}/save", post(save))
+            .fallback(nothing)
+            .layer(DefaultBodyLimit::max(BODY_MAX))
+            .with_state(self)
+    }
+
+    /// The file as it is now.
+    fn read(&self) -> Result<File, Fault> {
+        let shown = self.path.display();
+        let text =
+            input::read_text(&self.path).map_err(|why| fault_of(tame(&format!("cannot read {shown}: {why}"))))?;
+        if text.len() > TEXT_MAX {
+            return Err(fault_of(tame(&format!("{shown} is longer than {TEXT_MAX} bytes"))));
+        }
+        Ok(File { version: version(&text), text })
+    }
+}
+
+/// A version of the file.
+#[derive(Serialize)]
+struct File {
+    version: String,
+    text: String,
+}
+
+/// Tells versions apart.
+fn version(text: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// Why there is no answer.
+#[derive(Serialize)]
+struct Refused {
+    faults: Vec<Fault>,
+}
+
+fn refuse(fault: Fault) -> Response {
+    json(&Refused { faults: vec![fault] })
+}
+
+fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_string(value) {
+        Ok(text) => ([(CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+async fn page(State(site): State<Arc<Site>>) -> Html<String> {
+    Html(site.page.clone())
+}
+
+/// The version that a page has.
+#[derive(Deserialize)]
+struct Seen {
+    #[serde(default)]
+    seen: String,
+}
+
+async fn file(State(site): State<Arc<Site>>, Query(Seen { seen }): Query<Seen>) -> Response {
+    match site.read() {
+        Ok(file) if file.version == seen => StatusCode::NO_CONTENT.into_response(),
+        Ok(file) => json(&file),
+        Err(fault) => refuse(fault),
+    }
+}
+
+/// Sets its flag when nobody waits for the result any more.
+struct Waiting(Arc<AtomicBool>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // ORDERING: a flag alone, it publishes nothing: relaxed.
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+async fn result(State(site): State<Arc<Site>>, body: Bytes) -> Response {
+    let question: Question = match serde_json::from_slice(&body) {
+        Ok(question) => question,
+        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    };
+    let _turn = site.turn.lock().await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let waiting = Waiting(Arc::clone(&stop));
+    let work = Arc::clone(&site.work);
+    let mut answer = tokio::task::spawn_blocking(move || work.answer(question, stop));
+    let ended = match tokio::time::timeout(TIME_MAX, &mut answer).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            drop(waiting);
+            answer.await
+        }
+    };
+    ended.map_or_else(|error| refuse(fault_of(error.to_string())), |answer| json(&answer))
+}
+
+/// A text to save, and the version that it replaces.
+#[derive(Deserialize)]
+struct Save {
+    text: String,
+    seen: String,
+}
+
+/// A version that was saved.
+#[derive(Serialize)]
+struct Saved {
+    version: String,
+}
+
+async fn save(State(site): State<Arc<Site>>, body: Bytes) -> Response {
+    if !site.saves {
+        let text = "the server was started without --save\n";
+        return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "")], text).into_response();
+    }
+    let Save { text, seen } = match serde_json::from_slice(&body) {
+        Ok(save) => save,
+        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    };
+    let _turn = site.turn.lock().await;
+    match site.read() {
+        Err(fault) => return refuse(fault),
+        Ok(now) if now.version != seen => {
+            return refuse(fault_of("another program changed the file meanwhile; load it first"));
+        }
+        Ok(_) if text.len() > TEXT_MAX => return refuse(fault_of(format!("the text is longer than {TEXT_MAX} bytes"))),
+        Ok(_) => {}
+    }
+    let version = version(&text);
+    let write = || {
+        let console = Console::new(Color::Never, true);
+        let file = ResultFile::open(&site.path, "FILE", &console)?;
+        file.write(|out| Ok(out.write_all(text.as_bytes())?), &console)
+    };
+    let (written, _) = streams::collect(Vec::new(), Arc::default(), write);
+    match (written, fault::take().pop()) {
+        (Ok(_), _) => json(&Saved { version }),
+        (Err(_), fault) => refuse(fault.unwrap_or_else(|| fault_of("the file cannot be written"))),
+    }
+}

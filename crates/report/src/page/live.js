@@ -1,0 +1,165 @@
+"use strict";
+// An editor beside the result. One request is under way at a time; the newest text follows it.
+(() => {
+  const names = ["protocol", "save", "load", "state", "faults", "text", "sections", "notes", "result"];
+  const [protocol, save, load, state, faults, text, sliders, notes, result] =
+    names.map((name) => document.getElementById(name));
+  const make = (name, properties) => Object.assign(document.createElement(name), properties);
+  // The version of the file that the editor was filled with, and its text.
+  let seen = "", original = "";
+  // A version of the file that was written meanwhile.
+  let newer = null;
+  let isBusy = false, isStale = false;
+  let sections = [];
+
+  const ask = async (path, question) => {
+    const answer = await fetch(path, question === undefined ? {} : {
+      method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(question),
+    });
+    if (answer.status === 204) return null;
+    if (answer.headers.get("content-type") === "application/json") return answer.json();
+    return { faults: [{ message: `the server refuses: ${answer.status} ${await answer.text()}` }] };
+  };
+  const tell = (words, list = []) => {
+    state.textContent = words;
+    faults.hidden = list.length === 0;
+    faults.replaceChildren(...list.map(({ place, message, help }) => {
+      const where = place?.line ? `line ${place.line}, column ${place.column}: ` : "";
+      return make("li", { textContent: `${where}${message}${help ? ` (${help})` : ""}` });
+    }));
+  };
+
+  // What the reader opened, searched for and sorted by stays.
+  const show = (html) => {
+    const title = (details) => details.querySelector("summary").textContent.split(":")[0];
+    const folded = new Map([...result.querySelectorAll("details")].map((details) => [title(details), details.open]));
+    const wanted = result.querySelector("[type=search]")?.value ?? "";
+    const sorted = [...result.querySelectorAll("th[aria-sort]")].map((head) =>
+      [head.closest("table").caption.textContent, head.cellIndex, head.getAttribute("aria-sort")]);
+    result.innerHTML = html;
+    document.dispatchEvent(new Event("result"));
+    for (const details of result.querySelectorAll("details")) details.open = folded.get(title(details)) ?? details.open;
+    const search = result.querySelector("[type=search]");
+    if (search !== null && wanted !== "") {
+      search.value = wanted;
+      search.dispatchEvent(new Event("input"));
+    }
+    for (const [caption, place, order] of sorted) {
+      const table = [...result.querySelectorAll("table")].find((table) => table.caption.textContent === caption);
+      const button = table?.tHead.rows[0].cells[place]?.querySelector("button");
+      for (let click = order === "ascending" ? 1 : 2; click > 0; click--) button?.click();
+    }
+  };
+
+  const follow = async () => {
+    isStale = true;
+    if (isBusy) return;
+    isBusy = true;
+    while (isStale) {
+      isStale = false;
+      const sent = text.value;
+      try {
+        const answer = await ask("result", { text: sent, protocol: protocol.value });
+        if (answer.html !== undefined) show(answer.html);
+        result.classList.toggle("old", answer.html === undefined);
+        const words = answer.html === undefined ? "The result below is that of an earlier text." : `Computed in ${answer.ms} ms.`;
+        tell(words, answer.faults);
+        notes.hidden = !answer.notes;
+        notes.textContent = answer.notes ?? "";
+        if (sent === text.value && answer.sections !== undefined) slide(answer.sections);
+      } catch {
+        tell("The server does not answer.");
+      }
+    }
+    isBusy = false;
+  };
+  const edited = () => {
+    if (save !== null) save.disabled = text.value === original;
+    follow();
+  };
+
+  // The sliders of the sections. While the sections stay the same, their sliders stay, with their ends.
+  const slide = (found) => {
+    const key = (all) => JSON.stringify(all.map(({ task, resources }) => [task, resources]));
+    if (key(found) !== key(sections)) {
+      sliders.replaceChildren(sliders.querySelector("legend"), ...found.map((section, place) => {
+        const label = make("label", { textContent: `${section.task} holds ${section.resources}: ` });
+        const step = 10 ** Math.max(0, Math.floor(Math.log10(section.ns)) - 1);
+        const input = make("input", { type: "range", min: step, max: Math.max(4 * section.ns, 10 * step), step });
+        input.addEventListener("input", () => drag(place, Number(input.value)));
+        label.append(make("output"), input);
+        return label;
+      }));
+    }
+    sections = found;
+    sliders.hidden = found.length === 0;
+    found.forEach((section, place) => {
+      const label = sliders.querySelectorAll("label")[place];
+      const input = label.querySelector("input");
+      if (document.activeElement !== input) input.value = section.ns;
+      label.querySelector("output").textContent = words(section.ns);
+    });
+  };
+  const words = (ns) => {
+    const [unit, size] = [["s", 1e9], ["ms", 1e6], ["us", 1e3], ["ns", 1]].find(([, size]) => ns >= size) ?? ["ns", 1];
+    return `${Number((ns / size).toFixed(9))} ${unit}`;
+  };
+  // Writes a length into the text, and lengthens or shortens the job by as much.
+  const drag = (place, ns) => {
+    const section = sections[place];
+    const edits = [[section.place, ns]];
+    if (section.wcet) edits.push([section.wcet.place, section.wcet.ns + (ns - section.ns) * section.count]);
+    edits.sort((a, b) => b[0][0] - a[0][0]);
+    for (const [[from, until], time] of edits) {
+      const written = JSON.stringify(words(time));
+      text.value = text.value.slice(0, from) + written + text.value.slice(until);
+      const longer = written.length - (until - from);
+      const move = (place) => place.map((at) => (at >= until ? at + longer : at));
+      for (const other of sections) {
+        other.place = move(other.place);
+        if (other.wcet) other.wcet.place = move(other.wcet.place);
+      }
+    }
+    const grown = ns - section.ns;
+    for (const other of sections) if (other.wcet && other.task === section.task) other.wcet.ns += grown * section.count;
+    section.ns = ns;
+    sliders.querySelectorAll("output")[place].textContent = words(ns);
+    edited();
+  };
+
+  const take = ({ version, text: content }) => {
+    text.value = content;
+    // The browser writes ends of lines in its own way.
+    [seen, original, newer] = [version, text.value, null];
+    load.hidden = true;
+    edited();
+  };
+  // The file may be written by another editor. What was typed here is not replaced without a question.
+  const watch = async () => {
+    try {
+      const file = await ask(`file?seen=${newer?.version ?? seen}`);
+      if (file?.faults !== undefined) tell("The file cannot be read.", file.faults);
+      else if (file !== null && (seen === "" || text.value === original)) take(file);
+      else if (file !== null) {
+        newer = file.version === seen ? null : file;
+        load.hidden = newer === null;
+      }
+    } catch {
+      tell("The server does not answer.");
+    }
+    setTimeout(watch, 400);
+  };
+
+  text.addEventListener("input", edited);
+  protocol.addEventListener("input", follow);
+  load.addEventListener("click", () => newer !== null && take(newer));
+  save?.addEventListener("click", async () => {
+    const sent = text.value;
+    const answer = await ask("save", { text: sent, seen });
+    if (answer.faults !== undefined) return tell("The file was not saved.", answer.faults);
+    [seen, original, newer] = [answer.version, sent, null];
+    load.hidden = true;
+    edited();
+  });
+  watch();
+})();
