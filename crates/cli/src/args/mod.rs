@@ -101,8 +101,8 @@ pub enum Verb {
     ///
     /// The process shares its statistics in memory, and does nothing for this command. Shown are the tasks of
     /// `lockwright::tasks` or `lw_task_*` that are counted, and the mutexes of a program that was started with
-    /// liblockwright_pthread.so and LOCKWRIGHT_STATS=1. On a terminal the picture is renewed until `q` is pressed or the
-    /// process ends.
+    /// liblockwright_pthread.so and LOCKWRIGHT_STATS=1. On a terminal the picture is renewed until `q` is pressed or
+    /// the process ends.
     #[command(after_help = WATCH_HELP)]
     Watch(Watch),
     /// Measure what locks cost on this machine

@@ -26,7 +26,7 @@ pub fn watch(arguments: &Watch, console: &Console) -> Result<Exit, Exit> {
     if !arguments.once && crate::streams::are_terminals()[0] {
         return screen::show(arguments, first, console);
     }
-    console.print_text(&text(&first, console))?;
+    console.print_text(&tables::text(&first, console))?;
     Ok(Exit::Holds)
 }
 
@@ -54,19 +54,4 @@ fn first(process: u32, console: &Console) -> Result<WatchOutput, Exit> {
         return Err(Exit::BadInput);
     }
     Ok(found)
-}
-
-/// Everything as text.
-fn text(output: &WatchOutput, console: &Console) -> String {
-    let mut text = format!("{}\n", tables::title(output));
-    for set in &output.sets {
-        text.push_str(&format!("\n{}\n\n{}", tables::of_set(set), console.layout.draw(&tables::tasks(&set.tasks))));
-        if let Some(waits) = tables::waits(&set.tasks) {
-            text.push_str(&format!("\n{}", console.layout.draw(&waits)));
-        }
-    }
-    if let Some(mutexes) = tables::mutexes(output) {
-        text.push_str(&format!("\n{}\n\n{}", tables::of_mutexes(output), console.layout.draw(&mutexes)));
-    }
-    text
 }

@@ -1,6 +1,6 @@
 //! What is seen, again and again on one screen of a terminal.
 
-use super::{look, tables, text};
+use super::{look, tables};
 use crate::args::Watch;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -33,7 +33,7 @@ pub(super) fn show(arguments: &Watch, first: WatchOutput, console: &Console) -> 
         console.error(format!("the terminal cannot be used: {error}"), "give --once");
         Exit::Machine
     })?;
-    console.print_text(&text(&last, console))?;
+    console.print_text(&tables::text(&last, console))?;
     if has_ended {
         console.note(format!("process {} has ended", last.process));
     }

@@ -1,5 +1,6 @@
 //! What was seen, as tables: tasks, waits, and mutexes.
 
+use crate::console::Console;
 use crate::json::{WatchOutput, WatchedMutex, WatchedResource, WatchedSet, WatchedTask, WatchedThread};
 use crate::layout::Column;
 use crate::tame::tame;
@@ -145,6 +146,21 @@ pub(super) fn of_set(set: &WatchedSet) -> String {
 pub(super) fn of_mutexes(output: &WatchOutput) -> String {
     let (all, shown) = (output.mutexes.len(), output.mutexes.len().min(ROWS_MAX));
     if shown < all { format!("{shown} of {all} mutexes, the longest total wait first") } else { "mutexes".into() }
+}
+
+/// Everything as text.
+pub(super) fn text(output: &WatchOutput, console: &Console) -> String {
+    let mut text = format!("{}\n", title(output));
+    for set in &output.sets {
+        text.push_str(&format!("\n{}\n\n{}", of_set(set), console.layout.draw(&tasks(&set.tasks))));
+        if let Some(waits) = waits(&set.tasks) {
+            text.push_str(&format!("\n{}", console.layout.draw(&waits)));
+        }
+    }
+    if let Some(mutexes) = mutexes(output) {
+        text.push_str(&format!("\n{}\n\n{}", of_mutexes(output), console.layout.draw(&mutexes)));
+    }
+    text
 }
 
 #[cfg(test)]

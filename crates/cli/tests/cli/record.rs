@@ -297,8 +297,8 @@ fn random_systems_are_recorded() {
     }
 }
 
-/// The same system as a workload of rt-app, which is not of this project. Its loops take other times on each machine, so
-/// only periods, CPUs, priorities and sections are compared.
+/// The same system as a workload of rt-app, which is not of this project. Its loops take other times on each machine,
+/// so only periods, CPUs, priorities and sections are compared.
 #[test]
 fn a_workload_of_rt_app_is_recorded() {
     let Some(_machine) = require_realtime() else { return };

@@ -150,8 +150,8 @@ fn nothing_cuts(entries: &[Entry]) -> String {
 }
 
 /// The release of the job behind a wait. An absolute sleep and a sleep name it. Otherwise it is the last signal to the
-/// awaited object during the wait, else the wake-up, else the dispatch, else the end of the wait. `None` if the wait has
-/// no end: the job was not released before the recording ended.
+/// awaited object during the wait, else the wake-up, else the dispatch, else the end of the wait. `None` if the wait
+/// has no end: the job was not released before the recording ended.
 fn release(recording: &Recording, thread: ThreadIndex, entries: &[Entry], wait: usize) -> Option<i64> {
     let begin = entries[wait];
     let EventKind::Wait { wait: kind, .. } = begin.kind else { return None };

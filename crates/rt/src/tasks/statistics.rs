@@ -264,8 +264,8 @@ impl TaskStatistics {
         last.map(|group| time(group_end(group)).min(self.worst))
     }
 
-    /// Returns the distribution of the response times: a time and the number of jobs that took up to this time, but more
-    /// than the time before. Times are at most a sixteenth apart; those without jobs are left out.
+    /// Returns the distribution of the response times: a time and the number of jobs that took up to this time, but
+    /// more than the time before. Times are at most a sixteenth apart; those without jobs are left out.
     ///
     /// # Examples
     /// ```no_run
