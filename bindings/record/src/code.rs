@@ -28,8 +28,8 @@ pub fn start(folder: impl AsRef<Path>) -> io::Result<()> {
     load::start(folder.as_ref())
 }
 
-/// Ends the recording, and waits until it is written, for ten seconds at most. Returns whether there was one. The end of
-/// the program does the same.
+/// Ends the recording, and waits until it is written, for ten seconds at most. Returns whether there was one. The end
+/// of the program does the same.
 pub fn stop() -> bool {
     load::stop()
 }

@@ -60,8 +60,8 @@ impl Traced {
         self.rings.iter().map(|(_, ring)| ring.as_counter().as_raw_fd())
     }
 
-    /// Removes all records, and calls `each` with those of the program's threads, in the form of switches. `own` has the
-    /// numbers of these threads in ascending order. Returns how many were lost.
+    /// Removes all records, and calls `each` with those of the program's threads, in the form of switches. `own` has
+    /// the numbers of these threads in ascending order. Returns how many were lost.
     ///
     /// BOUND: the records in the rings, plus those that arrive meanwhile.
     pub(crate) fn take(&mut self, own: &[u32], mut each: impl FnMut([u64; 2])) -> u64 {
