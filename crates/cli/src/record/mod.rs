@@ -88,9 +88,15 @@ fn told(
     console: &Console,
 ) -> Result<Exit, Exit> {
     let choices = Choices { margin: arguments.margin.unwrap_or(0), job_at: arguments.job_at.clone() };
-    let inferred = infer(recording, &choices);
-    let findings = Findings::of(recording, arguments.sections_longer.map(lockwright_model::Duration::as_ns));
+    let mut findings = Findings::of(recording, arguments.sections_longer.map(lockwright_model::Duration::as_ns));
     let trends = Trends::of(recording);
+    // Callbacks of ROS 2 are tasks, and so the threads of what follows.
+    let by_callback = recording.by_callback();
+    if let Some(split) = &by_callback {
+        findings.threads = Findings::of(split, None).threads;
+    }
+    let recording = by_callback.as_ref().unwrap_or(recording);
+    let inferred = infer(recording, &choices);
     let bounds = inferred.system.as_ref().ok().and_then(|system| bounds::bounds(system, &inferred.tasks));
     let check = bounds.as_ref().map(bounds::Bounds::results).unwrap_or_default();
     let output = RecordOutput { check, ..RecordOutput::new(recording, &inferred, &findings, &trends) };

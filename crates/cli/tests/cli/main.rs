@@ -26,4 +26,5 @@ mod studies;
 mod study;
 mod support;
 mod tutorial;
+mod watch;
 mod widths;
