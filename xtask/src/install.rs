@@ -172,7 +172,7 @@ fn build() -> Result<PathBuf, String> {
         "--bin",
         "lockwright",
         "--features",
-        "names",
+        "names,parquet",
     ])?;
     let libraries =
         [("lockwright-c", "staticlib,cdylib"), ("lockwright-pthread", "cdylib"), ("lockwright-recorder", "cdylib")];

@@ -1,12 +1,14 @@
 //! `lockwright study`: published studies, and studies that a file describes.
 
 mod bpl;
+mod dask;
 mod engine;
 mod figures;
 mod file;
 mod folder;
 mod list;
 mod rtas2008;
+mod table;
 
 use crate::args::{Study, StudyVerb};
 use crate::console::Console;
