@@ -124,7 +124,7 @@ class LosesAWorker(ProcessPoolExecutor):
 
     def submit(self, fn, /, *args, **kwargs):
         if args[2].startswith("3/"):
-            return super().submit(os.abort)
+            return super().submit(os._exit, 9)
         return super().submit(fn, *args, **kwargs)
 
 
