@@ -173,7 +173,7 @@ fn build() -> Result<PathBuf, String> {
         "--bin",
         "lockwright",
         "--features",
-        "names,screen,serve",
+        "names,parquet,screen,serve",
     ])?;
     let libraries =
         [("lockwright-c", "staticlib,cdylib"), ("lockwright-pthread", "cdylib"), ("lockwright-recorder", "cdylib")];
