@@ -14,7 +14,7 @@ const TIME_MAX: &str = "15m";
 /// Threads that compute, and threads that write to memory.
 const COMPUTING: usize = 4;
 const WRITING: usize = 2;
-/// What each of the latter writes to, in bytes: more than caches hold.
+/// The memory that each of the latter writes to, in bytes: more than caches hold.
 const MEMORY: usize = 256 << 20;
 const PAGE: usize = 4096;
 

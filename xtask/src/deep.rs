@@ -196,7 +196,7 @@ fn attacks() -> Result<(), String> {
 fn full() -> Result<(), String> {
     deep_test(&["--test", "c", "--test", "programs", "--test", "memory"])?;
     deep_test(&["--lib", "--", "batched::search", "mutex::model"])?;
-    deep_test(&["--test", "cli", "--", "random_systems_are_recorded"])
+    deep_test(&["--test", "cli", "--", "random_systems_are_recorded", "widths"])
 }
 
 fn deep_test(arguments: &[&str]) -> Result<(), String> {

@@ -1,5 +1,5 @@
-//! Fuzzes the readers: `cargo xtask test --deep fuzz`. The targets are built as `cargo fuzz` builds them, so that it need
-//! not be installed.
+//! Fuzzes the readers: `cargo xtask test --deep fuzz`. The targets are built as `cargo fuzz` builds them, so that it
+//! need not be installed.
 
 use crate::tool;
 use std::env::VarError;
@@ -30,8 +30,8 @@ const SECONDS: u32 = 60;
 /// The most seconds: a day.
 const SECONDS_MAX: u32 = 86_400;
 
-/// After how many seconds one input counts as a hang. libFuzzer measures the time that passes, and other checks may take
-/// the CPUs from the fuzzer meanwhile.
+/// After how many seconds one input counts as a hang. libFuzzer measures the time that passes, and other checks may
+/// take the CPUs from the fuzzer meanwhile.
 const HANG: u32 = 120;
 
 /// Fuzzes each reader.

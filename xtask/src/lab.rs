@@ -64,7 +64,7 @@ impl Test {
     }
 }
 
-/// What the guest said.
+/// The messages of the guest.
 #[derive(Debug, PartialEq)]
 enum Said {
     Ready { cpus: u32, scale: u64, limit_s: u64, kernel: String },

@@ -108,7 +108,7 @@ fn schema() -> Result<(), String> {
 }
 
 fn header() -> Result<(), String> {
-    let mut command = tool::cargo_command(&["test", "--quiet", "--package", "lockwright-c", "--test", "header"]);
+    let mut command = tool::cargo_command(&["test", "--quiet", "--package", "xtask", "--test", "header"]);
     command.args(["--", "the_committed_header_is_up_to_date"]).env("LOCKWRIGHT_WRITE_HEADER", "1");
     tool::run(&mut command)
 }

@@ -82,7 +82,8 @@ mod tests {
         .filter(|(_, is_right)| !is_right)
         .map(|(key, _)| key.to_owned())
         .collect();
-        faults.extend(["LICENSE-MIT", "LICENSE-APACHE"].into_iter().filter(|file| !has(file)).map(str::to_owned));
+        let files = ["LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md"];
+        faults.extend(files.into_iter().filter(|file| !has(file)).map(str::to_owned));
         faults
     }
 
@@ -129,6 +130,6 @@ mod tests {
         mutant["repository"] = "https://example.com/lockwright".into();
         mutant["metadata"] = Value::Null;
         assert_eq!(faults(&mutant, &|_| true), ["repository", "docs.rs"]);
-        assert_eq!(faults(&whole, &|_| false), ["readme", "LICENSE-MIT", "LICENSE-APACHE"]);
+        assert_eq!(faults(&whole, &|_| false), ["readme", "LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md"]);
     }
 }

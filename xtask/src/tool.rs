@@ -1,6 +1,5 @@
 //! Runs the tools that the commands use.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -122,13 +121,13 @@ pub fn run(command: &mut Command) -> Result<(), String> {
 }
 
 /// Runs commands, two at a time. The output of each goes to the terminal when it has ended.
-pub fn run_pairs(commands: impl IntoIterator<Item = Command>) -> Result<(), String> {
-    let left = Mutex::new(commands.into_iter().collect::<VecDeque<Command>>());
+pub fn run_pairs(commands: impl IntoIterator<Item = Command, IntoIter: Send>) -> Result<(), String> {
+    let left = Mutex::new(commands.into_iter());
     let work = || {
         let mut failed = Vec::new();
         loop {
-            // The lock is held only while the next command is taken.
-            let next = left.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            // The lock is held only until there is a next command.
+            let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(mut command) = next else { return failed };
             failed.extend(run_quietly(&mut command).err());
         }

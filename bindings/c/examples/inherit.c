@@ -40,8 +40,8 @@ int main(void) {
         size_t length;
         lw_deadlock_cycle(links, 64, &length);
         for (size_t i = 0; i < length; i++) {
-            printf("thread %u waits for the mutex at %p, which thread %u holds\n", (unsigned)links[i].thread,
-                   links[i].mutex, (unsigned)links[(i + 1) % length].thread);
+            printf("thread %u (%s) waits for the mutex at %p, which thread %u holds\n", (unsigned)links[i].thread,
+                   links[i].name, links[i].mutex, (unsigned)links[(i + 1) % length].thread);
         }
     }
     lw_mutex_unlock(&mutex);

@@ -184,11 +184,12 @@ typedef struct lw_cond_t {
     uint32_t lw_spare[3];
 } lw_cond_t;
 
-// A mutex that serves its users in the order of their requests, whatever their priorities are: 784 bytes, aligned to 4.
+// A mutex that serves its users in the order of their requests, whatever their priorities are: 784 bytes, aligned to
+// 4.
 //
 // The holder has at least the priority of every waiter, under SCHED_FIFO and SCHED_RR. A thread waits for at most one
-// critical section of each other thread. A mutex that inherits (`lw_mutex_t`) serves the most urgent waiter first, so a
-// less urgent thread may wait without bound there.
+// critical section of each other thread. A mutex that inherits (`lw_mutex_t`) serves the most urgent waiter first, so
+// a less urgent thread may wait without bound there.
 //
 // It is for the threads of one process, and neither recursive nor robust. Initialise it with
 // `LW_FIFO_MUTEX_INITIALIZER` or `lw_fifo_mutex_init`. Never move or copy it. Its fields are private.
@@ -260,6 +261,8 @@ typedef struct lw_deadlock_link_t {
     uint32_t thread;
     // Always 0.
     uint32_t reserved;
+    // The thread's name (`pthread_getname_np`), which ends with a 0; empty if the thread has ended.
+    char name[16];
 } lw_deadlock_link_t;
 
 // An object for interruptible sections: `LW_ICS_WORDS` words of 64 bits, initially 0, that sections read and write.
@@ -345,7 +348,8 @@ typedef struct lw_taskset_t {
     uint32_t lw_spare[5];
 } lw_taskset_t;
 
-// What the jobs of one task did since `lw_taskset_measure`. Times are in nanoseconds, and 0 if no job has ended.
+// Measurements of the jobs of one task since `lw_taskset_measure`. Times are in nanoseconds, and 0 if no job has
+// ended.
 typedef struct lw_task_statistics_t {
     // The number of jobs that have ended.
     uint64_t jobs;
@@ -361,9 +365,21 @@ typedef struct lw_task_statistics_t {
     uint64_t worst_ns;
     // The number of the first job with that response time, from 1.
     uint64_t worst_job;
+    // The bound of `lw_taskset_bound`, or 0.
+    uint64_t bound_ns;
+    // The relative deadline, or 0.
+    uint64_t deadline_ns;
 } lw_task_statistics_t;
 
-// What the jobs of one task did with one resource since `lw_taskset_measure`. Times are in nanoseconds.
+// A part of the distribution of response times.
+typedef struct lw_histogram_bin_t {
+    // The longest response time of this part, at most a sixteenth above the shortest.
+    uint64_t up_to_ns;
+    // The number of jobs.
+    uint64_t jobs;
+} lw_histogram_bin_t;
+
+// Measurements of the jobs of one task at one resource since `lw_taskset_measure`. Times are in nanoseconds.
 typedef struct lw_wait_statistics_t {
     // The number of locks.
     uint64_t sections;
@@ -556,8 +572,8 @@ int lw_cond_wait_until(struct lw_cond_t *cond, struct lw_mutex_t *mutex, int clo
 // - EINVAL, also: `*time` is negative.
 int lw_cond_wait_for(struct lw_cond_t *cond, struct lw_mutex_t *mutex, const struct timespec *time);
 
-// Wakes the most urgent waiter, if there is one. The caller need not hold the mutex. Wakes all waiters if the priority of
-// one of them has changed since it began to wait.
+// Wakes the most urgent waiter, if there is one. The caller need not hold the mutex. Wakes all waiters if the priority
+// of one of them has changed since it began to wait.
 //
 // Makes no system call if no thread waits.
 //
@@ -1357,8 +1373,8 @@ int lw_taskset_find_resource(const struct lw_taskset_t *set, const char *name, u
 // Begins to count what the jobs of a complete task set do, from the next job of each task on: response times, deadline
 // misses, waits for resources, lengths of sections. Call it before the threads begin, because it allocates memory.
 //
-// A job then reads the clock when it begins and when it ends, before and after each lock, and before each unlock. Without
-// this call nothing is counted.
+// A job then reads the clock when it begins and when it ends, before and after each lock, and before each unlock.
+// Without this call nothing is counted.
 //
 // The response time of a job counts from its release if the job began with `lw_task_begin_due` and its task has a
 // deadline: that deadline minus the relative one. Otherwise it counts from `lw_task_begin`.
@@ -1368,29 +1384,37 @@ int lw_taskset_find_resource(const struct lw_taskset_t *set, const char *name, u
 // - EINVAL: `set` is not a task set that is built.
 int lw_taskset_measure(struct lw_taskset_t *set);
 
-// Sets a bound on the response times of a task, such as `lockwright check` computes, in nanoseconds. Begins to count, as
-// `lw_taskset_measure` does. Jobs that exceed the bound are counted from then on.
+// Sets a bound on the response times of a task, such as `lockwright check` computes, in nanoseconds. Begins to count,
+// as `lw_taskset_measure` does. Jobs that exceed the bound are counted from then on.
 //
 // Returns:
 // - 0: success.
 // - EINVAL: `set` is not a task set that is built, it has no such task, or the bound is not from 1 to 10^15.
-int lw_taskset_bound(struct lw_taskset_t *set,
-                     uint32_t task,
-                     uint64_t bound_ns);
+int lw_taskset_bound(struct lw_taskset_t *set, uint32_t task, uint64_t bound_ns);
 
-// Writes what the jobs of a task did to `*statistics`. Tasks may execute meanwhile; a job that ends during the call may
-// be counted in some values and not in others. The call allocates memory.
+// Writes what the jobs of a task did to `*statistics`. Tasks may execute meanwhile; a job that ends during the call
+// may be counted in some values and not in others. The call allocates memory.
 //
 // Returns:
 // - 0: success.
-// - EINVAL: `set` is not a task set that is built, nothing is counted, there is no such task, or `statistics` is NULL or
-//   misaligned.
-int lw_taskset_statistics(const struct lw_taskset_t *set,
-                          uint32_t task,
-                          struct lw_task_statistics_t *statistics);
+// - EINVAL: `set` is not a task set that is built, nothing is counted, there is no such task, or `statistics` is NULL
+//   or misaligned.
+int lw_taskset_statistics(const struct lw_taskset_t *set, uint32_t task, struct lw_task_statistics_t *statistics);
 
-// Writes what the jobs of a task did with a resource to `*waits`, as `lw_taskset_statistics` does. All values are 0, and
-// `holder` is LW_NO_TASK, if the task has not locked it.
+// Writes the distribution of the response times of a task: the first `capacity` parts with jobs to `bins`, the shortest
+// times first, and the number of all such parts to `*length`. `bins` may be NULL if `capacity` is 0. There are at most
+// 976 parts. The call allocates memory.
+//
+// Returns the values of `lw_taskset_statistics`, and:
+// - EINVAL, also: `length` is NULL or misaligned, or `capacity` is not 0 and `bins` is NULL or misaligned.
+int lw_taskset_histogram(const struct lw_taskset_t *set,
+                         uint32_t task,
+                         struct lw_histogram_bin_t *bins,
+                         size_t capacity,
+                         size_t *length);
+
+// Writes what the jobs of a task did with a resource to `*waits`, as `lw_taskset_statistics` does. All values are 0,
+// and `holder` is LW_NO_TASK, if the task has not locked it.
 //
 // Returns the values of `lw_taskset_statistics`, and:
 // - EINVAL, also: there is no such resource.
@@ -1399,8 +1423,8 @@ int lw_taskset_waits(const struct lw_taskset_t *set,
                      uint32_t resource,
                      struct lw_wait_statistics_t *waits);
 
-// Describes what the jobs of all tasks did, as tables for people: response times beside bounds and deadlines, and waits
-// with their holders. The call allocates memory.
+// Describes what the jobs of all tasks did, as tables for people: response times beside bounds and deadlines, and
+// waits with their holders. The call allocates memory.
 //
 // Writes a UTF-8 text and a final 0 to the `capacity` bytes at `text`.
 //
@@ -1426,8 +1450,8 @@ int lw_task_join(const struct lw_taskset_t *set, uint32_t task);
 
 // Begins a job of the thread's task. Call it when the thread resumes after a sleep.
 //
-// Under `srp`, under `omlp` in a cluster, and under the scheduler `p-edf`, the function returns when the job may start.
-// Under `p-edf` the deadline of the job counts from the call.
+// Under `srp`, under `omlp` in a cluster, and under the scheduler `p-edf`, the function returns when the job may
+// start. Under `p-edf` the deadline of the job counts from the call.
 //
 // Returns:
 // - 0: success.
@@ -1464,8 +1488,8 @@ int lw_task_lock(uint32_t resource);
 // Locks a resource to read it. Waits until it can. Under `phase_fair` and `task_fair`, other jobs may read it at the
 // same time; under every other protocol this is `lw_task_lock`. `lw_task_unlock` ends the section.
 //
-// If the task set comes from a file, these two protocols allow a job only the modes that the file declares for its task
-// and the resource.
+// If the task set comes from a file, these two protocols allow a job only the modes that the file declares for its
+// task and the resource.
 //
 // Returns the numbers of `lw_task_lock`.
 int lw_task_read(uint32_t resource);
@@ -1494,8 +1518,8 @@ int lw_task_end(void);
 // Returns:
 // - 0: success.
 // - EPERM: the thread is not a task.
-// - Any other number: the end of the job failed with this number, or the kernel did not restore the policy or the CPUs.
-//   The thread is nevertheless no longer a task.
+// - Any other number: the end of the job failed with this number, or the kernel did not restore the policy or the
+//   CPUs. The thread is nevertheless no longer a task.
 int lw_task_leave(void);
 
 // Describes the calling thread's last failed call of `lw_taskset_…` or `lw_task_…`: what is wrong, and what to do.

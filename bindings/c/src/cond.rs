@@ -171,8 +171,8 @@ fn take_off(cond: Mut<'_, lw_cond_t>, take_off: impl FnOnce(&RawCondvar)) -> c_i
     })
 }
 
-/// Wakes the most urgent waiter, if there is one. The caller need not hold the mutex. Wakes all waiters if the priority of
-/// one of them has changed since it began to wait.
+/// Wakes the most urgent waiter, if there is one. The caller need not hold the mutex. Wakes all waiters if the priority
+/// of one of them has changed since it began to wait.
 ///
 /// Makes no system call if no thread waits.
 ///

@@ -2,8 +2,8 @@
 
 use crate::argument::Mut;
 use crate::panic::guarded;
-use libc::{c_int, c_void, size_t};
-use lockwright::mutex::{Cycle, Link, RawMutex};
+use libc::{c_char, c_int, c_void, size_t};
+use lockwright::mutex::{Cycle, Link, RawMutex, thread_name};
 use std::cell::Cell;
 
 /// A thread that waits, and the mutex that it waits for. The thread of the next link holds that mutex; after the last
@@ -17,6 +17,8 @@ pub struct lw_deadlock_link_t {
     pub thread: u32,
     /// Always 0.
     pub reserved: u32,
+    /// The thread's name (`pthread_getname_np`), which ends with a 0; empty if the thread has ended.
+    pub name: [c_char; 16],
 }
 
 /// The cause of the thread's last EDEADLK.
@@ -83,7 +85,8 @@ pub unsafe extern "C" fn lw_deadlock_cycle(
         let room = unsafe { links.room(capacity.min(last.links().len())) }.unwrap_or_default();
         for (place, link) in room.iter_mut().zip(last.links()) {
             let mutex = std::ptr::with_exposed_provenance(link.mutex);
-            place.write(lw_deadlock_link_t { mutex, thread: link.thread, reserved: 0 });
+            let name = thread_name(link.thread).map(|byte| c_char::from_ne_bytes([byte]));
+            place.write(lw_deadlock_link_t { mutex, thread: link.thread, reserved: 0, name });
         }
         let _ = LAST.try_with(|kept| kept.set(last));
         0

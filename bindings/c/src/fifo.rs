@@ -14,11 +14,12 @@ pub const LW_FIFO_NODES: u32 = 64;
 // Not for C.
 const NODES: usize = LW_FIFO_NODES as usize;
 
-/// A mutex that serves its users in the order of their requests, whatever their priorities are: 784 bytes, aligned to 4.
+/// A mutex that serves its users in the order of their requests, whatever their priorities are: 784 bytes, aligned to
+/// 4.
 ///
 /// The holder has at least the priority of every waiter, under SCHED_FIFO and SCHED_RR. A thread waits for at most one
-/// critical section of each other thread. A mutex that inherits (`lw_mutex_t`) serves the most urgent waiter first, so a
-/// less urgent thread may wait without bound there.
+/// critical section of each other thread. A mutex that inherits (`lw_mutex_t`) serves the most urgent waiter first, so
+/// a less urgent thread may wait without bound there.
 ///
 /// It is for the threads of one process, and neither recursive nor robust. Initialise it with
 /// `LW_FIFO_MUTEX_INITIALIZER` or `lw_fifo_mutex_init`. Never move or copy it. Its fields are private.

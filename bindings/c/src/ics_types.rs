@@ -87,7 +87,7 @@ pub(crate) const WORDS: usize = LW_ICS_WORDS as usize;
 pub(crate) const SLOTS: usize = LW_ICS_SLOTS as usize;
 pub(crate) const WRITES: usize = LW_ICS_WRITES as usize;
 
-/// What a body may do.
+/// The access of a body to the variables.
 pub enum Section<'s> {
     Writes(&'s mut Transaction<'s, [Word; WORDS], SLOTS, WRITES, Strategy>),
     Queries(&'s View<'s, [Word; WORDS], SLOTS, WRITES, Strategy>),

@@ -1,4 +1,4 @@
-//! What `lw_buffer_t`, `lw_queue_t` and `lw_pqueue_t` share: the two kinds, and the slots.
+//! The parts that `lw_buffer_t`, `lw_queue_t` and `lw_pqueue_t` share: the two kinds, and the slots.
 
 use crate::argument::{CObject, Mut};
 use crate::panic::guarded;

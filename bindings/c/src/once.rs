@@ -38,7 +38,7 @@ unsafe impl CObject for lw_once_t {
     }
 }
 
-/// What a caller has to do.
+/// The task of a caller.
 #[derive(Clone, Copy)]
 enum Begun<'a> {
     Runs(&'a State, Run),

@@ -11,7 +11,8 @@ use std::fmt::Write;
 /// No task, in `holder`.
 pub const LW_NO_TASK: u32 = 0xffff_ffff;
 
-/// What the jobs of one task did since `lw_taskset_measure`. Times are in nanoseconds, and 0 if no job has ended.
+/// Measurements of the jobs of one task since `lw_taskset_measure`. Times are in nanoseconds, and 0 if no job has
+/// ended.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct lw_task_statistics_t {
@@ -29,9 +30,23 @@ pub struct lw_task_statistics_t {
     pub worst_ns: u64,
     /// The number of the first job with that response time, from 1.
     pub worst_job: u64,
+    /// The bound of `lw_taskset_bound`, or 0.
+    pub bound_ns: u64,
+    /// The relative deadline, or 0.
+    pub deadline_ns: u64,
 }
 
-/// What the jobs of one task did with one resource since `lw_taskset_measure`. Times are in nanoseconds.
+/// A part of the distribution of response times.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct lw_histogram_bin_t {
+    /// The longest response time of this part, at most a sixteenth above the shortest.
+    pub up_to_ns: u64,
+    /// The number of jobs.
+    pub jobs: u64,
+}
+
+/// Measurements of the jobs of one task at one resource since `lw_taskset_measure`. Times are in nanoseconds.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct lw_wait_statistics_t {
@@ -64,8 +79,8 @@ fn of_task(statistics: &Statistics, task: u32) -> Result<&TaskStatistics, Fault>
 /// Begins to count what the jobs of a complete task set do, from the next job of each task on: response times, deadline
 /// misses, waits for resources, lengths of sections. Call it before the threads begin, because it allocates memory.
 ///
-/// A job then reads the clock when it begins and when it ends, before and after each lock, and before each unlock. Without
-/// this call nothing is counted.
+/// A job then reads the clock when it begins and when it ends, before and after each lock, and before each unlock.
+/// Without this call nothing is counted.
 ///
 /// The response time of a job counts from its release if the job began with `lw_task_begin_due` and its task has a
 /// deadline: that deadline minus the relative one. Otherwise it counts from `lw_task_begin`.
@@ -81,8 +96,8 @@ pub unsafe extern "C" fn lw_taskset_measure(set: Mut<'_, lw_taskset_t>) -> c_int
     })
 }
 
-/// Sets a bound on the response times of a task, such as `lockwright check` computes, in nanoseconds. Begins to count, as
-/// `lw_taskset_measure` does. Jobs that exceed the bound are counted from then on.
+/// Sets a bound on the response times of a task, such as `lockwright check` computes, in nanoseconds. Begins to count,
+/// as `lw_taskset_measure` does. Jobs that exceed the bound are counted from then on.
 ///
 /// Returns:
 /// - 0: success.
@@ -96,13 +111,13 @@ pub unsafe extern "C" fn lw_taskset_bound(set: Mut<'_, lw_taskset_t>, task: u32,
     })
 }
 
-/// Writes what the jobs of a task did to `*statistics`. Tasks may execute meanwhile; a job that ends during the call may
-/// be counted in some values and not in others. The call allocates memory.
+/// Writes what the jobs of a task did to `*statistics`. Tasks may execute meanwhile; a job that ends during the call
+/// may be counted in some values and not in others. The call allocates memory.
 ///
 /// Returns:
 /// - 0: success.
-/// - EINVAL: `set` is not a task set that is built, nothing is counted, there is no such task, or `statistics` is NULL or
-///   misaligned.
+/// - EINVAL: `set` is not a task set that is built, nothing is counted, there is no such task, or `statistics` is NULL
+///   or misaligned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_statistics(
     set: Const<'_, lw_taskset_t>,
@@ -121,13 +136,46 @@ pub unsafe extern "C" fn lw_taskset_statistics(
             p999_ns: of.percentile(99.9).map_or(0, Duration::as_ns),
             worst_ns: of.worst.as_ns(),
             worst_job: of.worst_job,
+            bound_ns: of.bound.map_or(0, Duration::as_ns),
+            deadline_ns: of.deadline.map_or(0, Duration::as_ns),
         });
         Ok(())
     })
 }
 
-/// Writes what the jobs of a task did with a resource to `*waits`, as `lw_taskset_statistics` does. All values are 0, and
-/// `holder` is LW_NO_TASK, if the task has not locked it.
+/// Writes the distribution of the response times of a task: the first `capacity` parts with jobs to `bins`, the shortest
+/// times first, and the number of all such parts to `*length`. `bins` may be NULL if `capacity` is 0. There are at most
+/// 976 parts. The call allocates memory.
+///
+/// Returns the values of `lw_taskset_statistics`, and:
+/// - EINVAL, also: `length` is NULL or misaligned, or `capacity` is not 0 and `bins` is NULL or misaligned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_taskset_histogram(
+    set: Const<'_, lw_taskset_t>,
+    task: u32,
+    bins: Mut<'_, lw_histogram_bin_t>,
+    capacity: size_t,
+    length: Mut<'_, size_t>,
+) -> c_int {
+    told(|| {
+        taskset::require_place(&length)?;
+        if capacity > 0 {
+            taskset::require_place(&bins)?;
+        }
+        let all = read(taskset::built(set.object())?)?;
+        let parts: Vec<(Duration, u64)> = of_task(&all, task)?.histogram().collect();
+        length.write(parts.len());
+        // SAFETY: the header requires room for `capacity` parts, and at most as many are asked for.
+        let room = unsafe { bins.room(capacity.min(parts.len())) }.unwrap_or_default();
+        for (place, (up_to, jobs)) in room.iter_mut().zip(parts) {
+            place.write(lw_histogram_bin_t { up_to_ns: up_to.as_ns(), jobs });
+        }
+        Ok(())
+    })
+}
+
+/// Writes what the jobs of a task did with a resource to `*waits`, as `lw_taskset_statistics` does. All values are 0,
+/// and `holder` is LW_NO_TASK, if the task has not locked it.
 ///
 /// Returns the values of `lw_taskset_statistics`, and:
 /// - EINVAL, also: there is no such resource.
@@ -161,8 +209,8 @@ pub unsafe extern "C" fn lw_taskset_waits(
     })
 }
 
-/// Describes what the jobs of all tasks did, as tables for people: response times beside bounds and deadlines, and waits
-/// with their holders. The call allocates memory.
+/// Describes what the jobs of all tasks did, as tables for people: response times beside bounds and deadlines, and
+/// waits with their holders. The call allocates memory.
 ///
 /// Writes a UTF-8 text and a final 0 to the `capacity` bytes at `text`.
 ///

@@ -102,8 +102,8 @@ pub unsafe extern "C" fn lw_task_join(set: Const<'_, lw_taskset_t>, task: u32) -
 
 /// Begins a job of the thread's task. Call it when the thread resumes after a sleep.
 ///
-/// Under `srp`, under `omlp` in a cluster, and under the scheduler `p-edf`, the function returns when the job may start.
-/// Under `p-edf` the deadline of the job counts from the call.
+/// Under `srp`, under `omlp` in a cluster, and under the scheduler `p-edf`, the function returns when the job may
+/// start. Under `p-edf` the deadline of the job counts from the call.
 ///
 /// Returns:
 /// - 0: success.
@@ -158,8 +158,8 @@ pub unsafe extern "C" fn lw_task_lock(resource: u32) -> c_int {
 /// Locks a resource to read it. Waits until it can. Under `phase_fair` and `task_fair`, other jobs may read it at the
 /// same time; under every other protocol this is `lw_task_lock`. `lw_task_unlock` ends the section.
 ///
-/// If the task set comes from a file, these two protocols allow a job only the modes that the file declares for its task
-/// and the resource.
+/// If the task set comes from a file, these two protocols allow a job only the modes that the file declares for its
+/// task and the resource.
 ///
 /// Returns the numbers of `lw_task_lock`.
 #[unsafe(no_mangle)]
@@ -197,8 +197,8 @@ pub unsafe extern "C" fn lw_task_end() -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: the thread is not a task.
-/// - Any other number: the end of the job failed with this number, or the kernel did not restore the policy or the CPUs.
-///   The thread is nevertheless no longer a task.
+/// - Any other number: the end of the job failed with this number, or the kernel did not restore the policy or the
+///   CPUs. The thread is nevertheless no longer a task.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_leave() -> c_int {
     told(|| with_joined(Joined::end))

@@ -26,6 +26,9 @@ static void *closes(void *argument) {
     size_t me = (size_t)argument, length = 99;
     lw_deadlock_link_t links[LINKS_MAX];
     threads[me] = (uint32_t)syscall(SYS_gettid);
+    char name[16];
+    snprintf(name, sizeof name, "closes %zu", me);
+    CHECK(pthread_setname_np(pthread_self(), name) == 0);
     EXPECT(0, lw_deadlock_cycle(links, LINKS_MAX, &length));
     CHECK(length == 0);
     EXPECT(0, lw_mutex_lock(&mutexes[me]));
@@ -45,6 +48,9 @@ static void *closes(void *argument) {
             for (size_t i = 0; i < THREADS; i++) {
                 CHECK(links[i].thread == threads[(me + i) % THREADS]);
                 CHECK(links[i].mutex == &mutexes[(me + i + 1) % THREADS]);
+                char name[16];
+                snprintf(name, sizeof name, "closes %zu", (me + i) % THREADS);
+                CHECK(strcmp(links[i].name, name) == 0);
             }
         }
         /* Writes no more links than there is room for. */
@@ -224,6 +230,8 @@ static void own(void) {
     EXPECT(EDEADLK, lw_mutex_lock(&mutex));
     EXPECT(0, lw_deadlock_cycle(&link, 1, &length));
     CHECK(length == 1 && link.mutex == &mutex && link.thread == (uint32_t)syscall(SYS_gettid) && link.reserved == 0);
+    char name[16];
+    CHECK(pthread_getname_np(pthread_self(), name, sizeof name) == 0 && strcmp(link.name, name) == 0);
     EXPECT(0, lw_mutex_unlock(&mutex));
 }
 

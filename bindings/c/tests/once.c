@@ -127,11 +127,53 @@ static void a_child_initialises(void) {
     join(thread);
 }
 
+static int ends_the_thread(void *argument) {
+    (void)argument;
+    pthread_exit(NULL);
+}
+
+static void *comes_after(void *has_to_wait) {
+    int count = 0;
+    if (!has_to_wait) {
+        struct timespec time = ms(50);
+        nanosleep(&time, NULL);
+    }
+    EXPECT(0, lw_once_call(&again, initialises, &count));
+    _exit(count == 1 ? 0 : 1);
+}
+
+static int starts_a_waiter(void *argument) {
+    (void)argument;
+    start(comes_after, &again);
+    struct timespec time = ms(50);
+    nanosleep(&time, NULL);
+    pthread_exit(NULL);
+}
+
+/* The main thread stays in the table of the kernel until the others have ended. */
+static void the_main_thread_ends_inside(void) {
+    for (int waits = 0; waits < 2; waits++) {
+        again = (lw_once_t)LW_ONCE_INITIALIZER;
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            begin_test();
+            if (!waits) {
+                start(comes_after, NULL);
+            }
+            lw_once_call(&again, waits ? starts_a_waiter : ends_the_thread, NULL);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+}
+
 int main(void) {
     begin_test();
     each_is_initialised_once();
     the_next_caller_initialises();
     misuse();
     a_child_initialises();
+    the_main_thread_ends_inside();
     return 0;
 }

@@ -160,6 +160,15 @@ static void jobs_are_counted(void) {
     EXPECT(0, lw_taskset_statistics(&set, tasks[0], &of));
     CHECK(of.jobs == 1 && of.misses == 1 && of.above_bound == 1 && of.worst_job == 1);
     CHECK(of.worst_ns >= 3000000 && of.mean_ns == of.worst_ns && of.p999_ns == of.worst_ns);
+    CHECK(of.bound_ns == 1000000 && of.deadline_ns == 2000000);
+    lw_histogram_bin_t bins[2] = {{1, 1}, {1, 1}};
+    size_t length = 99;
+    EXPECT(0, lw_taskset_histogram(&set, tasks[0], bins, 2, &length));
+    CHECK(length == 1 && bins[0].jobs == 1 && bins[0].up_to_ns >= of.worst_ns && bins[1].jobs == 1);
+    EXPECT(0, lw_taskset_histogram(&set, tasks[0], NULL, 0, &length));
+    EXPECT(EINVAL, lw_taskset_histogram(&set, tasks[0], NULL, 1, &length));
+    EXPECT(EINVAL, lw_taskset_histogram(&set, tasks[0], bins, 1, NULL));
+    EXPECT(EINVAL, lw_taskset_histogram(&set, 77, bins, 1, &length));
     EXPECT(0, lw_taskset_waits(&set, tasks[0], counter, &waits));
     CHECK(waits.sections == 1 && waits.waits == 0 && waits.longest_section_ns >= 3000000);
     EXPECT(0, lw_taskset_report(&set, text, sizeof text));

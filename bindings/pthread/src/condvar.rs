@@ -5,12 +5,12 @@
 //! needs to be dropped.
 
 use crate::attributes;
-use crate::mutex::number;
+use crate::mutex::{address, counters_of, number};
 use crate::shared::Place;
 use crate::{clock, deadline, next, shared};
 use libc::{EBUSY, EINVAL, EOWNERDEAD, ETIMEDOUT, c_int, c_long, c_void, timespec};
 use lockwright::mutex::{
-    Acquired, Clock, Deadline, Destroyed, Limit, RawCondvar, RawError, RawMutex, Suspended, WaitEnd, Waiting,
+    Acquired, Clock, Deadline, Destroyed, Limit, RawCondvar, RawError, RawMutex, Suspended, WaitEnd, Waiting, thread_id,
 };
 
 /// A wait that may be cancelled.
@@ -95,6 +95,10 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
         return unsafe { wait_with_shared(cond, mutex, until) };
     }
     mutex.hide_owner();
+    let (counters, address) = (counters_of(mutex), address(mutex));
+    if let Some(counters) = counters {
+        counters.unlocking(address, thread_id());
+    }
     // Programs destroy a condition variable and its mutex right after a broadcast, so the kernel must not hand the
     // mutex to the waiter then.
     // SAFETY: the wait rejoins below, or withdraws if the thread is cancelled. POSIX requires that the mutex stays
@@ -109,6 +113,9 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
     let rejoined = cond.rejoin(waiting, mutex, ended);
     if rejoined.is_ok() {
         mutex.show_owner();
+        if let Some(counters) = counters {
+            counters.locked(address, thread_id(), None);
+        }
     }
     match rejoined {
         Ok((Acquired::OwnerDied, _)) => EOWNERDEAD,

@@ -16,6 +16,7 @@
 //! | `scheduling` | `pthread_setschedparam`, `pthread_setschedprio`, `pthread_getschedparam` without ceilings |
 //! | `policy` | the environment variables, which change all mutexes of the program |
 //! | `report` | reports of deadlocks |
+//! | `stats` | `LOCKWRIGHT_STATS`: what the mutexes did |
 //! | `load` | the set-up when the library is loaded |
 //!
 //! All other functions remain those of the C library. `lockwright` locks and waits; this crate adds what POSIX
@@ -54,6 +55,7 @@ mod rwlock;
 mod scheduling;
 mod sem;
 mod shared;
+mod stats;
 mod threads_h;
 
 use libc::{c_int, timespec};

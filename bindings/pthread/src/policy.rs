@@ -3,7 +3,7 @@
 //! It is read when the library is loaded. A mutex that is used earlier, by the constructor of another library, reads it
 //! then.
 
-use crate::report;
+use crate::{report, stats};
 use libc::c_char;
 use lockwright::mutex::{self, OnCycle, attributes};
 use std::ffi::CStr;
@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const READ: u32 = 1 << 31;
 /// A deadlock returns an error instead of waiting.
 const REFUSES: u32 = 1 << 30;
+/// What mutexes do is counted.
+const COUNTS: u32 = 1 << 29;
 /// The bits that every mutex gets in its attributes, if they apply to it.
 const BITS: u32 = attributes::INHERIT | attributes::SERIAL | attributes::AUTO | attributes::CHECKED;
 
@@ -45,6 +47,11 @@ impl Policy {
     pub(crate) fn refuses(self) -> bool {
         self.0 & REFUSES != 0
     }
+
+    /// Returns whether what mutexes do is counted.
+    pub(crate) fn counts(self) -> bool {
+        self.0 & COUNTS != 0
+    }
 }
 
 /// A variable, and its values.
@@ -68,7 +75,20 @@ const OTHERS: [&[u8]; 5] = [b"REQUIRE_", b"WRITE_", b"DEEP", b"TEST_", b"RECORD"
 /// Reads the environment, and reports variables with unknown names or values.
 pub(crate) fn load() {
     read(report::bad_value);
-    unknown_names(|variable| report::unknown_name(variable, VARIABLES.iter().map(|(name, _)| *name)));
+    let names = || VARIABLES.iter().map(|(name, _)| *name).chain([stats::NAME]);
+    unknown_names(|variable| report::unknown_name(variable, names()));
+    if let Some(value) = value(stats::NAME).filter(|value| stats::is_on(value)) {
+        stats::begin(value);
+    }
+}
+
+/// The value of a variable, if it is set.
+fn value(name: &CStr) -> Option<&'static CStr> {
+    // Null in a program that has more rights than its caller.
+    // SAFETY: the name is a string, and programs change their environment only after this library was loaded.
+    let value: *const c_char = unsafe { secure_getenv(name.as_ptr()) };
+    // SAFETY: it is not null, so the C library returned a string of the environment.
+    (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
 /// Reads the environment. Calls `complain` with each variable that has an unknown value, this value, and the known
@@ -77,19 +97,14 @@ pub(crate) fn load() {
 fn read(complain: impl Fn(&CStr, &CStr, &[(&CStr, u32)])) -> Policy {
     let mut policy = READ;
     for (name, values) in VARIABLES {
-        // Null in a program that has more rights than its caller.
-        // SAFETY: the name is a constant string, and programs change their environment only after this library was
-        // loaded.
-        let value: *const c_char = unsafe { secure_getenv(name.as_ptr()) };
-        if value.is_null() {
-            continue;
-        }
-        // SAFETY: it is not null, so the C library returned a string of the environment.
-        let value = unsafe { CStr::from_ptr(value) };
+        let Some(value) = value(name) else { continue };
         match values.iter().find(|(known, _)| *known == value) {
             Some((_, bits)) => policy |= bits,
             None => complain(name, value, values),
         }
+    }
+    if value(stats::NAME).is_some_and(stats::is_on) {
+        policy |= COUNTS;
     }
     if policy & REFUSES != 0 {
         mutex::on_cycle(OnCycle::RefuseOnly);
@@ -119,7 +134,8 @@ fn unknown_names(complain: impl Fn(&CStr)) {
         // SAFETY: it is not null, so it points to a string of the environment.
         let variable = unsafe { CStr::from_ptr(variable) };
         let name = variable.to_bytes().split(|&byte| byte == b'=').next().unwrap_or_default();
-        let is_known = VARIABLES.iter().any(|(known, _)| known.to_bytes() == name);
+        let is_known =
+            VARIABLES.iter().map(|(known, _)| *known).chain([stats::NAME]).any(|known| known.to_bytes() == name);
         if name.starts_with(PREFIX) && !is_known && !OTHERS.iter().any(|other| name[PREFIX.len()..].starts_with(other))
         {
             complain(variable);

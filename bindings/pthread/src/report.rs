@@ -1,6 +1,7 @@
 //! Lines on stderr, each written at once, without allocation and without the C library's streams.
 
-use lockwright::mutex::Link;
+use libc::c_int;
+use lockwright::mutex::{Link, NamedThread};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::fmt::{self, Write};
@@ -9,7 +10,7 @@ use std::fmt::{self, Write};
 const BYTES_MAX: usize = 8192;
 
 /// A line. Text that does not fit is dropped.
-struct Line {
+pub(crate) struct Line {
     bytes: [u8; BYTES_MAX],
     length: usize,
 }
@@ -26,13 +27,18 @@ impl Write for Line {
 }
 
 fn line(write: impl FnOnce(&mut Line) -> fmt::Result) {
+    line_to(libc::STDERR_FILENO, write);
+}
+
+/// Writes a line to a file.
+pub(crate) fn line_to(file: c_int, write: impl FnOnce(&mut Line) -> fmt::Result) {
     let mut line = Line { bytes: [0; BYTES_MAX], length: 0 };
     // `write_str` never fails.
     let _ = line.write_str("lockwright: ").and_then(|()| write(&mut line));
     line.bytes[line.length] = b'\n';
     // The system call, because the C library's function is a cancellation point. An error cannot be reported.
     // SAFETY: `length` is at most the index of the last byte, so the bytes are initialised and inside the array.
-    unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, line.bytes.as_ptr(), line.length + 1) };
+    unsafe { libc::syscall(libc::SYS_write, file, line.bytes.as_ptr(), line.length + 1) };
 }
 
 thread_local! {
@@ -66,11 +72,8 @@ pub(crate) fn cycle(links: &[Link]) {
         for (index, link) in links.iter().enumerate() {
             let next = links[(index + 1) % links.len()].thread;
             let comma = if index == 0 { "" } else { "," };
-            write!(
-                line,
-                "{comma} thread {} waits for the mutex at {:#x}, which thread {next} holds",
-                link.thread, link.mutex
-            )?;
+            let (thread, next) = (NamedThread(link.thread), NamedThread(next));
+            write!(line, "{comma} {thread} waits for the mutex at {:#x}, which {next} holds", link.mutex)?;
         }
         Ok(())
     });
@@ -82,6 +85,11 @@ pub(crate) fn deepbind(file: &CStr) {
     line(|line| {
         write!(line, "{} is opened without RTLD_DEEPBIND, with which it would miss this library's mutexes", Bytes(file))
     });
+}
+
+/// Reports that statistics cannot be written to a file.
+pub(crate) fn no_file(path: &CStr) {
+    line(|line| write!(line, "{}: the statistics cannot be written there", Bytes(path)));
 }
 
 /// Reports an environment variable with an unknown name. `variable` is its name and value.
@@ -112,7 +120,7 @@ fn list<'a>(line: &mut Line, names: impl Iterator<Item = &'a CStr>) -> fmt::Resu
 }
 
 /// Shows the bytes, with `?` for those that are not printable ASCII.
-struct Bytes<'a>(&'a CStr);
+pub(crate) struct Bytes<'a>(pub(crate) &'a CStr);
 
 impl fmt::Display for Bytes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

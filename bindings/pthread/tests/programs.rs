@@ -3,6 +3,10 @@
 //! Without a compiler they are skipped with a message; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure. So are the
 //! programs that need real-time priorities, if these are not permitted (LOCKWRIGHT_REQUIRE_RT=1).
 
+#[allow(dead_code)] // Not all of it has a use here.
+#[path = "../../../crates/sys/tests/support/machine.rs"]
+mod machine;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -39,11 +43,12 @@ fn is_required(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| value == "1")
 }
 
-/// The machine: a program with real-time priorities has it alone, and other programs share it.
+/// The machine: a program with real-time priorities has it alone, and other programs of this file share it.
 static MACHINE: RwLock<()> = RwLock::new(());
 
-fn alone() -> RwLockWriteGuard<'static, ()> {
-    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+/// Waits for the machine, also for the tests of other crates.
+fn alone() -> (RwLockWriteGuard<'static, ()>, machine::Machine) {
+    (MACHINE.write().unwrap_or_else(PoisonError::into_inner), machine::alone())
 }
 
 fn shared() -> RwLockReadGuard<'static, ()> {
@@ -93,6 +98,7 @@ impl Program {
             .env_remove("LOCKWRIGHT_PROTOCOL")
             .env_remove("LOCKWRIGHT_UNLOCK")
             .env_remove("LOCKWRIGHT_DEADLOCK")
+            .env_remove("LOCKWRIGHT_STATS")
             .env("LD_PRELOAD", library())
             .envs(environment.iter().copied())
             .stdout(Stdio::piped())
@@ -264,7 +270,56 @@ fn deadlocks_are_refused_reported_or_waited_for() {
         assert_eq!(said.lines().count(), 1, "reported once: {said}");
         assert!(said.starts_with("lockwright: deadlock in process "), "{said}");
         assert_eq!(said.matches("waits for the mutex at 0x").count(), 2, "{said}");
+        // Each of the two waits for the other, by name.
+        assert_eq!(["(crosses 0)", "(crosses 1)"].map(|name| said.matches(name).count()), [2, 2], "{said}");
     }
+}
+
+/// The numbers of the row for a mutex of the program: sections, waits; total wait, longest wait, longest section in us.
+fn row(report: &str, mutex: &str) -> Vec<f64> {
+    let row = report.lines().find(|line| line.contains(mutex)).unwrap_or_else(|| panic!("{mutex}: {report}"));
+    let numbers = row.trim_start_matches("lockwright:").split_whitespace().take(5);
+    numbers.map(|number| number.parse().unwrap_or_else(|_| panic!("{number}: {report}"))).collect()
+}
+
+#[test]
+fn statistics_name_who_waited_for_whom() {
+    let Some(program) = Program::build("stats.c") else { return };
+    let _machine = shared();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("stats-%p");
+    let to_file = file.to_str().expect("a path in UTF-8");
+    for policy in [&[][..], &[("LOCKWRIGHT_PROTOCOL", "inherit")], &[("LOCKWRIGHT_UNLOCK", "serial")]] {
+        assert_eq!(
+            program.holds(&[], &[policy, &[("LOCKWRIGHT_STATS", "0")]].concat()).expect("it needs no permission"),
+            ""
+        );
+        let on = [policy, &[("LOCKWRIGHT_STATS", "1")]].concat();
+        let said = program.holds(&[], &on).expect("it needs no permission");
+        assert!(said.contains("2 mutexes of process ") && said.contains("waited for 1 of them"), "{said}");
+        let bus = row(&said, "control (");
+        // The wait lasts as long as the section of the other thread, and both the time that it sleeps.
+        assert!(bus[0] >= 3.0 && (1.0..=2.0).contains(&bus[1]), "{said}");
+        assert!(bus[3] > 5_000.0 && bus[2] >= bus[3] && bus[4] >= 20_000.0, "{said}");
+        assert!(said.contains(" waited for logging ("), "{said}");
+        // The recursive mutex counts as one section.
+        let others = said.lines().filter(|line| line.contains("+0x") && !line.contains("control ("));
+        assert_eq!(others.map(|line| row(line, "+0x")[..2].to_vec()).collect::<Vec<_>>(), [[1.0, 0.0]], "{said}");
+        // While the mutex is held, and then at the end.
+        let said = program.holds(&["signal"], &on).expect("it needs no permission");
+        assert_eq!(said.matches("mutexes of process ").count(), 2, "{said}");
+    }
+    let said = program.holds(&[], &[("LOCKWRIGHT_STATS", to_file)]).expect("it needs no permission");
+    assert_eq!(said, "");
+    let written: Vec<PathBuf> =
+        std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    assert_eq!(written.len(), 1, "{written:?}");
+    let name = written[0].file_name().expect("a name").to_string_lossy().into_owned();
+    let id = name.strip_prefix("stats-").expect("the name with the process");
+    let report = std::fs::read_to_string(&written[0]).expect("text");
+    assert!(id.parse::<u32>().is_ok() && report.contains(&format!("of process {id}, ")), "{report}");
+    let said = program.holds(&[], &[("LOCKWRIGHT_STATS", "/no/such/folder/stats")]).expect("it needs no permission");
+    assert_eq!(said, "lockwright: /no/such/folder/stats: the statistics cannot be written there\n");
 }
 
 /// A normal mutex may be a semaphore, so a cycle through it is no deadlock. `report` cannot know that at first.
@@ -371,7 +426,7 @@ fn unknown_variables_are_reported() {
     assert_eq!(
         said,
         "lockwright: LOCKWRIGHT_UNLOK=serial: unknown variable (known: LOCKWRIGHT_PROTOCOL, LOCKWRIGHT_UNLOCK, \
-         LOCKWRIGHT_DEADLOCK); ignored\n"
+         LOCKWRIGHT_DEADLOCK, LOCKWRIGHT_STATS); ignored\n"
     );
 }
 

@@ -7,7 +7,7 @@ use crate::wait::waits;
 use libc::{c_int, c_void, pthread_attr_t, pthread_t, timespec};
 use lockwright_record::file::format::event;
 
-/// What a new thread executes.
+/// The start function of a new thread and its argument.
 struct Start<F> {
     body: F,
     argument: *mut c_void,

@@ -13,7 +13,7 @@ use libc::{
 use lockwright_record::file::format::event;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What stands for the descriptor where a call waits for several, or for a signal.
+/// Stands for the descriptor where a call waits for several descriptors, or for a signal.
 const SEVERAL: c_int = -1;
 /// Descriptors above this are never known to be timers.
 const DESCRIPTORS_MAX: usize = 65536;

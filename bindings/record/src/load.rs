@@ -1,4 +1,4 @@
-//! What happens when the program begins, forks and ends.
+//! The work of the recorder when the program begins, forks and ends.
 
 use crate::file::{self, Output};
 use crate::stage::{self, RING_USUAL, Stage};

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Where the C library keeps the kind of a mutex, in bytes.
 const KIND_AT: usize = 16;
 
-/// The site, with what is to be told about the mutex.
+/// Returns the site, with the properties of the mutex that a record contains.
 ///
 /// # Safety
 /// `mutex` points to an initialised mutex, which stays valid during the call.

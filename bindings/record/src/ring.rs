@@ -18,7 +18,7 @@ const AHEAD: u64 = 64;
 /// The bytes before the words.
 const HEAD: usize = 4096;
 
-/// What a ring is used for.
+/// The states of a ring.
 pub(crate) mod state {
     /// For no thread.
     pub(crate) const FREE: u32 = 0;

@@ -21,7 +21,7 @@ unsafe fn id_of(thread: pthread_t) -> Option<u32> {
     (answer == 0).then_some(!(clock >> 3) as u32)
 }
 
-/// What a call may have changed.
+/// The part of the scheduling that a call may have changed.
 #[derive(Clone, Copy)]
 enum Changed {
     Policy,

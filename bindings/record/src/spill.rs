@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The time between two rounds in nanoseconds.
 const PERIOD_NS: i64 = 10_000_000;
-/// After so many rounds, the names of threads are read again, and the mappings of files.
+/// The number of rounds after which the names of threads, and the mappings of files, are read again.
 const NAME_ROUNDS: u64 = 50;
 const MAPS_ROUNDS: u64 = 100;
 /// The words that are copied at once.
@@ -26,7 +26,7 @@ const MAPS_MAX: usize = 1 << 20;
 /// How long a program waits at its end, in seconds.
 const END_S: i64 = 10;
 
-/// What the thread has been asked for, and what it has done.
+/// The latest request to the thread that writes, or its answer.
 static STOP: AtomicU32 = AtomicU32::new(STARTS);
 const RUNS: u32 = 0;
 const REQUESTED: u32 = 1;
@@ -108,8 +108,8 @@ pub(crate) fn start(output: Output, switches: Option<Switches>) -> bool {
 /// Whether the descriptors of the thread are its own.
 static HAS_OWN_FILES: AtomicBool = AtomicBool::new(false);
 
-/// Separates the thread's descriptors from the program's, so that neither closes those of the other. Closes all but
-/// these and standard error. Returns whether it succeeded.
+/// Separates the thread's descriptors from the program's, so that neither closes those of the other. Closes all
+/// descriptors except these and standard error. Returns whether it succeeded.
 fn separate(descriptors: &mut [c_int]) -> bool {
     // SAFETY: the call takes an integer. It gives this thread its own table of descriptors, and changes no other
     // thread's.
@@ -177,7 +177,7 @@ extern "C-unwind" fn run(spill: *mut c_void) -> *mut c_void {
     std::ptr::null_mut()
 }
 
-/// What is known of a ring.
+/// The part of a ring's state that the writing thread keeps.
 #[derive(Clone, Copy, Default)]
 struct Known {
     number: u32,

@@ -8,7 +8,7 @@ use lockwright_record::file::format::event;
 use std::arch::{asm, global_asm};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What stands in place of a ring in a thread that is not recorded.
+/// Stands in place of a ring in a thread that is not recorded.
 const OFF: usize = 1;
 
 // A variable of each thread at a fixed distance from its pointer. Rust's own have to be looked up by a call, which may

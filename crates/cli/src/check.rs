@@ -8,10 +8,11 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::ResultFile;
 use crate::html::{self, Account};
-use crate::input::{self, Input, Source};
+use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
 use crate::layout::{Column, Layout};
+use crate::placed::{Assigned, placed};
 use crate::report::{Rank, Report};
 use crate::same::{self, grouped};
 use crate::scheduled;
@@ -19,10 +20,7 @@ use crate::table;
 use crate::tame::tame;
 use crate::terms::{grow, grown, terms_table};
 use crate::units;
-use lockwright_analysis::{
-    Analysis, Failure, Proof, Sensitivity, Term, Uncovered, analyse, best, explain, partitioned,
-};
-use lockwright_model::format::Placing;
+use lockwright_analysis::{Analysis, Proof, Sensitivity, Term, Uncovered, analyse, best, explain};
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 use lockwright_report::{Place, bounds};
 
@@ -39,7 +37,7 @@ struct Answer {
 /// # Errors
 /// The console has the message.
 pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
-    let input = placed(arguments, console)?;
+    let input = placed(&arguments.subject.file, arguments.scheduler, Assigned::By(arguments.partition), console)?;
     let system = &input.system;
     let overheads = match &arguments.subject.overheads {
         Some(path) => input::read_overheads(path, console)?,
@@ -149,73 +147,6 @@ fn note_uncovered(uncovered: &[(Protocol, String)], console: &Console) {
     console.note(format!("under {names} linear programs give no bounds, so the classic bounds apply{why}"));
 }
 
-/// The system under the chosen scheduler and partition.
-fn placed(arguments: &Check, console: &Console) -> Result<Input, Exit> {
-    // The CPUs in the file matter unless the tasks are partitioned or the scheduler is global.
-    let is_global = arguments.scheduler.is_some_and(Scheduler::is_global);
-    let placing = if arguments.partition.is_some() || is_global { Placing::Caller } else { Placing::File };
-    let source = Source::read(&arguments.subject.file, console)?;
-    let (Input { mut system, name, text }, placed) = source.placed(placing, console)?;
-    let (from, has_clusters) = (system.scheduler(), system.has_clusters());
-    if let Some(scheduler) = arguments.scheduler {
-        system = system.under(scheduler);
-    }
-    let scheduler = system.scheduler();
-    match arguments.partition {
-        Some(_) if scheduler == Scheduler::CFp => {
-            console.error("under `c-fp` the file assigns tasks to clusters", "remove --partition");
-            return Err(Exit::BadInput);
-        }
-        Some(_) if scheduler.is_global() => {
-            console.error(format!("under `{scheduler}` tasks are not assigned to CPUs"), "remove --partition");
-            return Err(Exit::BadInput);
-        }
-        Some(fit) => {
-            system = partitioned(&system, fit).map_err(|why| {
-                let task = match why {
-                    Failure::Task { task } => format!("`{}`", tame(&system.task(TaskId::new(task)).name)),
-                    _ => "a task".into(),
-                };
-                let cpus = match system.cpus() {
-                    1 => "the CPU".to_owned(),
-                    cpus => format!("any of the {cpus} CPUs"),
-                };
-                console.error(
-                    format!("{task} does not fit on {cpus} with this heuristic"),
-                    "try another heuristic, or more CPUs",
-                );
-                Exit::BadInput
-            })?;
-        }
-        None if has_clusters && !scheduler.is_global() && scheduler != Scheduler::CFp => {
-            console.error(
-                format!("under `{scheduler}` each task needs one CPU, and the file assigns tasks to clusters"),
-                "add --partition worst-fit",
-            );
-            return Err(Exit::BadInput);
-        }
-        None if from.is_global() && !scheduler.is_global() && system.cpus() > 1 && placed < system.tasks().len() => {
-            console.error(
-                format!("under `{scheduler}` each task needs a CPU, which the file does not give"),
-                "add --partition worst-fit",
-            );
-            return Err(Exit::BadInput);
-        }
-        None => {}
-    }
-    let why = match arguments.partition {
-        Some(_) => Some("--partition assigns the tasks to CPUs".to_owned()),
-        None => scheduler.is_global().then(|| format!("under `{scheduler}` jobs execute on any CPU")),
-    };
-    if let Some(why) = why.filter(|_| placed > 0) {
-        console.note(format!(
-            "{why}: the CPUs that the file gives to {} are ignored",
-            units::count(placed as u64, "task")
-        ));
-    }
-    Ok(Input { system, name, text })
-}
-
 fn as_json(input: &Input, answers: &[Answer]) -> Output {
     let system = &input.system;
     let result = |answer: &Answer| ProtocolResult {
@@ -275,23 +206,9 @@ const ORDER: &str = "Sorted best first: protocols under which all deadlines are 
 fn compare(input: &Input, answers: &[Answer], layout: Layout) -> String {
     let system = &input.system;
     let groups = groups(system, answers);
-    let reports = || groups.iter().map(|(_, report)| report);
+    let reports: Vec<&Report> = groups.iter().map(|(_, report)| report).collect();
     let shown: Vec<&Answer> = groups.iter().map(|(answer, _)| *answer).collect();
-    let slack = |report: &Report| match report.worst_slack(system) {
-        Some((slack, task)) => format!("{} ({})", units::slack(slack), system.task(task).name),
-        None => "no bound".into(),
-    };
-    let columns = [
-        Column::words("protocol", reports().map(|report| report.protocol.to_string())),
-        Column::words("schedulable", reports().map(|report| if report.holds() { "yes" } else { "no" }.to_owned())),
-        Column::prose("worst slack", reports().map(slack)),
-        Column::prose("not proved", reports().map(|report| losers(system, report))),
-    ];
-    let mut text = table::system_line(&input.name, system);
-    text.push('\n');
-    text.push_str(&layout.draw(&columns));
-    text.push_str(&same::legend(reports()));
-    text.push_str(ORDER);
+    let mut text = ranking(input, &reports, layout);
     for &answer in &shown {
         if let Some(found) = of_all(system, answers, answer) {
             text.push_str(&tame(&beside::sentence(system, &answer.report.protocol, &found)));
@@ -305,6 +222,24 @@ fn compare(input: &Input, answers: &[Answer], layout: Layout) -> String {
         }
     }
     text
+}
+
+/// A table with one row for each protocol, in this order.
+pub(crate) fn ranking(input: &Input, reports: &[&Report], layout: Layout) -> String {
+    let system = &input.system;
+    let slack = |report: &Report| match report.worst_slack(system) {
+        Some((slack, task)) => format!("{} ({})", units::slack(slack), system.task(task).name),
+        None => "no bound".into(),
+    };
+    let holds = |report: &Report| if report.holds() { "yes" } else { "no" }.to_owned();
+    let columns = [
+        Column::words("protocol", reports.iter().map(|report| report.protocol.to_string())),
+        Column::words("schedulable", reports.iter().map(|report| holds(report))),
+        Column::prose("worst slack", reports.iter().map(|report| slack(report))),
+        Column::prose("not proved", reports.iter().map(|report| losers(system, report))),
+    ];
+    let table = layout.draw(&columns);
+    format!("{}\n{table}{}{ORDER}", table::system_line(&input.name, system), same::legend(reports.iter().copied()))
 }
 
 /// The first answer of each group of protocols with the same rules, with the report that names the others.

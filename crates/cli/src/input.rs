@@ -144,12 +144,21 @@ fn help(error: &io::Error, path: &Path) -> &'static str {
 /// As [`read_system`], and if the file has another scheduler or too many tasks.
 pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Result<Input, Exit> {
     let input = read_system(path, console)?;
+    executes(&input, known, console)?;
+    Ok(input)
+}
+
+/// Refuses a system that the command does not execute: only these schedulers are `known`.
+///
+/// # Errors
+/// The system has another scheduler, or too many tasks; the console has the message.
+pub fn executes(input: &Input, known: &[Scheduler], console: &Console) -> Result<(), Exit> {
     let scheduler = input.system.scheduler();
     if !known.contains(&scheduler) {
         let others = match scheduler {
             Scheduler::PEdf => "`check`, `simulate`, `run` and `verify` support",
-            Scheduler::GEdf => "`check` and `run` support",
-            _ => "`check` supports",
+            Scheduler::GEdf => "`check`, `simulate` and `run` support",
+            _ => "`check` and `simulate` support",
         };
         console.error(
             format!("{}: its scheduler is `{scheduler}`, which only {others}", input.name),
@@ -165,7 +174,7 @@ pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Re
         );
         return Err(Exit::BadInput);
     }
-    Ok(input)
+    Ok(())
 }
 
 /// Reads the overheads file at `path`.
@@ -217,7 +226,6 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
         );
         return Err(Exit::BadInput);
     }
-    const HELP: &str = "put both into one group (docs/task-set.md), or use another protocol";
     let mut protocols = asked;
     let all = protocols.len();
     protocols.retain(|&protocol| system.refused_in_clusters(protocol).is_none());
@@ -231,6 +239,19 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
             "all protocols except none, lock_free and wait_free are left out: the kernel's EDF does not support them",
         );
     }
+    without_nesting(protocols, system, console)
+}
+
+/// The protocols that support the nested requests of this system.
+///
+/// # Errors
+/// None of them does; the console has the message.
+pub(crate) fn without_nesting(
+    mut protocols: Vec<Protocol>,
+    system: &System,
+    console: &Console,
+) -> Result<Vec<Protocol>, Exit> {
+    const HELP: &str = "put both into one group (docs/task-set.md), or use another protocol";
     let mut refused = Vec::new();
     protocols.retain(|&protocol| {
         let nested = system.refused_nesting(protocol);

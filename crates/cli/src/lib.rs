@@ -29,6 +29,7 @@ mod kept;
 pub mod layout;
 pub mod measure;
 pub mod perfetto;
+mod placed;
 pub mod progress;
 mod record;
 pub mod report;

@@ -1,6 +1,6 @@
 //! `lockwright run`: the task set as real threads on this machine.
 
-use crate::args::{ProtocolChoice, Run, Subject};
+use crate::args::{Run, Subject};
 use crate::bars;
 use crate::charges::{self, Charges};
 use crate::console::Console;
@@ -53,7 +53,7 @@ pub(crate) struct Worst {
     proved: bool,
     job: Job,
     timeline: Timeline,
-    /// What occupied the CPU while no task executed, if the kernel tells.
+    /// The occupants of the CPU while no task executed, if the kernel reports them.
     takers: Option<Vec<(Taker, Duration)>>,
     /// The part of the task's own execution that belongs to earlier jobs, which were late.
     earlier: Duration,
@@ -112,28 +112,17 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         scheduled::refuse_charges("a run", &input, help, console)?;
     }
     let charges = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
-    let by_deadline = match system.scheduler().is_by_deadline() {
-        true => {
-            let asked = arguments.execution.subject.protocol;
-            Some(scheduled::promised("a run", &input, asked, charges.as_ref(), console)?)
-        }
-        false => None,
-    };
-    let protocols = match by_deadline {
-        Some(_) if system.scheduler() == Scheduler::PEdf || !system.is_sharing() => {
-            if system.scheduler() != Scheduler::PEdf && arguments.execution.subject.protocol != ProtocolChoice::File {
-                console.note("--protocol has no effect here: no task uses a resource");
-            }
-            vec![scheduled::protocol(system)]
-        }
-        _ => input::executable(&arguments.execution.subject, system, console)?,
+    let by_deadline = system.scheduler().is_by_deadline();
+    let protocols = match by_deadline && (system.scheduler() == Scheduler::PEdf || !system.is_sharing()) {
+        true => scheduled::executable(arguments.execution.subject.protocol, system, console)?,
+        false => input::executable(&arguments.execution.subject, system, console)?,
     };
     let is_strict = arguments.strict || charges.is_some();
     let standard = if is_strict { Standard::WithinBound } else { Standard::InTime };
     let bounds = |&protocol: &Protocol| {
-        let bounds = match &by_deadline {
-            Some(bounds) => Report { protocol: protocol.to_string(), ..bounds.clone() },
-            None => {
+        let bounds = match by_deadline {
+            true => scheduled::promised(&input, protocol, charges.as_ref(), console)?,
+            false => {
                 let charged = charges.as_ref().map(|charges| charges.charge(system, protocol, console)).transpose()?;
                 charges::bounds(system, charged, protocol)
             }
@@ -472,7 +461,7 @@ impl Worst {
         )
     }
 
-    /// What occupied the CPU meanwhile, longest first.
+    /// Names the occupants of the CPU meanwhile, longest first.
     fn takers_text(&self) -> String {
         let Some(takers) = &self.takers else {
             return "idle, other threads, the kernel, interrupts or the host: the kernel does not show this to the user"

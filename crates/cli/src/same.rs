@@ -23,8 +23,8 @@ pub fn grouped(system: &System, bounds: Vec<(Protocol, Report)>) -> Vec<(Protoco
     groups
 }
 
-/// The protocol of each resource that is used. `msrp` and `fmlp_short` have the same rules for a shared resource, and so
-/// have `phase_fair` and `task_fair` for a resource that no task reads.
+/// The protocol of each resource that is used. `msrp` and `fmlp_short` have the same rules for a shared resource, and
+/// so have `phase_fair` and `task_fair` for a resource that no task reads.
 fn rules(system: &System, protocol: Protocol) -> impl Iterator<Item = Protocol> {
     let used = system.resource_ids().filter(|&resource| !system.users(resource).is_empty());
     used.map(move |resource| match system.protocol_of(resource, protocol) {

@@ -20,7 +20,7 @@ const INTERVALS_MAX: usize = 20_000;
 /// Greatest number of characters of a task's name in the name of a file.
 const NAME_MAX: usize = 60;
 
-/// What shows the schedule under one protocol.
+/// The files that show the schedule under one protocol.
 pub struct ScheduleFiles {
     trace: Option<ResultFile>,
     svg: Option<Svg>,

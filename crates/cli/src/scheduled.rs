@@ -1,8 +1,9 @@
-//! `lockwright check` under EDF and under global schedulers: the result of each schedulability test; and the bounds that
-//! other verbs show under EDF.
+//! `lockwright check` under EDF and under global schedulers: the result of each schedulability test; and the bounds
+//! that other verbs show under EDF.
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::charges::{self, Charges};
+use crate::check::ranking;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::html::{self, Account};
@@ -10,7 +11,8 @@ use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, BlockedBy, Explain, Output, PointResult, ProtocolResult, SensitivityResult, TestResult};
 use crate::layout::{Column, Layout};
-use crate::report::{Bound, Report, Row, Standard, table_order};
+use crate::report::{Bound, Rank, Report, Row, Standard, table_order};
+use crate::same::grouped;
 use crate::table;
 use crate::tame::tame;
 use crate::terms::{grown, grown_for, terms_table};
@@ -20,35 +22,87 @@ use lockwright_analysis::{
 };
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 
-/// Why a scheduler leaves no choice of the protocol.
-fn ruled(scheduler: Scheduler) -> String {
-    if scheduler.is_global() {
-        format!("the tests of `{scheduler}` cover no shared resources")
-    } else {
-        format!("under `{scheduler}` resources use SRP on one CPU and MSRP across CPUs")
-    }
-}
+/// Why a scheduler leaves no choice of the locks.
+const RULED: &str = "under `p-edf` resources use SRP on one CPU and MSRP across CPUs, unless they are objects";
 
-/// The protocol of all resources, whatever the file says: `msrp`, which is `srp` on one processor, or none without
-/// requests.
+/// The protocol of resources that name none: under partitioned EDF `msrp`, which is `srp` on one processor, unless the
+/// file names one of objects; under global schedulers that of the file. None without requests.
 #[must_use]
 pub fn protocol(system: &System) -> Protocol {
-    if system.is_sharing() { Protocol::Msrp } else { Protocol::None }
+    match system.protocol() {
+        _ if !system.is_sharing() => Protocol::None,
+        Some(named) if named.is_object() => named,
+        _ if system.scheduler() == Scheduler::PEdf => Protocol::Msrp,
+        _ => system.protocol_or_default(),
+    }
 }
 
-/// Prints a note for each choice without effect: the options, if any, and another protocol in the file.
-pub fn note_ruled(options: Option<&str>, system: &System, console: &Console) {
-    if let Some(options) = options {
-        console.note(format!("{options} here: {}", ruled(system.scheduler())));
+/// The chosen protocols, for a system under EDF or a global scheduler. Prints a note for a choice without effect, and for
+/// another protocol in the file.
+#[must_use]
+pub fn protocols(choice: ProtocolChoice, system: &System, console: &Console) -> Vec<Protocol> {
+    let is_global = system.scheduler().is_global();
+    if !system.is_sharing() {
+        if choice != ProtocolChoice::File {
+            console.note("--protocol has no effect here: no task uses a resource");
+        }
+        return vec![Protocol::None];
     }
-    let own = system.resource_ids().filter_map(|resource| system.resource(resource).protocol);
-    // The tests refuse objects and readers.
-    let is_ruled_out = |named: &Protocol| {
-        !matches!(named, Protocol::Srp | Protocol::Msrp) && !named.is_object() && !named.has_readers()
-    };
-    if let Some(named) = own.chain(system.protocol()).find(is_ruled_out) {
-        console.note(format!("the file's protocol `{named}` has no effect here: {}", ruled(system.scheduler())));
+    if !is_global {
+        if matches!(choice, ProtocolChoice::One(protocol) if !protocol.is_object()) {
+            console.note(format!("--protocol has no effect here: {RULED}"));
+        }
+        let own = system.resource_ids().filter_map(|resource| system.resource(resource).protocol);
+        // The tests refuse readers.
+        let is_ruled_out = |named: &Protocol| {
+            !matches!(named, Protocol::Srp | Protocol::Msrp) && !named.is_object() && !named.has_readers()
+        };
+        if let Some(named) = own.chain(system.protocol()).find(is_ruled_out) {
+            console.note(format!("the file's protocol `{named}` has no effect here: {RULED}"));
+        }
     }
+    const OBJECTS: [Protocol; 2] = [Protocol::LockFree, Protocol::WaitFree];
+    match choice {
+        ProtocolChoice::All if is_global => {
+            [[Protocol::None, Protocol::FmlpLong, Protocol::FmlpShort].as_slice(), &OBJECTS].concat()
+        }
+        ProtocolChoice::All => [[Protocol::Msrp].as_slice(), &OBJECTS].concat(),
+        ProtocolChoice::One(protocol) if is_global || protocol.is_object() => vec![protocol],
+        ProtocolChoice::One(_) => vec![Protocol::Msrp],
+        ProtocolChoice::File => vec![protocol(system)],
+    }
+}
+
+/// The [`protocols`] that can be executed.
+///
+/// # Errors
+/// None of them can; the console has the message.
+pub fn executable(choice: ProtocolChoice, system: &System, console: &Console) -> Result<Vec<Protocol>, Exit> {
+    let mut protocols = protocols(choice, system, console);
+    let refused = |protocol: Protocol| Some((system.refused_globally(protocol)?, protocol));
+    if let (true, Some((resource, protocol))) = (protocols.len() == 1, protocols.first().and_then(|&one| refused(one)))
+    {
+        let (name, named) = (tame(&system.resource(resource).name), system.protocol_of(resource, protocol));
+        let why = format!("`{name}` is under `{named}`, which assigns tasks to CPUs");
+        let scheduler = system.scheduler();
+        console.error(
+            format!("{why}: it cannot be executed under `{scheduler}`"),
+            "use fmlp_short, fmlp_long, lock_free, wait_free or none",
+        );
+        return Err(Exit::BadInput);
+    }
+    protocols.retain(|&protocol| refused(protocol).is_none());
+    input::without_nesting(protocols, system, console)
+}
+
+/// All results for one protocol.
+struct Answer {
+    protocol: Protocol,
+    system: System,
+    found: Scheduled,
+    report: Report,
+    explained: Option<(TaskId, Demanded)>,
+    sensitivity: Option<Sensitivity>,
 }
 
 /// Tests the system under its scheduler, and prints the results.
@@ -63,23 +117,14 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
         return Err(Exit::BadInput);
     }
     let html = html::open(&arguments.subject, console)?;
-    note_options(arguments, system, console);
-    let found = tested(arguments.bound, system, overheads, console).map_err(|why| {
-        console.error(tame(&why.describe(system)), "use `p-fp`, or remove from the file what is not covered");
-        Exit::BadInput
-    })?;
-    let explained = task.map(|task| explain(system, overheads, &found, task, console)).transpose()?;
-    // If the overheads leave no time, a test says so.
-    let given = arguments.subject.overheads.is_some();
-    let charged = if given { charges::lengthened(system, overheads, protocol(system)).ok() } else { None };
-    let report = Report { charged, ..report(system, &found) };
-    let sensitivity = if arguments.sensitivity { grown_for(system, overheads, console) } else { None };
-    let mut output = as_json(input, &report, &found, sensitivity.as_ref());
-    output.overheads = arguments.subject.overheads.as_deref().map(json::Charged::given);
-    if let (Some((task, demanded)), Some(result)) = (&explained, output.results.first_mut()) {
-        let explain = Explain::new(system, *task, &demanded.terms);
-        result.explain = Some(Explain { interval_ns: Some(demanded.interval.as_ns()), ..explain });
+    if system.scheduler().is_global() && arguments.bound != BoundChoice::Best {
+        console.note(format!("--bound has no effect here: `{}` has no linear programs", system.scheduler()));
     }
+    let answers = answers(arguments, system, overheads, task, console)?;
+    let given = arguments.subject.overheads.is_some();
+    let results = answers.iter().map(|answer| result(answer)).collect();
+    let mut output = Output::new(json::Verb::Check, &input.name, results);
+    output.overheads = arguments.subject.overheads.as_deref().map(json::Charged::given);
     if let Some(file) = html {
         let charged = given.then_some(overheads);
         html::write(
@@ -91,34 +136,61 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     if arguments.subject.json {
         console.print(&json::to_text(&output))?;
     } else {
-        let mut text = as_text(input, &report, &found, console);
-        if let Some((task, demanded)) = &explained {
-            text.push('\n');
-            text.push_str(&taken_apart(system, *task, demanded, console.layout));
+        let reports = answers.iter().map(|answer| (answer.protocol, answer.report.clone())).collect();
+        let groups = grouped(system, reports);
+        let mut texts: Vec<String> = Vec::new();
+        if answers.len() > 1 {
+            let reports: Vec<&Report> = groups.iter().map(|(_, report)| report).collect();
+            texts.push(ranking(input, &reports, console.layout));
         }
-        if let Some(sensitivity) = &sensitivity {
-            text.push_str(if is_tighter(&found) { SENSITIVITY_BELOW_BEST } else { SENSITIVITY_OF_TESTS });
-            text.push_str(&grown(system, sensitivity, console.layout));
-        }
-        console.print_text(&(text + &charges::note(arguments.subject.overheads.as_deref())))?;
+        let shown = answers.iter().filter(|answer| groups.iter().any(|(protocol, _)| *protocol == answer.protocol));
+        texts.extend(shown.map(|answer| text(input, answer, console)));
+        console.print_text(&(texts.join("\n") + &charges::note(arguments.subject.overheads.as_deref())))?;
     }
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is incomplete");
         return Ok(Exit::Interrupted);
     }
-    Ok(Exit::from_holds(found.schedulable))
+    Ok(Exit::from_holds(answers.iter().all(|answer| answer.found.schedulable)))
 }
 
-/// Prints a note for the options of `check` that have no effect.
-fn note_options(arguments: &Check, system: &System, console: &Console) {
-    let has_bounds = system.scheduler() == Scheduler::PEdf;
-    let asked = match (arguments.subject.protocol, arguments.bound) {
-        (ProtocolChoice::File, BoundChoice::Best) => None,
-        (ProtocolChoice::File, _) if has_bounds => None,
-        _ if has_bounds => Some("--protocol has no effect"),
-        _ => Some("--protocol and --bound have no effect"),
-    };
-    note_ruled(asked, system, console);
+/// The results under each chosen protocol that the tests cover, the best first.
+fn answers(
+    arguments: &Check,
+    system: &System,
+    overheads: &Overheads,
+    task: Option<TaskId>,
+    console: &Console,
+) -> Result<Vec<Answer>, Exit> {
+    let protocols = protocols(arguments.subject.protocol, system, console);
+    let mut answers = Vec::new();
+    for &protocol in &protocols {
+        let system = system.clone().with_protocol(protocol);
+        let found = match tested(arguments.bound, &system, overheads, console) {
+            Ok(found) => found,
+            Err(why) if protocols.len() > 1 => {
+                console.note(format!("{protocol} is left out: {}", tame(&why.describe(&system))));
+                continue;
+            }
+            Err(why) => {
+                console.error(tame(&why.describe(&system)), "use `p-fp`, or remove from the file what is not covered");
+                return Err(Exit::BadInput);
+            }
+        };
+        let explained = task.map(|task| explain(&system, overheads, &found, task, console)).transpose()?;
+        // If the overheads leave no time, a test says so.
+        let given = arguments.subject.overheads.is_some();
+        let charged = if given { charges::lengthened(&system, overheads, protocol).ok() } else { None };
+        let report = Report { charged, ..report(&system, protocol, &found) };
+        let sensitivity = if arguments.sensitivity { grown_for(&system, overheads, console) } else { None };
+        answers.push(Answer { protocol, system, found, report, explained, sensitivity });
+    }
+    if answers.is_empty() {
+        console.error("no test covers this system under any protocol", "the notes above give the reasons");
+        return Err(Exit::BadInput);
+    }
+    answers.sort_by_key(|answer| Rank::of(system, &answer.report));
+    Ok(answers)
 }
 
 /// The tests of the chosen method.
@@ -168,7 +240,7 @@ fn taken_apart(system: &System, task: TaskId, demanded: &Demanded, layout: Layou
 
 /// The bounds that the tests give.
 #[must_use]
-pub fn report(system: &System, found: &Scheduled) -> Report {
+pub fn report(system: &System, protocol: Protocol, found: &Scheduled) -> Report {
     let row = |task| {
         let (response, proved) = (found.responses[TaskId::index(task)], found.proved[TaskId::index(task)]);
         let blocker = found.blocked[TaskId::index(task)];
@@ -183,35 +255,29 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
         Row { task, bound, seen: None, standard: Standard::default() }
     };
     let rows = table_order(system).into_iter().map(row).collect();
-    Report { protocol: protocol(system).to_string(), same: Vec::new(), rows, charged: None }
+    Report { protocol: protocol.to_string(), same: Vec::new(), rows, charged: None }
 }
 
-/// For verbs that execute or simulate the tasks under EDF: the bounds, or no bounds if the tests do not cover the system
-/// and the scheduler does. `what` names the execution in messages, and `asked` is the protocol that the user chose.
+/// For verbs that execute or simulate the tasks under EDF or a global scheduler: the bounds under this protocol, or no
+/// bounds if the tests do not cover the system and the scheduler does.
 ///
 /// # Errors
-/// Overheads that cannot be charged, or nested requests that MSRP does not support; the console has the message.
+/// Overheads that cannot be charged, or nested requests that the protocol does not support; the console has the message.
 pub fn promised(
-    what: &str,
     input: &Input,
-    asked: ProtocolChoice,
+    protocol: Protocol,
     charges: Option<&Charges>,
     console: &Console,
 ) -> Result<Report, Exit> {
-    let system = &input.system;
-    let scheduler = system.scheduler();
-    if scheduler == Scheduler::PEdf {
-        let is_asked = asked != ProtocolChoice::File;
-        note_ruled(is_asked.then_some("--protocol has no effect"), system, console);
-    }
+    let system = &input.system.clone().with_protocol(protocol);
     let free = Overheads::default();
     let overheads = charges.map_or(&free, |charges| &charges.overheads);
     let found = tested(BoundChoice::Best, system, overheads, console);
     let charged = match (charges, &found) {
         (None, _) => None,
         // That overheads leave no time is a result of the tests.
-        (Some(_), Ok(_)) => charges::lengthened(system, overheads, protocol(system)).ok(),
-        (Some(charges), Err(_)) => Some(charges.charge(system, protocol(system), console)?),
+        (Some(_), Ok(_)) => charges::lengthened(system, overheads, protocol).ok(),
+        (Some(charges), Err(_)) => Some(charges.charge(system, protocol, console)?),
     };
     match found {
         Ok(found) => {
@@ -219,23 +285,21 @@ pub fn promised(
                 let why = tame(&test.describe(system).unwrap_or_default());
                 console.note(format!("no deadline is proved, because the overheads leave too little time: {why}"));
             }
-            Ok(Report { charged, ..report(system, &found) })
+            Ok(Report { charged, ..report(system, protocol, &found) })
         }
-        Err(why @ Untested::Nested(_)) => {
+        Err(why @ Untested::Nested(_)) if !system.scheduler().is_global() => {
             console.error(tame(&why.describe(system)), "put both into one section, or both on one CPU");
             Err(Exit::BadInput)
         }
         Err(why) => {
             let instead = match why {
-                Untested::Protocol(_) if scheduler == Scheduler::PEdf => {
-                    format!("; {what} here: {}", ruled(system.scheduler()))
-                }
+                Untested::Protocol(_) if !system.scheduler().is_global() => format!("; here, {RULED}"),
                 _ => String::new(),
             };
             console.note(format!("there are no bounds: {}{instead}", tame(&why.describe(system))));
             let row = |task| Row { task, bound: Bound::default(), seen: None, standard: Standard::default() };
             let rows = table_order(system).into_iter().map(row).collect();
-            Ok(Report { protocol: protocol(system).to_string(), same: Vec::new(), rows, charged })
+            Ok(Report { protocol: protocol.to_string(), same: Vec::new(), rows, charged })
         }
     }
 }
@@ -272,8 +336,8 @@ const SENSITIVITY_OF_TESTS: &str = "\nSensitivity of the tests above:\n";
 const SENSITIVITY_BELOW_BEST: &str = "\nSensitivity of the processor demand (`--bound classic` prints it); the linear \
     programs above may prove deadlines beyond these factors:\n";
 
-fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Option<&Sensitivity>) -> Output {
-    let system = &input.system;
+fn result(answer: &Answer) -> ProtocolResult {
+    let Answer { system, found, .. } = answer;
     let test = |test: &lockwright_analysis::Test| TestResult {
         test: test.name.into(),
         cpu: test.cpu.map(|cpu| cpu.0),
@@ -286,21 +350,38 @@ fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Optio
             blocked_by: point.blocker.map(|blocker| BlockedBy::new(system, &blocker)),
         }),
     };
-    let result = ProtocolResult {
+    ProtocolResult {
         schedulable: found.schedulable,
         tests: Some(found.tests.iter().map(test).collect()),
-        sensitivity: sensitivity.map(|sensitivity| {
+        sensitivity: answer.sensitivity.as_ref().map(|sensitivity| {
             let proof = (system.scheduler() == Scheduler::PEdf).then_some(Proof::Classic);
             SensitivityResult::new(system, sensitivity, proof)
         }),
-        ..ProtocolResult::new(system, report)
-    };
-    Output::new(json::Verb::Check, &input.name, vec![result])
+        explain: answer.explained.as_ref().map(|(task, demanded)| {
+            let explain = Explain::new(system, *task, &demanded.terms);
+            Explain { interval_ns: Some(demanded.interval.as_ns()), ..explain }
+        }),
+        ..ProtocolResult::new(system, &answer.report)
+    }
 }
 
-fn as_text(input: &Input, report: &Report, found: &Scheduled, console: &Console) -> String {
-    let system = &input.system;
-    let mut text = table::headline(&input.name, system, report) + "\n";
+/// The tables of one protocol.
+fn text(input: &Input, answer: &Answer, console: &Console) -> String {
+    let mut text = as_text(&input.name, answer, console);
+    if let Some((task, demanded)) = &answer.explained {
+        text.push('\n');
+        text.push_str(&taken_apart(&answer.system, *task, demanded, console.layout));
+    }
+    if let Some(sensitivity) = &answer.sensitivity {
+        text.push_str(if is_tighter(&answer.found) { SENSITIVITY_BELOW_BEST } else { SENSITIVITY_OF_TESTS });
+        text.push_str(&grown(&answer.system, sensitivity, console.layout));
+    }
+    text
+}
+
+fn as_text(name: &str, answer: &Answer, console: &Console) -> String {
+    let Answer { system, found, report, .. } = answer;
+    let mut text = table::headline(name, system, report) + "\n";
     text.push_str(&table::tasks(system, report, console));
     text.push_str(&table::reasons(system, report));
     let columns = [

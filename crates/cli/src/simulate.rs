@@ -9,6 +9,7 @@ use crate::html::{self, Account, Watched};
 use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult};
+use crate::placed::{Assigned, placed};
 use crate::progress::Progress;
 use crate::report::{Report, Row, Seen, interrupt_text};
 use crate::responses::{P999_JOBS, Responses, p999};
@@ -232,15 +233,15 @@ fn has_jitter(system: &System) -> bool {
 /// # Errors
 /// The console has the message.
 pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
-    let input =
-        input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf], console)?;
+    let input = placed(&arguments.subject.file, arguments.scheduler, Assigned::InFile, console)?;
+    input::executes(&input, &Scheduler::ALL, console)?;
     let system = &input.system;
     let charges = Charges::of(arguments.subject.overheads.as_deref(), console)?;
-    let protocols = match system.scheduler().is_by_deadline() {
-        true => vec![scheduled::protocol(system)],
+    let protocols = match is_tested(system) {
+        true => scheduled::executable(arguments.subject.protocol, system, console)?,
         false => input::executable(&arguments.subject, system, console)?,
     };
-    let bounds = |&protocol: &Protocol| Ok((protocol, bounds(arguments, &input, protocol, charges.as_ref(), console)?));
+    let bounds = |&protocol: &Protocol| Ok((protocol, bounds(&input, protocol, charges.as_ref(), console)?));
     let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
     let first = groups.first().map_or(system, |(_, bounds)| bounds.analysed(system));
     let plan = Plan::new(arguments, system, first, console);
@@ -312,20 +313,19 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     Ok(Exit::from_holds(reports.iter().all(|(report, _)| report.holds())))
 }
 
+/// Whether tests of the scheduler bound responses, and not the equations of a protocol.
+fn is_tested(system: &System) -> bool {
+    system.scheduler().is_by_deadline() || system.scheduler().is_global()
+}
+
 /// The bounds, with the system that is executed if overheads are charged.
-fn bounds(
-    arguments: &Simulate,
-    input: &Input,
-    protocol: Protocol,
-    charges: Option<&Charges>,
-    console: &Console,
-) -> Result<Report, Exit> {
+fn bounds(input: &Input, protocol: Protocol, charges: Option<&Charges>, console: &Console) -> Result<Report, Exit> {
     let system = &input.system;
-    if !system.scheduler().is_by_deadline() {
+    if !is_tested(system) {
         let charged = charges.map(|charges| charges.charge(system, protocol, console)).transpose()?;
         return Ok(charges::bounds(system, charged, protocol));
     }
-    let bounds = scheduled::promised("a simulation", input, arguments.subject.protocol, charges, console)?;
+    let bounds = scheduled::promised(input, protocol, charges, console)?;
     if let (Some(charges), None) = (charges, &bounds.charged) {
         // There are no charged jobs to execute.
         charges.charge(system, protocol, console)?;
@@ -398,7 +398,7 @@ struct Found {
     responses: Vec<Histogram<u64>>,
 }
 
-/// What is wanted of schedules besides the observations.
+/// The records of schedules that are kept besides the observations.
 #[derive(Clone, Copy)]
 struct Wants {
     /// The records of the worst one.

@@ -24,9 +24,9 @@ thread_local! {
 /// The output of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Written {
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub out: String,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub err: String,
 }
 

@@ -1,9 +1,9 @@
 //! Executes task sets on Linux with real-time threads and real locks, and compares observed times with guaranteed
 //! bounds.
 //!
-//! [`run`] executes a [`System`](lockwright_model::System), by fixed priorities or by deadlines (`p-fp`, `c-fp`, `p-edf`,
-//! `g-edf`). Each task is a SCHED_FIFO thread bound to its CPU, or a SCHED_DEADLINE thread under `g-edf`. It burns
-//! the execution times that its body names, and acquires real locks under the chosen protocol. The result is an
+//! [`run`] executes a [`System`](lockwright_model::System), by fixed priorities or by deadlines (`p-fp`, `c-fp`,
+//! `p-edf`, `g-edf`). Each task is a SCHED_FIFO thread bound to its CPU, or a SCHED_DEADLINE thread under `g-edf`. It
+//! burns the execution times that its body names, and acquires real locks under the chosen protocol. The result is an
 //! [`Outcome`]: response times, deadline misses, lock waits, and a record of which task executed when.
 //!
 //! - [`observe`] derives blocking and time lines from such records, of a run or of a simulation.

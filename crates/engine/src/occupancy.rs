@@ -32,11 +32,11 @@ pub enum Taker {
     Others,
     /// No thread: the CPU was idle.
     Idle,
-    /// The host, by the steal time of the CPU, which has steps of 10 ms: the kernel's record shows a task of the run, but
-    /// it did not execute.
+    /// The host, by the steal time of the CPU, which has steps of 10 ms: the kernel's record shows a task of the run,
+    /// but it did not execute.
     Host,
-    /// Interrupts, the kernel, or the host for less than a step: the kernel's record shows a task of the run, but it did
-    /// not execute.
+    /// Interrupts, the kernel, or the host for less than a step: the kernel's record shows a task of the run, but it
+    /// did not execute.
     Machine,
     /// Unknown: there is no record of that time.
     Unknown,

@@ -56,7 +56,7 @@ impl Steals {
         self.read_ns = now_ns;
     }
 
-    /// What was taken from each CPU of the system, in order of time.
+    /// Returns the time taken from each CPU of the system, in order of time.
     pub(crate) fn into_taken(self) -> Vec<Vec<Steal>> {
         self.taken
     }

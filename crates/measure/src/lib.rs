@@ -7,8 +7,8 @@
 //! | [`contention`](fn@contention) | throughput and waits of spinlocks under contention |
 //! | [`mutex_cost`], [`hand_over`] | mutexes, and the time from an unlock to the next owner |
 //! | [`protocols`](fn@protocols) | the costs of each protocol of a task set |
-//! | [`overheads`], [`ics_overheads`] | the overheads that analyses charge |
-//! | [`ics_experiments`] | interruptible sections beside locks |
+//! | [`overheads`] | the overheads that analyses charge |
+//! | [`section_costs`], [`ics_experiments`] | interruptible sections, without contention and beside locks |
 //! | [`object_costs`], [`contended_objects`] | non-blocking objects, beside sequential ones under locks |
 //!
 //! # Examples
@@ -48,8 +48,8 @@ mod works;
 pub use contention::{Arrivals, Contended, ContentionConfig, OverFifo, contention};
 pub use cost::{Cost, CostError, Costs, cost};
 pub use harness::{Batches, Readings};
+pub use ics::costs::{SectionCost, SectionCosts, section_costs};
 pub use ics::experiment::{Experiment, Mechanism, Setting, ics_experiments};
-pub use ics::overheads::{Overhead, Overheads, ics_overheads};
 pub use mutex::{HandOver, hand_over, mutex_cost};
 pub use objects::Sharing;
 pub use objects::alone::{AloneObject, ObjectCosts, object_costs};

@@ -331,6 +331,7 @@ mod tests {
 
     #[test]
     fn each_mutex_has_a_cost() {
+        let _machine = require_realtime();
         let _slots = all_slots();
         let costs = mutex_cost(20, &Control::new()).expect("needs no permission");
         assert!(costs.costs.len() >= ALL.len());

@@ -27,7 +27,12 @@
 //!     jitter: Duration::ZERO,
 //!     offset: Duration::ZERO,
 //!     wcet: ms(3),
-//!     body: vec![Step::Run(ms(1)), Step::Lock(ResourceId::new(0)), Step::Run(ms(2)), Step::Unlock(ResourceId::new(0))],
+//!     body: vec![
+//!         Step::Run(ms(1)),
+//!         Step::Lock(ResourceId::new(0)),
+//!         Step::Run(ms(2)),
+//!         Step::Unlock(ResourceId::new(0)),
+//!     ],
 //! };
 //! let tasks = vec![task("control", 2, 20), task("log", 1, 100)];
 //! let system = System::new("example".into(), 1, None, vec![bus], tasks)?;

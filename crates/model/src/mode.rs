@@ -1,6 +1,6 @@
 //! Reading and writing.
 
-/// What a section does with its resource.
+/// The access of a section to its resource.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Mode {
     /// No other section on the resource is executed at the same time.

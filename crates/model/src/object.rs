@@ -34,7 +34,7 @@ impl fmt::Display for ObjectKind {
     }
 }
 
-/// What the operations of an object guarantee if other tasks use it at the same time.
+/// The guarantee of the operations of an object if other tasks use it at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Progress {
     /// An operation is repeated if operations of others overlap it.

@@ -40,7 +40,7 @@ pub struct Request {
     pub count: u32,
     /// The length of the longest of the sections.
     pub length: Duration,
-    /// What the sections do with the resource.
+    /// The access of the sections to the resource.
     pub mode: Mode,
 }
 

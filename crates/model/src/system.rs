@@ -57,6 +57,12 @@ impl System {
         Self { scheduler, clusters, ..self }
     }
 
+    /// Returns the same system with this protocol for resources that name none.
+    #[must_use]
+    pub fn with_protocol(self, protocol: Protocol) -> Self {
+        Self { protocol: Some(protocol), ..self }
+    }
+
     /// Returns whether there is a cluster of several processors.
     #[must_use]
     pub fn has_clusters(&self) -> bool {
@@ -90,6 +96,19 @@ impl System {
         let is_refused =
             |&id: &ResourceId| self.protocol_of(id, protocol) != Protocol::Omlp && !self.users(id).is_empty();
         self.resource_ids().find(|id| self.has_clusters() && is_refused(id))
+    }
+
+    /// Returns a used resource that cannot be locked under a global scheduler if the system is under `protocol`: all
+    /// except those under `none`, `fmlp_short`, `fmlp_long`, `lock_free` and `wait_free`. The other protocols assign
+    /// tasks to processors. Returns `None` under other schedulers.
+    #[must_use]
+    pub fn refused_globally(&self, protocol: Protocol) -> Option<ResourceId> {
+        let is_refused = |&id: &ResourceId| {
+            let ruling = self.protocol_of(id, protocol);
+            let is_covered = matches!(ruling, Protocol::None | Protocol::FmlpShort | Protocol::FmlpLong);
+            !is_covered && !ruling.is_object() && !self.users(id).is_empty()
+        };
+        self.resource_ids().find(|id| self.scheduler.is_global() && is_refused(id))
     }
 
     /// Returns a used resource that cannot be executed under `g-edf` if the system is under `protocol`: all except those
@@ -208,13 +227,14 @@ impl System {
     /// processors or the scheduler is global.
     ///
     /// Under [`Scheduler::PEdf`] the result is `srp` for a resource of one processor and `msrp` for the others, whatever
-    /// is named.
+    /// is named, with one exception: `lock_free` and `wait_free` are kept.
     #[must_use]
     pub fn protocol_of(&self, resource: ResourceId, protocol: Protocol) -> Protocol {
-        if self.scheduler == Scheduler::PEdf {
+        let named = self.resource(resource).protocol.unwrap_or(protocol);
+        if self.scheduler == Scheduler::PEdf && !named.is_object() {
             return if self.is_global(resource) { Protocol::Msrp } else { Protocol::Srp };
         }
-        match self.resource(resource).protocol.unwrap_or(protocol) {
+        match named {
             Protocol::None => Protocol::None,
             Protocol::Pip => Protocol::Pip,
             Protocol::Icpp => Protocol::Icpp,
@@ -305,12 +325,15 @@ impl System {
     }
 
     /// Returns the protocol that the file names. Without one, it is `omlp` if there are clusters of several
-    /// processors, `mpcp` if a resource is shared across processors, and `icpp` otherwise.
+    /// processors, `fmlp_short` under a global scheduler, `mpcp` if a resource is shared across processors, and `icpp`
+    /// otherwise.
     #[must_use]
     pub fn protocol_or_default(&self) -> Protocol {
         self.protocol.unwrap_or_else(|| {
             if self.has_clusters() {
                 Protocol::Omlp
+            } else if self.scheduler.is_global() {
+                Protocol::FmlpShort
             } else if self.resource_ids().any(|resource| self.is_global(resource)) {
                 Protocol::Mpcp
             } else {

@@ -378,10 +378,8 @@ pub(crate) fn check_body(resources: &[Resource], task: &Task, id: TaskId) -> Res
             format!("at most {STEPS_MAX} are supported"),
         );
     }
-    let mut open: Vec<(ResourceId, usize)> = Vec::new();
+    let mut sections = Sections { resources, task: name, open: Vec::new() };
     let mut total = Duration::ZERO;
-    // The execution time before each open lock. It shows whether a section is empty.
-    let mut since: Vec<Duration> = Vec::new();
     for (index, step) in task.body.iter().enumerate() {
         let subject = Subject::Step(id, index);
         match *step {
@@ -398,64 +396,13 @@ pub(crate) fn check_body(resources: &[Resource], task: &Task, id: TaskId) -> Res
                     );
                 }
             },
-            Step::Lock(resource) | Step::Read(resource) => {
-                if resource.index() >= resources.len() {
-                    return invalid(subject, format!("task `{name}` locks an unknown resource"), "declare it");
-                }
-                let resource_name = &resources[resource.index()].name;
-                if open.iter().any(|(held, _)| *held == resource) {
-                    return invalid(
-                        subject,
-                        format!("task `{name}` locks `{resource_name}` while it already holds it"),
-                        "locks are not recursive: release it first",
-                    );
-                }
-                if open.len() == NESTING_MAX {
-                    return invalid(
-                        subject,
-                        format!("task `{name}` holds more than {NESTING_MAX} resources at once"),
-                        "nest less deeply",
-                    );
-                }
-                open.push((resource, index));
-                since.push(total);
-            }
-            Step::Unlock(resource) => {
-                let known = resources.get(resource.index()).map_or("?", |resource| resource.name.as_str());
-                match open.last() {
-                    Some((held, _)) if *held == resource => {}
-                    Some((held, _)) => {
-                        return invalid(
-                            subject,
-                            format!(
-                                "task `{name}` unlocks `{known}`, but locked `{}` last",
-                                resources[held.index()].name
-                            ),
-                            "release resources in the reverse order of their locks",
-                        );
-                    }
-                    None => {
-                        return invalid(
-                            subject,
-                            format!("task `{name}` unlocks `{known}`, which it does not hold"),
-                            "lock it first",
-                        );
-                    }
-                }
-                open.pop();
-                if since.pop() == Some(total) {
-                    return invalid(
-                        subject,
-                        format!("the section of task `{name}` on `{known}` is empty"),
-                        "put a run between lock and unlock",
-                    );
-                }
-            }
+            Step::Lock(resource) | Step::Read(resource) => sections.begin(resource, subject, total)?,
+            Step::Unlock(resource) => sections.end(resource, subject, total)?,
         }
     }
-    if let Some((resource, index)) = open.last() {
+    if let Some(Open { resource, begin, .. }) = sections.open.last() {
         return invalid(
-            Subject::Step(id, *index),
+            *begin,
             format!("task `{name}` never unlocks `{}`", resources[resource.index()].name),
             "unlock it before the job ends",
         );
@@ -469,6 +416,69 @@ pub(crate) fn check_body(resources: &[Resource], task: &Task, id: TaskId) -> Res
         );
     }
     Ok(())
+}
+
+/// The sections of a body at one of its steps.
+struct Sections<'a> {
+    resources: &'a [Resource],
+    /// The name of the task.
+    task: &'a str,
+    /// The sections that have begun and not ended, the innermost last.
+    open: Vec<Open>,
+}
+
+struct Open {
+    resource: ResourceId,
+    /// The step that locks it.
+    begin: Subject,
+    /// The execution time before the section. It shows whether the section is empty.
+    since: Duration,
+}
+
+impl Sections<'_> {
+    fn begin(&mut self, resource: ResourceId, begin: Subject, since: Duration) -> Result<(), Invalid> {
+        let name = self.task;
+        let Some(known) = self.resources.get(resource.index()) else {
+            return invalid(begin, format!("task `{name}` locks an unknown resource"), "declare it");
+        };
+        if self.open.iter().any(|open| open.resource == resource) {
+            return invalid(
+                begin,
+                format!("task `{name}` locks `{}` while it already holds it", known.name),
+                "locks are not recursive: release it first",
+            );
+        }
+        if self.open.len() == NESTING_MAX {
+            return invalid(
+                begin,
+                format!("task `{name}` holds more than {NESTING_MAX} resources at once"),
+                "nest less deeply",
+            );
+        }
+        self.open.push(Open { resource, begin, since });
+        Ok(())
+    }
+
+    fn end(&mut self, resource: ResourceId, subject: Subject, total: Duration) -> Result<(), Invalid> {
+        let (name, resources) = (self.task, self.resources);
+        let known = resources.get(resource.index()).map_or("?", |resource| resource.name.as_str());
+        match self.open.pop() {
+            Some(open) if open.resource != resource => invalid(
+                subject,
+                format!("task `{name}` unlocks `{known}`, but locked `{}` last", resources[open.resource.index()].name),
+                "release resources in the reverse order of their locks",
+            ),
+            None => {
+                invalid(subject, format!("task `{name}` unlocks `{known}`, which it does not hold"), "lock it first")
+            }
+            Some(open) if open.since == total => invalid(
+                subject,
+                format!("the section of task `{name}` on `{known}` is empty"),
+                "put a run between lock and unlock",
+            ),
+            Some(_) => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -57,9 +57,9 @@
 //! | [`Fulock`] | suspended | priority | handed to the first waiter, or free with that waiter woken, as the caller chooses | highest of the base, of the ceilings of what it holds and of all its waiters, along the chain; each lock chooses what counts |
 //! | [`Fuqueue`] | suspended | priority | no owners: the first waiters are woken | - |
 //!
-//! `phase_fair` and `task_fair` have the machine [`ReaderWriter`], the only one that distinguishes reading from writing.
-//! `lock_free` has the machine [`Ics`], and `wait_free` the machine [`WaitFree`], under which no task waits and nothing
-//! is repeated.
+//! `phase_fair` and `task_fair` have the machine [`ReaderWriter`], the only one that distinguishes reading from
+//! writing. `lock_free` has the machine [`Ics`], and `wait_free` the machine [`WaitFree`], under which no task waits
+//! and nothing is repeated.
 //!
 //! The protocols for several processors, except `Mpcp`, have no nested requests. Resources that are nested are put into
 //! a group with one lock.

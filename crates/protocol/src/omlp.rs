@@ -7,8 +7,10 @@
 //!                                                            the previous lender of a: wake
 //!   request   deferred until the job has a place of its own;
 //!             then boosted above all jobs; free: -> task, grant;  else: queue, first come, first served, wait
-//!   release   first waiter w: -> w, grant w, wake w;  the lender: wake;  deferred requests with a place now: go on;  fall
-//!   finish    lenders to jobs that are now among the first of the cluster: wake;  deferred requests with a place: go on
+//!   release   first waiter w: -> w, grant w, wake w;  the lender: wake;
+//!             deferred requests with a place now: go on;  fall
+//!   finish    lenders to jobs that are now among the first of the cluster: wake;
+//!             deferred requests with a place: go on
 //! ```
 //!
 //! A cluster of c processors has c *places*, which its jobs take in the order of their priorities. If a job with a

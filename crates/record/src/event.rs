@@ -14,7 +14,7 @@ pub struct Event {
     pub at_ns: u64,
     /// The thread, as an index into [`Recording::threads`](crate::Recording::threads).
     pub thread: ThreadIndex,
-    /// What happened.
+    /// The event itself.
     pub kind: EventKind,
 }
 
@@ -68,7 +68,7 @@ pub enum EventKind {
     /// thread. Objects that it holds stay locked, except the mutex of a condition variable, which has an `Unlock`
     /// before this event and a `Locked` after `Resumed`.
     Wait {
-        /// What the thread waits for.
+        /// The cause of the wait.
         wait: Wait,
         /// The place of the call.
         site: SiteId,
@@ -132,7 +132,7 @@ pub enum Policy {
     },
 }
 
-/// What a thread waits for, when it does not wait for a lock.
+/// The cause of a wait that is not for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wait {

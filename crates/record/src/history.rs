@@ -10,7 +10,7 @@ pub(crate) struct Entry {
     pub(crate) at_ns: u64,
     /// The CPU time of the thread up to here, without the time in which it spun for a lock.
     pub(crate) cpu_ns: u64,
-    /// What happened.
+    /// The event itself.
     pub(crate) kind: EventKind,
 }
 

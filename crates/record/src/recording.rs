@@ -43,7 +43,7 @@ pub struct Thread {
 pub struct Object {
     /// Its address in the program.
     pub address: u64,
-    /// What it is.
+    /// The kind of object.
     pub kind: ObjectKind,
     /// The place of its initialisation, or of its first use where it was initialised statically.
     pub site: Option<SiteId>,

@@ -7,8 +7,8 @@ use lockwright_model::{self as model, CpuId, Protocol, Record, System, Task, Tas
 
 /// Returns the recording of a schedule of `system`: each task is a thread under `SCHED_FIFO` on its CPU, which sleeps
 /// until the absolute instant of its next release. Each resource is a mutex with the protocol that rules it if the
-/// system is under `protocol`; a protocol that mutexes do not have becomes none. Under `phase_fair` and `task_fair` it is
-/// a reader-writer lock.
+/// system is under `protocol`; a protocol that mutexes do not have becomes none. Under `phase_fair` and `task_fair` it
+/// is a reader-writer lock.
 ///
 /// `records` are those of the simulator or of real threads, by time.
 ///

@@ -43,7 +43,7 @@ impl Options {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Run {
-    /// What was recorded.
+    /// The recording.
     pub recording: Recording,
     /// How the program ended.
     pub status: ExitStatus,

@@ -1,4 +1,4 @@
-//! What all pictures share: the element around them, their style, and their ids.
+//! The common parts of all pictures: the element around them, their style, and their ids.
 
 use crate::label::escaped;
 use std::fmt::{Arguments, Write};

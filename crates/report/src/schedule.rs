@@ -90,7 +90,7 @@ pub struct Span {
     pub state: State,
 }
 
-/// What has a row in a picture of a schedule.
+/// The subject of a row in a picture of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum By {
     /// Each task: its states, and the tasks for which it waits.
@@ -139,7 +139,7 @@ pub struct Row {
     pub marks: Vec<(Instant, Mark)>,
 }
 
-/// What each task does in a window of time.
+/// The states of all tasks in a window of time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Schedule {
     /// The window.

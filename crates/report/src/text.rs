@@ -19,7 +19,7 @@ use lockwright_model::{Instant, ResourceId, System, TaskId};
 pub struct Layout {
     /// The most columns of a line. At least 40 are used.
     pub width: usize,
-    /// What has a line.
+    /// The subject of a line.
     pub by: By,
 }
 

@@ -22,6 +22,7 @@
 //! | `cycles` | none: the processor's counter and caches |
 //! | `fork` | `pthread_atfork` |
 //! | `memory` | `mlockall`, resource limits |
+//! | `shared` | `memfd_create`, `mmap`; reads those of other processes in `/proc` |
 //! | `signal` | `pthread_sigmask` |
 //! | `native` | the C library's mutex and semaphore, for comparison in measurements |
 //! | `probe` | calls that only test whether the kernel has a feature |
@@ -71,6 +72,7 @@ mod process;
 pub mod robust;
 pub mod rseq;
 pub mod sched;
+pub mod shared;
 pub mod signal;
 
 pub use error::{KeepErrno, SysError};

@@ -82,8 +82,8 @@ impl NativeMutex {
 }
 
 impl Drop for NativeMutex {
-    /// Frees the memory, unless the mutex is locked: the C library then still has its address in a list of the owner. It
-    /// is not freed either if this thread may not lock it, as above its ceiling.
+    /// Frees the memory, unless the mutex is locked: the C library then still has its address in a list of the owner.
+    /// It is not freed either if this thread may not lock it, as above its ceiling.
     fn drop(&mut self) {
         // SAFETY: `new` initialised the mutex, and nobody else uses it: this thread alone has `self`. The box is taken
         // once, after an unlock by the thread that has just locked.

@@ -6,6 +6,8 @@
 use crate::error::SysError;
 use crate::{block, fork};
 use std::cell::Cell;
+use std::fmt::{self, Write as _};
+use std::io::Write as _;
 
 /// A thread, by the kernel's id.
 ///
@@ -55,6 +57,52 @@ pub fn is_ours(tid: Tid) -> bool {
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid.0, 0) == 0 }
 }
 
+/// The name of a thread, as the kernel has it: up to 15 bytes, padded with zeros.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ThreadName(pub [u8; 16]);
+
+impl ThreadName {
+    /// Reads the name of a thread of this process; an empty one if the thread has ended. Makes three system calls, and
+    /// allocates nothing.
+    #[must_use]
+    pub fn of(tid: Tid) -> Self {
+        const BEFORE: &[u8] = b"/proc/self/task/";
+        let mut path = [0_u8; 48];
+        path[..BEFORE.len()].copy_from_slice(BEFORE);
+        let mut rest = &mut path[BEFORE.len()..];
+        // The longest number leaves a zero at the end.
+        if write!(rest, "{}/comm", tid.0).is_err() {
+            return Self::default();
+        }
+        let mut name = [0; 16];
+        // SAFETY: the path ends with a zero, and the kernel writes at most as many bytes as `name` has.
+        let length = unsafe {
+            let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+            if file < 0 {
+                return Self::default();
+            }
+            let length = libc::syscall(libc::SYS_read, file, name.as_mut_ptr(), name.len());
+            libc::syscall(libc::SYS_close, file);
+            usize::try_from(length).unwrap_or(0)
+        };
+        // The kernel ends the name with a line break.
+        name[length.saturating_sub(1)..].fill(0);
+        Self(name)
+    }
+}
+
+impl fmt::Display for ThreadName {
+    /// Shows `?` for bytes that are not printable ASCII.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for &byte in self.0.iter().take_while(|&&byte| byte != 0) {
+            f.write_char(if byte == b' ' || byte.is_ascii_graphic() { char::from(byte) } else { '?' })?;
+        }
+        Ok(())
+    }
+}
+
 /// A system call that does nothing.
 #[inline]
 pub fn null_call() {
@@ -79,7 +127,8 @@ pub fn set_fifo(tid: Tid, level: u8) -> Result<(), SysError> {
     set_scheduler(tid, libc::SCHED_FIFO, level)
 }
 
-/// Puts a thread under SCHED_DEADLINE: `runtime_ns` of execution in each `period_ns`, which is also its relative deadline.
+/// Puts a thread under SCHED_DEADLINE: `runtime_ns` of execution in each `period_ns`, which is also its relative
+/// deadline.
 ///
 /// # Errors
 /// EPERM without CAP_SYS_NICE, and if the thread may not execute on all processors of its root domain; EBUSY if the
@@ -213,7 +262,7 @@ pub fn scheduling(tid: Tid) -> Result<Scheduling, SysError> {
     if unsafe { libc::syscall(libc::SYS_sched_getattr, tid.0, attributes.as_mut_ptr(), size, 0) } < 0 {
         return separately(tid);
     }
-    // SAFETY: all zeros are a value, and the kernel wrote nothing but integers.
+    // SAFETY: all zeros are a value, and the kernel wrote only integers.
     let attributes = unsafe { attributes.assume_init() };
     let resets = attributes.sched_flags & libc::SCHED_FLAG_RESET_ON_FORK as u64 != 0;
     let flag = if resets { libc::SCHED_RESET_ON_FORK } else { 0 };

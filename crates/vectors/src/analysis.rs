@@ -1,4 +1,4 @@
-//! What an example names: an analysis of the library.
+//! The analyses of the library that an example can name.
 
 use crate::compare::Closeness;
 use crate::input::{Input, Malformed};

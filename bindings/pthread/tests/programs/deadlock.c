@@ -8,6 +8,7 @@ static atomic_int refused;
 
 static void *cross(void *is_other)
 {
+    pthread_setname_np(pthread_self(), is_other ? "crosses 1" : "crosses 0");
     pthread_mutex_t *mine = is_other ? &second : &first, *next = is_other ? &first : &second;
     GIVES(0, pthread_mutex_lock(mine));
     pthread_barrier_wait(&both);

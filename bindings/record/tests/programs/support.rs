@@ -84,7 +84,7 @@ pub fn object(recording: &Recording, id: ObjectId) -> &str {
     recording.objects[id as usize].symbol.as_deref().unwrap_or("?")
 }
 
-/// What a thread did, without what the kernel did to it: `lock plain`, `wait condition ready`, `end`.
+/// The calls of a thread, without the actions of the kernel: `lock plain`, `wait condition ready`, `end`.
 pub fn steps(recording: &Recording, name: &str) -> Vec<String> {
     let index = thread(recording, name);
     let own = recording.events.iter().filter(|event| event.thread == index);

@@ -25,7 +25,7 @@ pub(crate) struct Bounds {
     without_carry_in: Option<Vec<u64>>,
 }
 
-/// What is known of the bounds for some execution times and response times.
+/// Values from which later evaluations of the bounds start, for some execution times and response times.
 pub(crate) enum Known {
     FmlpLong(fmlp_long::Known),
     LockFree(lock_free::Known),
@@ -196,10 +196,14 @@ fn refuse_fixed_ceilings(tables: &Tables<'_>, ruling: Protocol) -> Result<(), Un
     system.resource_ids().find(by_hand).map_or(Ok(()), |resource| Err(Unbounded::Ceiling { resource }))
 }
 
-/// Returns an error if two tasks of one processor have the same priority.
+/// Returns an error if two tasks of one processor have the same priority. Interrupts may: they have no requests.
 fn refuse_equal_priorities(tables: &Tables<'_>) -> Result<(), Unbounded> {
+    let system = tables.system;
     for tasks in &tables.cpus {
-        let equal = |pair: &&[TaskId]| tables.system.task(pair[0]).priority == tables.system.task(pair[1]).priority;
+        let equal = |pair: &&[TaskId]| {
+            system.task(pair[0]).priority == system.task(pair[1]).priority
+                && !pair.iter().all(|&id| system.is_interrupt(id))
+        };
         if let Some(pair) = tasks.windows(2).find(equal) {
             return Err(Unbounded::Equals { one: pair[0], other: pair[1] });
         }

@@ -11,8 +11,8 @@
 //! commit, at most R_i: the number of failures of a job is bounded by the commits during the job, and by those during
 //! each of its operations.
 //!
-//! *On its own processor*, a less urgent task commits nothing during an attempt, as it does not execute while the job is
-//! pending. (Sections under `icpp` contain no operations.) A more urgent job executes from its release to its end
+//! *On its own processor*, a less urgent task commits nothing during an attempt, as it does not execute while the job
+//! is pending. (Sections under `icpp` contain no operations.) A more urgent job executes from its release to its end
 //! without the job, so all its commits fall into one attempt, and it makes at most one fail: again(i, h) is the longest
 //! L(i,q) of the objects that both use, and `jobs(h, t) = ceil((t + J_h) / T_h)`, since the job executes only while no
 //! more urgent one is pending. A task of equal priority may alternate with the job, so each of its commits counts:
@@ -103,7 +103,7 @@ pub(crate) struct Known {
 #[derive(Clone, Copy, Default)]
 struct Window {
     length: u64,
-    /// At least so many steps from the length of the operation lead to this window, or beyond it.
+    /// The least number of steps that lead from the length of the operation to this window, or beyond it.
     steps: u32,
 }
 
@@ -264,7 +264,8 @@ impl LockFree {
         self.stale.fill(true);
     }
 
-    /// Returns the number of jobs of a task of which some part lies in an interval, if each lasts for at most `lasting`.
+    /// Returns the number of jobs of a task of which some part lies in an interval, if each lasts for at most
+    /// `lasting`.
     fn jobs(&self, task: usize, t: u64, lasting: u64) -> Option<u64> {
         Some(self.rows[task].period.ceil(t.checked_add(lasting)?))
     }

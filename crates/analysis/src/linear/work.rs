@@ -1,4 +1,4 @@
-//! What the programs share: their results, the work that they may do, and sums.
+//! The common parts of the programs: their results, the work that they may do, and sums.
 
 use super::view::{Entry, View};
 use crate::{Failure, Limit};

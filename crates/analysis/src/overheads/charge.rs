@@ -55,9 +55,10 @@
 
 use super::body::{interrupted, lengthened, runs, sum};
 use super::machine::{Machine, stretched};
+use super::objects::with_operations;
 use crate::rows::mutant::{ChargeMutant, Omission};
 use lockwright_model::{
-    CpuId, Duration, Invalid, Overhead, Overheads, Protocol, ResourceId, Subject, System, Task, TaskId,
+    CpuId, Duration, Invalid, Overhead, Overheads, Protocol, ResourceId, Step, Subject, System, Task, TaskId,
 };
 
 /// Returns the system with the overheads of its machine charged to it, for analysis under partitioned or clustered
@@ -127,7 +128,8 @@ fn charge_as(
     if overheads.charges_nothing() {
         return Ok(system.clone());
     }
-    let system = &with_homes(system)?;
+    let system = with_operations(system, overheads, protocol)?;
+    let system = &with_homes(&system)?;
     let machine = Machine { system, overheads };
     let refuse = |subject, message: String, help: &str| Invalid::new(subject, None, message, help);
     let too_long = || {
@@ -150,7 +152,7 @@ fn charge_as(
 
 /// The charges to the tasks of a system. A method returns `None` if a time does not fit, or if the interrupts leave no
 /// time.
-struct Charges<'a> {
+pub(crate) struct Charges<'a> {
     machine: Machine<'a>,
     protocol: Protocol,
     omission: Omission<ChargeMutant>,
@@ -159,9 +161,16 @@ struct Charges<'a> {
     /// The lateness of a release.
     late: Duration,
     interrupts: Vec<Task>,
+    /// By CPU: the tasks with the largest working set and with the second largest, and these sizes.
+    largest: Vec<[Option<(u32, TaskId)>; 2]>,
 }
 
 impl<'a> Charges<'a> {
+    /// Returns the charges to a system whose homes are fixed, or that has none.
+    pub(crate) fn of(system: &'a System, overheads: &'a Overheads, protocol: Protocol) -> Option<Self> {
+        Self::new(Machine { system, overheads }, protocol, Omission::NOTHING)
+    }
+
     fn new(machine: Machine<'a>, protocol: Protocol, omission: Omission<ChargeMutant>) -> Option<Self> {
         let [latency, release, ipi] =
             [Overhead::ReleaseLatency, Overhead::Release, Overhead::IpiLatency].map(|of| machine.cost(of));
@@ -175,8 +184,14 @@ impl<'a> Charges<'a> {
         };
         let kept = machine.interrupts().into_iter().filter(|(kind, _)| !omission.is(*kind));
         let interrupts = kept.map(|(_, interrupt)| interrupt).collect();
-        let mut charges =
-            Self { machine, protocol, omission, switch: machine.switch()?, late: Duration::ZERO, interrupts };
+        let mut largest = vec![[None; 2]; machine.system.cpus()];
+        for id in machine.system.task_ids() {
+            let its = &mut largest[machine.system.task(id).cpu.index()];
+            let own = Some((machine.working_set(id), id));
+            *its = if own > its[0] { [own, its[0]] } else { [its[0], its[1].max(own)] };
+        }
+        let switch = machine.switch()?;
+        let mut charges = Self { machine, protocol, omission, switch, late: Duration::ZERO, interrupts, largest };
         charges.late = charges.unless(ChargeMutant::Lateness, late);
         Some(charges)
     }
@@ -189,21 +204,29 @@ impl<'a> Charges<'a> {
     /// Returns the task with all charges.
     fn task(&self, id: TaskId) -> Option<Task> {
         let task = self.machine.system.task(id);
+        let (body, wcet) = self.body(id, &task.body)?;
+        Some(Task { jitter: task.jitter.checked_add(self.late)?, wcet, body, ..task.clone() })
+    }
+
+    /// Returns the body of a task with all charges, and its execution time. The body may differ from that of the system
+    /// in execution times: the charges do not depend on other tasks' bodies.
+    pub(crate) fn body(&self, id: TaskId, body: &[Step]) -> Option<(Vec<Step>, Duration)> {
+        let task = self.machine.system.task(id);
         let preempted = self.unless(ChargeMutant::JobRefill, self.refill(task.cpu, Some(id))?);
         let switches = self.unless(ChargeMutant::JobSwitches, self.switch);
         let job = sum(&[switches, switches, preempted])?;
-        let body = lengthened(&task.body, job, |resource| self.section(task, resource))?;
+        let body = lengthened(body, job, |resource| self.section(task, resource))?;
         let body = interrupted(&body, |resource, length| self.prolonged(task, resource, length))?;
-        Some(Task { jitter: task.jitter.checked_add(self.late)?, wcet: runs(&body)?, body, ..task.clone() })
+        let wcet = runs(&body)?;
+        Some((body, wcet))
     }
 
     /// Returns the cost to refill the caches of the task with the largest working set on a processor, except those of
     /// `besides`. On a processor without tasks, `cache_refill` alone counts, for a job from elsewhere.
     fn refill(&self, cpu: CpuId, besides: Option<TaskId>) -> Option<Duration> {
-        let Machine { system, overheads } = self.machine;
-        let there = system.task_ids().filter(|&id| system.task(id).cpu == cpu && Some(id) != besides);
-        let largest = there.map(|id| self.machine.working_set(id)).max();
-        let delay = largest.map_or(Duration::ZERO, |kib| overheads.cache_delay.with(kib as usize));
+        let mut there = self.largest[cpu.index()].iter().flatten();
+        let largest = there.find(|&&(_, id)| Some(id) != besides);
+        let delay = largest.map_or(Duration::ZERO, |&(kib, _)| self.machine.overheads.cache_delay.with(kib as usize));
         self.machine.cost(Overhead::CacheRefill).checked_add(delay)
     }
 
@@ -310,7 +333,6 @@ mod tests {
     use super::*;
     use crate::analyse;
     use lockwright_model::Protocol;
-    use lockwright_model::Step;
     use lockwright_model::format::{parse_overheads, parse_system};
 
     fn ns(time: u64) -> Duration {
@@ -430,6 +452,16 @@ mod tests {
         let flat = parse_overheads("cache_delay = \"7 ns\"").unwrap();
         let all = charge(&with("working_set_kib = 5000", ""), &flat).unwrap();
         assert_eq!(all.task(TaskId(0)).wcet.as_ns(), 30 + 7 + 14);
+    }
+
+    /// Ticks and releases have the same priority, and no requests.
+    #[test]
+    fn interrupts_leave_the_bounds_under_mrsp() {
+        let two = TWO.replace("name = \"b\"", "name = \"b\"\ncpu = 1").replace("name = \"a\"", "name = \"a\"\ncpu = 0");
+        let system = parse_system(&format!("[platform]\ncpus = 2\n{two}")).unwrap();
+        let charged = super::charge(&system, &parse_overheads(ALL).unwrap(), Protocol::Mrsp).unwrap();
+        let analysis = analyse(&charged, Protocol::Mrsp);
+        assert!(analysis.tasks.iter().all(|task| task.response.is_some()), "{analysis:?}");
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! Lock operations and the interrupts in sections are charged to the system as in `charge.rs`, as rows have no order of
 //! sections and no protocols. Everything else is charged to rows.
 //!
-//! *Decisions under partitioned EDF.* The scheduler is in user space: each release executes the thread of its task above
-//! all jobs of the processor, even if the job is then held back. With s = schedule + context_switch:
+//! *Decisions under partitioned EDF.* The scheduler is in user space: each release executes the thread of its task
+//! above all jobs of the processor, even if the job is then held back. With s = schedule + context_switch:
 //! ```text
 //!   release' = 2 release + 6 s + 6 (syscall_in + syscall_out)
 //! ```
@@ -18,17 +18,24 @@
 
 use super::body::{lengthened, runs, sum};
 use super::machine::{Machine, stretched};
-use super::{CacheDelay, Costs, Curve, Task, jlfp};
+use super::{CacheDelay, Costs, Curve, Rising, Task, jlfp, objects};
 use crate::rows::failure::Failure;
-use crate::rows::sharing::{Sharer, Sharing, demands};
+use crate::rows::sharing::{Demand, Sharer, Sharing, demands};
 use lockwright_model::{
-    self as model, Cost, Duration, Invalid, Overhead, Overheads, Protocol, Scheduler, Subject, System, TaskId,
+    self as model, Cost, Duration, Invalid, Overhead, Overheads, Protocol, Scheduler, Step, Subject, System, TaskId,
 };
 use std::borrow::Cow;
 
 /// Returns the tasks of the system in nanoseconds, with overheads charged. The charge is centred on preemptions, as for
 /// EDF; it also holds for fixed priorities, as a job keeps its priority there as well.
 pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
+    let protocol = system.protocol_or_default();
+    let system = &*objects::with_operations(system, model, protocol).map_err(|why| match why.subject {
+        Subject::Resource(id) => {
+            Failure::Unsupported { task: system.users(id).first().map_or(0, |user| user.index()), what: UNCOVERED }
+        }
+        _ => Failure::Overflow,
+    })?;
     let model = &with_decisions(system, model)?;
     let longer;
     let system = match model.charges_nothing() {
@@ -51,7 +58,8 @@ pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Fai
         let interrupts = machine.interrupts();
         for (id, task) in system.task_ids().zip(&mut tasks) {
             let all = interrupts.iter().map(|(_, interrupt)| interrupt);
-            let own: Vec<_> = all.filter(|interrupt| interrupt.cpu == system.task(id).cpu).collect();
+            let is_own = |cpu| system.scheduler().is_global() || cpu == system.task(id).cpu;
+            let own: Vec<_> = all.filter(|interrupt| is_own(interrupt.cpu)).collect();
             for request in &mut task.requests {
                 let length = Duration::from_ns(request.length);
                 let stretched = stretched(length, &own, Duration::ZERO).ok_or(Failure::Overload)?;
@@ -70,6 +78,56 @@ pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Fai
     };
     Ok(Sharing { tasks: system.task_ids().zip(tasks).map(sharer).collect() })
 }
+
+/// The charges of [`charged`] to a task, whatever its body is. A method returns `None` if a time does not fit, or if the
+/// interrupts leave no time.
+pub(crate) struct Charges<'a> {
+    /// The system with the cost of all operations in its sections.
+    pub(crate) system: System,
+    overheads: Cow<'a, Overheads>,
+    /// By task.
+    costs: Vec<Rising>,
+    /// By CPU.
+    interrupts: Vec<Vec<model::Task>>,
+}
+
+impl<'a> Charges<'a> {
+    /// Returns the charges to a system that can be charged.
+    pub(crate) fn new(system: &System, overheads: &'a Overheads) -> Result<Self, Failure> {
+        let overheads = with_decisions(system, overheads)?;
+        let longer = with_operations(system, &overheads)?;
+        let machine = Machine { system: &longer, overheads: &overheads };
+        let (costs, all) = costs(machine, longer.tasks().len())?;
+        let costs = jlfp::costs(&costs, all, &rows(machine))?;
+        let mut interrupts = vec![Vec::new(); longer.cpus()];
+        for (_, interrupt) in machine.interrupts() {
+            interrupts[interrupt.cpu.index()].push(interrupt);
+        }
+        Ok(Self { system: longer, overheads, costs, interrupts })
+    }
+
+    /// Returns a body with the cost of all operations in its sections.
+    pub(crate) fn body(&self, body: &[Step]) -> Option<Vec<Step>> {
+        operated(Machine { system: &self.system, overheads: &self.overheads }, body)
+    }
+
+    /// Returns the charged execution time of a task whose body takes this time.
+    pub(crate) fn cost(&self, task: TaskId, time: u64) -> Option<u64> {
+        self.costs[task.index()].at(time)
+    }
+
+    /// Returns the charged requests of a task with these section lengths.
+    pub(crate) fn requests(&self, task: TaskId, mut requests: Vec<Demand>) -> Option<Vec<Demand>> {
+        let own: Vec<_> = self.interrupts[self.system.task(task).cpu.index()].iter().collect();
+        for request in &mut requests {
+            request.length = stretched(Duration::from_ns(request.length), &own, Duration::ZERO)?.as_ns();
+        }
+        Some(requests)
+    }
+}
+
+/// An object that more tasks use than its cost was measured for.
+const UNCOVERED: &str = "its object is used by more tasks than the costs of objects cover";
 
 /// A working set for which no cache delay was measured.
 const UNMEASURED: &str = "its working set is beyond the last point of `cache_delay`";
@@ -140,6 +198,7 @@ pub fn charge_by_deadline(system: &System, overheads: &Overheads) -> Result<Syst
         };
         Invalid::new(subject, None, message, help)
     };
+    let system = &*objects::with_operations(system, overheads, system.protocol_or_default())?;
     let overheads = &with_decisions(system, overheads).map_err(refuse)?;
     let longer = with_operations(system, overheads).map_err(refuse)?;
     let machine = Machine { system: &longer, overheads };
@@ -160,7 +219,7 @@ pub fn charge_by_deadline(system: &System, overheads: &Overheads) -> Result<Syst
     longer.with_tasks(charged.map_err(refuse)?)
 }
 
-/// What to do about times that do not fit.
+/// The advice if times do not fit.
 const UNITS: &str = "check the units of the overheads";
 
 /// Returns the overheads with the decisions of partitioned EDF in the release.
@@ -181,24 +240,42 @@ fn with_decisions<'a>(system: &System, model: &'a Overheads) -> Result<Cow<'a, O
 
 /// Returns the system with the cost of all operations in its sections.
 ///
-/// All costs of a request are in its section: neither `srp` nor `msrp` suspends a job, and jobs that arrive meanwhile
+/// All costs of a request are in its section: neither `srp` nor spinning suspends a job, and jobs that arrive meanwhile
 /// wait for the operations as well. There are two system calls, one for the lock and one for the unlock or for leaving
-/// the section.
+/// the section. Non-blocking objects cost nothing beyond their length. Under other protocols a job may also suspend,
+/// resume elsewhere, and preempt a job there: three switches, a third system call, an interprocessor interrupt and two
+/// refills.
 fn with_operations(system: &System, model: &Overheads) -> Result<System, Failure> {
     let machine = Machine { system, overheads: model };
-    let section = |resource| {
-        let protocol = if system.is_global(resource) { Protocol::Msrp } else { Protocol::Srp };
-        let operations = [Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection];
-        let [lock, unlock, leave] = operations.map(|of| machine.cost_under(of, protocol));
-        let system_call = machine.system_call(protocol)?;
-        Some((Duration::ZERO, sum(&[lock, unlock, leave, system_call, system_call])?))
-    };
     let mut tasks = system.tasks().to_vec();
     for task in &mut tasks {
-        task.body = lengthened(&task.body, Duration::ZERO, section).ok_or(Failure::Overflow)?;
+        task.body = operated(machine, &task.body).ok_or(Failure::Overflow)?;
         task.wcet = runs(&task.body).ok_or(Failure::Overflow)?;
     }
     system.with_tasks(tasks).map_err(|_| Failure::Overflow)
+}
+
+/// Returns a body with the cost of all operations in its sections, or `None` if a time does not fit.
+fn operated(machine: Machine<'_>, body: &[Step]) -> Option<Vec<Step>> {
+    let Machine { system, overheads } = machine;
+    let largest = system.task_ids().map(|id| machine.working_set(id)).max().unwrap_or(0);
+    let refill = machine.cost(Overhead::CacheRefill).checked_add(overheads.cache_delay.with(largest as usize));
+    lengthened(body, Duration::ZERO, |resource| {
+        let protocol = system.protocol_of(resource, system.protocol_or_default());
+        if protocol.is_object() {
+            return Some((Duration::ZERO, Duration::ZERO));
+        }
+        let operations = [Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection, Overhead::IpiLatency];
+        let [lock, unlock, leave, ipi] = operations.map(|of| machine.cost_under(of, protocol));
+        let (system_call, switch) = (machine.system_call(protocol)?, machine.switch()?);
+        let all = sum(&[lock, unlock, leave, system_call, system_call])?;
+        let suspends = !matches!(protocol, Protocol::Srp | Protocol::Msrp | Protocol::FmlpShort);
+        let all = match suspends {
+            true => sum(&[all, switch, switch, switch, system_call, ipi, refill?, refill?])?,
+            false => all,
+        };
+        Some((Duration::ZERO, all))
+    })
 }
 
 /// Returns the costs for a system of `tasks` tasks, and the processors that handle interrupts.

@@ -57,6 +57,36 @@ impl From<u64> for Fraction {
     }
 }
 
+/// A function that multiplies by a fraction, adds another one, and rounds up. Neither is negative.
+pub(crate) struct Rising {
+    /// Both have one denominator, and need not be in lowest terms.
+    slope: BigRational,
+    offset: BigRational,
+}
+
+impl Rising {
+    pub(crate) fn new(slope: &Fraction, offset: &Fraction) -> Self {
+        let (slope, offset) = (&slope.0, &offset.0);
+        let raised = offset * BigRational::from_integer(slope.denom().clone());
+        if raised.is_integer() {
+            let offset = BigRational::new_raw(raised.to_integer(), slope.denom().clone());
+            return Self { slope: slope.clone(), offset };
+        }
+        let denominator = slope.denom() * offset.denom();
+        Self {
+            slope: BigRational::new_raw(slope.numer() * offset.denom(), denominator.clone()),
+            offset: BigRational::new_raw(offset.numer() * slope.denom(), denominator),
+        }
+    }
+
+    /// Returns the value, or `None` if it does not fit.
+    pub(crate) fn at(&self, whole: u64) -> Option<u64> {
+        let numerator = self.slope.numer() * whole + self.offset.numer();
+        let value = BigRational::new_raw(numerator, self.slope.denom().clone()).ceil();
+        u64::try_from(value.to_integer()).ok()
+    }
+}
+
 macro_rules! operator {
     ($operator:ident, $function:ident) => {
         impl $operator for Fraction {
@@ -82,6 +112,20 @@ operator!(Div, div);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rising_function_rounds_up() {
+        for (slope, offset) in [((3, 2), (1, 2)), ((7, 6), (5, 9)), ((1, 1), (0, 1)), ((5, 4), (3, 1))] {
+            let (slope, offset) = (Fraction::new(slope.0, slope.1), Fraction::new(offset.0, offset.1));
+            let rising = Rising::new(&slope, &offset);
+            for whole in 0..50 {
+                let known = (&slope * &Fraction::from(whole) + offset.clone()).ceil();
+                assert_eq!(rising.at(whole), known.ok(), "{slope:?}, {offset:?}, {whole}");
+            }
+        }
+        let steep = Rising::new(&Fraction::from(2), &Fraction::from(0));
+        assert_eq!((steep.at(u64::MAX), steep.at(5)), (None, Some(10)));
+    }
 
     #[test]
     fn ceil_and_floor_round_to_integers() {

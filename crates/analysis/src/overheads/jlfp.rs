@@ -24,7 +24,7 @@
 //! # Ok::<(), lockwright_analysis::Failure>(())
 //! ```
 
-use super::{Costs, Fraction, Task, cache_of_others};
+use super::{Costs, Fraction, Rising, Task, cache_of_others};
 use crate::Failure;
 
 /// The processors that handle interrupts.
@@ -68,42 +68,65 @@ pub fn charge(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Resu
 
 /// Like [`charge`], also if a charged task does not meet its deadline alone.
 pub(super) fn lengthened(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Result<Vec<Charged>, Failure> {
-    let n = tasks.len() as u64;
-    let dedicated = interrupts.dedicated;
-    let at = |curve: &super::Curve| curve.at(n);
-    let (release, latency) = (at(&overheads.release), at(&overheads.release_latency));
-    if let Some(task) = tasks.iter().position(|task| task.period == 0) {
-        return Err(Failure::Unsupported { task, what: "its period is 0" });
+    let charges = Charges::new(overheads, interrupts, tasks)?;
+    let charged = |(its, besides): (&Task, &Fraction)| Charged {
+        cost: &Fraction::from(its.cost) / &charges.share + besides.clone(),
+        period: Fraction::from(its.period) - charges.latency.clone(),
+        deadline: Fraction::from(its.deadline) - charges.latency.clone(),
+    };
+    Ok(tasks.iter().zip(&charges.besides).map(charged).collect())
+}
+
+/// The charges to tasks, whatever their execution times are.
+struct Charges {
+    /// s.
+    share: Fraction,
+    latency: Fraction,
+    /// By task: C' for a C of 0.
+    besides: Vec<Fraction>,
+}
+
+/// Returns C' of each task, rounded up, as a function of C.
+pub(super) fn costs(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Result<Vec<Rising>, Failure> {
+    let Charges { share, besides, .. } = Charges::new(overheads, interrupts, tasks)?;
+    let slope = &Fraction::from(1) / &share;
+    Ok(besides.iter().map(|besides| Rising::new(&slope, besides)).collect())
+}
+
+impl Charges {
+    fn new(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Result<Self, Failure> {
+        let n = tasks.len() as u64;
+        let dedicated = interrupts.dedicated;
+        let at = |curve: &super::Curve| curve.at(n);
+        let (release, latency) = (at(&overheads.release), at(&overheads.release_latency));
+        if let Some(task) = tasks.iter().position(|task| task.period == 0) {
+            return Err(Failure::Unsupported { task, what: "its period is 0" });
+        }
+        let tick = overheads.tick(n)?;
+        let u_tick = &tick / &Fraction::from(overheads.quantum.max(1));
+        let (mut u_release, mut releases) = (Fraction::default(), Fraction::default());
+        if !dedicated {
+            u_release = tasks.iter().fold(u_release, |sum, task| sum + &release / &Fraction::from(task.period));
+            releases = &release * &Fraction::from(n);
+        }
+        let taken = &u_tick + &u_release;
+        let s = Fraction::from(1) - taken.clone();
+        if !s.is_positive() {
+            return Err(Failure::Overload);
+        }
+        let preemption = (tick + releases + &latency * &taken) / s.clone();
+        let mut besides = &preemption * &Fraction::from(2);
+        if dedicated || interrupts.processors > 1 {
+            besides = besides + at(&overheads.ipi_latency);
+        }
+        if dedicated {
+            besides = besides + release;
+        }
+        let switches = overheads.switch(n) * Fraction::from(2);
+        let of = |cache| (switches.clone() + cache) / s.clone() + besides.clone();
+        let besides = cache_of_others(overheads, tasks).into_iter().map(of).collect();
+        Ok(Self { share: s, latency, besides })
     }
-    let tick = overheads.tick(n)?;
-    let u_tick = &tick / &Fraction::from(overheads.quantum.max(1));
-    let (mut u_release, mut releases) = (Fraction::default(), Fraction::default());
-    if !dedicated {
-        u_release = tasks.iter().fold(u_release, |sum, task| sum + &release / &Fraction::from(task.period));
-        releases = &release * &Fraction::from(n);
-    }
-    let taken = &u_tick + &u_release;
-    let s = Fraction::from(1) - taken.clone();
-    if !s.is_positive() {
-        return Err(Failure::Overload);
-    }
-    let preemption = (tick + releases + &latency * &taken) / s.clone();
-    let mut besides = &preemption * &Fraction::from(2);
-    if dedicated || interrupts.processors > 1 {
-        besides = besides + at(&overheads.ipi_latency);
-    }
-    if dedicated {
-        besides = besides + release;
-    }
-    let switches = overheads.switch(n) * Fraction::from(2);
-    let mut charged = Vec::with_capacity(tasks.len());
-    for (its, cache) in tasks.iter().zip(cache_of_others(overheads, tasks)) {
-        let cost = (Fraction::from(its.cost) + switches.clone() + cache) / s.clone() + besides.clone();
-        let period = Fraction::from(its.period) - latency.clone();
-        let deadline = Fraction::from(its.deadline) - latency.clone();
-        charged.push(Charged { cost, period, deadline });
-    }
-    Ok(charged)
 }
 
 /// Rounds charged tasks to integers: execution times up, periods and deadlines down. Everything else is taken from

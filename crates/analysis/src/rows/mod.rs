@@ -1,4 +1,4 @@
-//! What all analyses share: their input, their results, and arithmetic.
+//! The common parts of all analyses: their input, their results, and arithmetic.
 //!
 //! Tests on rows of integers take [`Sporadic`](sporadic::Sporadic) or [`Sharing`](sharing::Sharing) and return a
 //! [`Failure`](failure::Failure). Analyses of systems work on [`Tables`](tables::Tables) and return an

@@ -1,7 +1,7 @@
 //! Terms and charges that a mutant of the analysis omits. Tests use the mutants to show that they would detect the
 //! missing term.
 
-/// What an analysis omits: nothing, or the part that a mutant omits. Without the feature `mutants`, this takes no room,
+/// The omission of an analysis: none, or the part that a mutant omits. Without the feature `mutants`, it takes no room,
 /// and the compiler removes every question.
 #[derive(Clone, Copy)]
 pub(crate) struct Omission<M> {

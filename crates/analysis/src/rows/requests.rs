@@ -85,7 +85,7 @@ pub(crate) struct RequestTables {
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Few tasks are at most one of so many.
+/// Tasks are few if they are at most this part of all tasks.
 const FEW: usize = 16;
 
 impl RequestTables {

@@ -196,8 +196,8 @@ pub(crate) fn solve_by(
                 rows = system.task_ids().map(|id| row(tables, ruling, id)).collect();
                 rows.iter_mut().zip(known).for_each(|(row, known)| row.known = *known);
                 let delays = vec![Delay::default(); rows.len()];
-                let mut equations =
-                    Across { tables, ruling, bounds, rows, delays, committers: committers(tables, ruling) };
+                let (committers, owners) = (committers(tables, ruling), owners(tables, ruling));
+                let mut equations = Across { tables, ruling, bounds, rows, delays, committers, owners };
                 raise(tables, &mut equations, &mut rising, judged);
                 rows = equations.rows;
             }
@@ -318,6 +318,8 @@ struct Across<'a> {
     delays: Vec<Delay>,
     /// Under `lock_free`, by task: the tasks of other processors that use an object of it.
     committers: Vec<Vec<usize>>,
+    /// Under `fmlp_long`, by task: the processors of the tasks that its requests wait for, with one bit each.
+    owners: Vec<u64>,
 }
 
 impl Equations for Across<'_> {
@@ -378,7 +380,7 @@ impl Equations for Across<'_> {
             Some(others) => others.iter().copied().find(|&other| rising.reasons[other].is_some()),
             None => asking.filter(|_| self.delays[task] != Delay::default()),
         };
-        urgent.or(delaying)
+        urgent.or(delaying).or_else(|| self.keeps_owners(task, rising))
     }
 
     /// Gives the task its known bound, if it has one.
@@ -390,6 +392,19 @@ impl Equations for Across<'_> {
             }
             None => rising.give_up(task, reason),
         }
+    }
+}
+
+impl Across<'_> {
+    /// Returns a task without a bound that may execute instead of the owners that `task` waits for, by its own priority
+    /// or in a section, if the bounds of these waits count its jobs. It need not have requests under the protocol.
+    fn keeps_owners(&self, task: usize, rising: &Rising) -> Option<usize> {
+        let (owners, system) = (*self.owners.get(task)?, self.tables.system);
+        let priority = system.task(TaskId::new(task)).priority;
+        let may_execute = |&&h: &&TaskId| system.task(h).priority >= priority || !system.requests(h).is_empty();
+        let there = self.tables.cpus.iter().enumerate().filter(|(cpu, _)| owners >> cpu & 1 == 1);
+        let mut counted = there.flat_map(|(_, tasks)| tasks.iter().filter(may_execute)).map(|h| h.index());
+        counted.find(|&h| h != task && rising.reasons[h].is_some())
     }
 }
 
@@ -411,6 +426,20 @@ fn committers(tables: &Tables<'_>, ruling: Protocol) -> Vec<Vec<usize>> {
         others.sort_unstable();
         others.dedup();
         others
+    };
+    system.task_ids().map(of).collect()
+}
+
+/// Returns, by task, the processors of the other users of its resources. None under another protocol than `fmlp_long`.
+fn owners(tables: &Tables<'_>, ruling: Protocol) -> Vec<u64> {
+    if ruling != Protocol::FmlpLong {
+        return Vec::new();
+    }
+    let system = tables.system;
+    let of = |id: TaskId| {
+        let requests = system.requests(id).iter().filter(|request| tables.protocol(request.resource) == ruling);
+        let others = requests.flat_map(|request| system.users(request.resource)).filter(|&&user| user != id);
+        others.fold(0, |cpus, &user| cpus | 1 << system.task(user).cpu.index())
     };
     system.task_ids().map(of).collect()
 }

@@ -1,34 +1,41 @@
 //! Tests and response times of whole systems under schedulers other than partitioned fixed priorities.
 //!
 //! - `p-edf`: the processor demand of each processor. Resources are under SRP, and those shared across processors under
-//!   non-preemptive spinning (MSRP). Response times are exact; they are computed without resources and jitter only.
-//!   `best_scheduled` adds the linear program of MSRP.
-//! - `g-edf`: all tests of [`global`], without resources and jitter. Response times are those of the test that bounds
-//!   them, or follow from the tardiness with deadlines equal to periods.
-//! - `g-fp`: Guan's test, without resources, jitter and equal priorities. Response times are those of the test.
+//!   non-preemptive spinning (MSRP), or they are non-blocking objects. Response times are computed without locks and
+//!   jitter only; without resources they are exact. `best_scheduled` adds the linear program of MSRP.
+//! - `g-edf`: all tests of [`global`], without jitter. Response times are those of the test that bounds them, or follow
+//!   from the tardiness with deadlines equal to periods.
+//! - `g-fp`: Guan's test, without jitter and equal priorities. Response times are those of the test.
+//!
+//! Under global schedulers, resources are under `fmlp_short` or `fmlp_long`, or they are non-blocking objects.
+//! `inflated.rs` has what their users wait, and `retries.rs` the attempts that fail.
 
 pub(crate) mod explained;
+mod inflated;
 #[cfg(feature = "lp")]
 pub(crate) mod program;
 mod results;
+mod retries;
 mod untested;
 
 use crate::global;
 use crate::overheads::edf::charged;
 use crate::rows::bound::Proof;
 use crate::rows::failure::Failure;
-use crate::rows::sharing::{Sharer, Sharing};
+use crate::rows::mutant::{Mutant, Omission};
+use crate::rows::sharing::Sharing;
 use crate::rows::sporadic::Sporadic;
 use crate::system::partition::{Fit, together_first};
 use crate::uniprocessor::{self, Effort, edf};
-use lockwright_model::{CpuId, Duration, Overheads, ResourceId, Scheduler, System, TaskId};
+use inflated::{Inflated, Kind, inflated, kind, processors, with_retries};
+use lockwright_model::{CpuId, Duration, Overheads, Protocol, ResourceId, Scheduler, System, TaskId};
 pub use results::{Blocker, Point, Scheduled, Test};
 pub use untested::Untested;
 
 /// Tests a system under partitioned EDF, global EDF or global fixed priorities, with overheads charged to it.
 ///
-/// Under partitioned EDF, local resources are under SRP, and shared ones under MSRP, whatever protocols the system
-/// names. The module [`uniprocessor::edf`] has the processor demand, and [`global`] the global tests; each names its
+/// Under partitioned EDF, local resources are under SRP, and shared ones under MSRP, whatever locks the system names. The
+/// module [`uniprocessor::edf`] has the processor demand, and [`global`] the global tests; each names its
 /// source. All times are in nanoseconds. If the overheads alone leave no time, the result contains a single test named
 /// "overheads" that does not accept.
 ///
@@ -63,23 +70,38 @@ pub use untested::Untested;
 /// assert!(found.schedulable);
 /// ```
 pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Untested> {
-    Ok(tested(system, overheads)?.0)
+    Ok(tested(system, overheads, Omission::NOTHING)?.0)
+}
+
+/// Like [`scheduled()`], with a term omitted: a mutant, for tests of the tests.
+///
+/// # Errors
+/// Returns the errors of [`scheduled()`].
+#[cfg(feature = "mutants")]
+pub fn scheduled_mutant(system: &System, overheads: &Overheads, mutant: Mutant) -> Result<Scheduled, Untested> {
+    Ok(tested(system, overheads, Omission::of(mutant))?.0)
 }
 
 /// Like [`scheduled()`], with the charged tasks; these are `None` if the overheads alone leave no time.
-fn tested(system: &System, overheads: &Overheads) -> Result<(Scheduled, Option<Sharing>), Untested> {
+fn tested(
+    system: &System,
+    overheads: &Overheads,
+    omission: Omission<Mutant>,
+) -> Result<(Scheduled, Option<Sharing>), Untested> {
     if let Some(why) = uncovered(system) {
         return Err(why);
     }
-    let sharing = match charged(system, overheads) {
+    let kind = kind(system)?;
+    let sharing = match charged(system, overheads).and_then(|sharing| with_retries(system, sharing, omission)) {
         Ok(sharing) => sharing,
         Err(failure @ (Failure::Overload | Failure::Task { .. })) => return Ok((overwhelmed(system, failure), None)),
         Err(other) => return Err(Untested::Overheads(other)),
     };
+    let inflated = || inflated(system, &sharing, kind, omission).map_err(Untested::Overheads);
     let mut result = match system.scheduler() {
-        Scheduler::GEdf => global_edf(system, &sporadic(&sharing)),
-        Scheduler::GFp => global_fp(system, &sporadic(&sharing))?,
-        _ => partitioned_edf(system, &sharing),
+        Scheduler::GEdf => global_edf(system, &inflated()?),
+        Scheduler::GFp => global_fp(system, &inflated()?)?,
+        _ => partitioned_edf(system, &sharing, kind == Kind::LockFree && !omission.is(Mutant::Partners)),
     };
     // Charges are upper bounds, and offsets may keep the worst arrivals from happening.
     result.exact &= overheads.charges_nothing() && system.tasks().iter().all(|task| task.offset == Duration::ZERO);
@@ -118,15 +140,20 @@ pub(crate) fn verdict(
     if uncovered(system).is_some() {
         return Ok(Err(None));
     }
-    let Ok(sharing) = charged(system, overheads) else { return Ok(Err(None)) };
+    let Ok(sharing) = rows(system, overheads) else { return Ok(Err(None)) };
+    let inflated = || inflated(system, &sharing, kind(system).ok()?, Omission::NOTHING).ok();
     let holds = match system.scheduler() {
         Scheduler::GEdf => {
-            let (tasks, m) = (sporadic(&sharing), processors(system));
+            let Some(Inflated { hard: tasks, .. }) = inflated() else { return Ok(Err(None)) };
+            let m = processors(system);
             EDF_TESTS.iter().any(|(_, test)| go_on() && test(&tasks, m).is_ok())
                 || go_on() && global::rta(&tasks, m).is_ok()
                 || m == 1 && edf::schedulable_within(&tasks, &[], u64::MAX, effort).is_ok()
         }
-        Scheduler::GFp => global_fp(system, &sporadic(&sharing)).is_ok_and(|result| result.schedulable),
+        Scheduler::GFp => {
+            let Some(inflated) = inflated() else { return Ok(Err(None)) };
+            global_fp(system, &inflated).is_ok_and(|result| result.schedulable)
+        }
         _ => {
             for cpu in processors_with_tasks(system) {
                 let Ok((tasks, blocking)) = edf::msrp(&sharing, cpu) else { return Ok(Err(None)) };
@@ -161,7 +188,7 @@ pub(crate) struct Interrupted;
 /// Returns whether one of these refutations, or a number that does not fit, refutes the system under partitioned EDF.
 /// That also holds for greater execution times.
 pub(crate) fn is_refuted(system: &System, overheads: &Overheads, by: &[Refutation]) -> bool {
-    let Ok(sharing) = charged(system, overheads) else { return true };
+    let Ok(sharing) = rows(system, overheads) else { return true };
     processors_with_tasks(system).any(|cpu| match edf::msrp(&sharing, cpu) {
         Ok((tasks, blocking)) => {
             // An interval of length 0 adds the check for overload, and refutes nothing else.
@@ -170,6 +197,11 @@ pub(crate) fn is_refuted(system: &System, overheads: &Overheads, by: &[Refutatio
         }
         Err(_) => true,
     })
+}
+
+/// Returns the tasks that the tests under partitioned EDF count: with overheads and failed attempts.
+pub(crate) fn rows(system: &System, overheads: &Overheads) -> Result<Sharing, Failure> {
+    charged(system, overheads).and_then(|sharing| with_retries(system, sharing, Omission::NOTHING))
 }
 
 pub(crate) fn processors_with_tasks(system: &System) -> impl Iterator<Item = u16> {
@@ -185,29 +217,23 @@ pub(crate) fn uncovered(system: &System) -> Option<Untested> {
         Scheduler::PFp | Scheduler::CFp => Some(Untested::FixedPriorities),
         Scheduler::PEdf if !shares => None,
         // With resources, preemption levels follow deadlines relative to the release, so jitter is not covered.
-        Scheduler::PEdf => {
-            let resource = untested(system).map(Untested::Protocol);
+        _ => {
+            let resource = kind(system).err();
             resource.or_else(|| jitter().map(Untested::Jitter)).or_else(|| nested(system).map(Untested::Nested))
         }
-        _ if untested(system).is_some() => untested(system).map(Untested::Protocol),
-        _ if shares => Some(Untested::Resources),
-        _ => jitter().map(Untested::Jitter),
     }
 }
 
-/// Returns a resource that the file puts under `lock_free`, `wait_free`, `phase_fair` or `task_fair`.
-fn untested(system: &System) -> Option<ResourceId> {
-    let ruling = |id| system.resource(id).protocol.unwrap_or_else(|| system.protocol_or_default());
-    let mut used = system.resource_ids().filter(|&id| !system.users(id).is_empty());
-    used.find(|&id| ruling(id).is_object() || ruling(id).has_readers())
-}
-
-/// Returns a task that holds two resources at a time, one of them shared across processors.
+/// Returns a task that holds two resources at a time, one of them shared across processors or an object.
 fn nested(system: &System) -> Option<TaskId> {
+    let is_alone = |resource| {
+        let is_object = system.protocol_of(resource, system.protocol_or_default()).is_object();
+        is_object || system.is_global(resource) || system.scheduler().is_global()
+    };
     system.task_ids().find(|&id| {
         let sections = system.sections(id);
         sections.iter().any(|section| section.parent.is_some())
-            && sections.iter().any(|section| system.is_global(section.resource))
+            && sections.iter().any(|section| is_alone(section.resource))
     })
 }
 
@@ -226,10 +252,6 @@ fn overwhelmed(system: &System, failure: Failure) -> Scheduled {
         schedulable: false,
         exact: false,
     }
-}
-
-fn processors(system: &System) -> u32 {
-    u32::try_from(system.cpus()).unwrap_or(u32::MAX)
 }
 
 /// Returns the system with its tasks on processors chosen by `fit`, in order of decreasing utilization.
@@ -310,13 +332,8 @@ pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
     system.with_tasks(moved).map_err(|_| Failure::Overflow)
 }
 
-fn sporadic(sharing: &Sharing) -> Vec<Sporadic> {
-    let one = |task: &Sharer| Sporadic { cost: task.cost, period: task.period, deadline: task.deadline };
-    sharing.tasks.iter().map(one).collect()
-}
-
-/// Tests one processor after the other.
-fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
+/// Tests one processor after the other. `assumes` is true if the tests of some assume that tasks of others are in time.
+fn partitioned_edf(system: &System, sharing: &Sharing, assumes: bool) -> Scheduled {
     let count = sharing.tasks.len();
     let mut result = Scheduled {
         tests: Vec::new(),
@@ -339,7 +356,8 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
         result.schedulable &= failure.is_none();
         result.exact &= matches!(failure, None | Some(Failure::Overload | Failure::Demand { .. }));
         tasks.iter().for_each(|id| result.proved[id.index()] = failure.is_none());
-        let alone = tasks.iter().all(|&id| system.requests(id).is_empty() && system.task(id).jitter == Duration::ZERO);
+        let is_alone = |id: TaskId| sharing.tasks[id.index()].requests.is_empty();
+        let alone = tasks.iter().all(|&id| is_alone(id) && system.task(id).jitter == Duration::ZERO);
         if let (true, Ok((inflated, _))) = (alone, &tested) {
             let on_cpu: Vec<uniprocessor::Task> = inflated.iter().map(|&task| task.into()).collect();
             match edf::response_bounds(&on_cpu, u64::MAX) {
@@ -358,7 +376,36 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
         let point = failure.and_then(|failure| point(failure, &held));
         result.tests.push(Test { name: "processor demand", cpu: Some(cpu), failure, tasks, point });
     }
+    if assumes && !result.schedulable {
+        assume(system, &mut result);
+    }
     result
+}
+
+/// Withdraws what is proved of processors whose tasks share lock-free objects with tasks that are not proved: commits of
+/// others are counted as if those were in time.
+fn assume(system: &System, result: &mut Scheduled) {
+    let is_lock_free = |&id: &ResourceId| {
+        system.is_global(id) && system.protocol_of(id, system.protocol_or_default()) == Protocol::LockFree
+    };
+    // BOUND: each round except the last withdraws a proof.
+    loop {
+        let late = system.resource_ids().filter(is_lock_free).find_map(|id| {
+            let users = system.users(id);
+            let late = users.iter().find(|user| !result.proved[user.index()])?;
+            users.iter().find(|user| result.proved[user.index()]).map(|user| (system.task(*user).cpu, *late))
+        });
+        let Some((cpu, late)) = late else { break };
+        for id in system.task_ids().filter(|&id| system.task(id).cpu == cpu) {
+            result.proved[id.index()] = false;
+        }
+        if let Some(test) = result.tests.iter_mut().find(|test| test.cpu == Some(cpu)) {
+            (test.failure, test.tasks) = (Some(Failure::Assumes { task: late.index() }), system.task_ids().collect());
+        }
+    }
+    for (response, proved) in result.responses.iter_mut().zip(&result.proved) {
+        *response = response.filter(|_| *proved);
+    }
 }
 
 /// Returns the interval in which the demand of a processor with these sections was found too great.
@@ -382,8 +429,8 @@ const EDF_TESTS: [(&str, Verdict); 6] = [
     ("BAR", global::bar),
 ];
 
-fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
-    let processors = processors(system);
+fn global_edf(system: &System, inflated: &Inflated) -> Scheduled {
+    let (processors, tasks) = (processors(system), inflated.hard.as_slice());
     let rta = global::rta(tasks, processors);
     let ids: Vec<TaskId> = system.task_ids().collect();
     let test = |name, failure| Test { name, cpu: None, failure, tasks: ids.clone(), point: None };
@@ -396,17 +443,20 @@ fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
     }
     let schedulable = tests.iter().any(|test| test.failure.is_none());
     // If no deadline is missed, a bound from tardiness adds nothing.
-    let responses = rta.or_else(|why| if schedulable { Err(why) } else { global::g_edf(tasks, processors) });
+    let soft = inflated.soft.as_ref().filter(|_| !schedulable);
+    let responses = rta.or_else(|why| soft.map_or(Err(why), |tasks| global::g_edf(tasks, processors)));
     let responses = responses.map_or_else(
         |_| vec![None; tasks.len()],
         |responses| responses.into_iter().map(|response| Some(Duration::from_ns(response))).collect(),
     );
     let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
     let (unbounded, proof) = (vec![None; tasks.len()], vec![Proof::Classic; tasks.len()]);
-    Scheduled { tests, responses, unbounded, proved, proof, blocked, schedulable, exact: processors == 1 }
+    let exact = processors == 1 && inflated.is_plain;
+    Scheduled { tests, responses, unbounded, proved, proof, blocked, schedulable, exact }
 }
 
-fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested> {
+fn global_fp(system: &System, inflated: &Inflated) -> Result<Scheduled, Untested> {
+    let tasks = &inflated.hard;
     let mut order: Vec<TaskId> = system.task_ids().collect();
     order.sort_by_key(|&id| std::cmp::Reverse(system.task(id).priority));
     if let Some(pair) = order.windows(2).find(|pair| system.task(pair[0]).priority == system.task(pair[1]).priority) {

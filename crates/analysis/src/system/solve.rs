@@ -174,6 +174,9 @@ pub(crate) fn raise(tables: &Tables<'_>, equations: &mut impl Equations, rising:
 /// Gives up all tasks that depend on a task without a bound.
 fn give_up_dependents(equations: &mut impl Equations, rising: &mut Rising) {
     let count = rising.reasons.len();
+    if rising.reasons.iter().all(Option::is_none) {
+        return;
+    }
     // BOUND: each round except the last removes one bound.
     loop {
         let asking = (0..count).find(|&task| rising.reasons[task].is_some() && equations.asks(task));

@@ -168,7 +168,7 @@ pub struct Rtas2008 {
         ("per-job", "Also as often as the others request during the job", Counting::PerJob),
     ]))]
     pub counting: Counting,
-    /// What is charged for the long sections of others
+    /// The charge for the long sections of others
     #[arg(long, value_name = "CHARGE", default_value = "release", help_heading = READING, value_parser = one_of([
         ("release", "The release of the lock", Others::Release),
         ("switches", "The release, and the switches to and from the owner", Others::Switches),

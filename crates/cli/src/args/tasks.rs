@@ -11,7 +11,7 @@ use lockwright_report::{By, Window};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What all of them have.
+/// The arguments of all these commands.
 #[derive(Args, Debug)]
 pub struct Subject {
     /// Task-set file; `-` reads standard input
@@ -37,7 +37,7 @@ pub struct Subject {
     pub kept: Option<Kept>,
 }
 
-/// What `run` and `verify` share.
+/// The arguments that `run` and `verify` share.
 #[derive(Args, Debug)]
 pub struct Execution {
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub struct Execution {
     pub schedules: Schedules,
 }
 
-/// What `simulate`, `run` and `verify` show of a schedule.
+/// The pictures and traces of schedules that `simulate`, `run` and `verify` write.
 #[derive(Args, Debug)]
 pub struct Schedules {
     /// Write the schedule into this file as a Perfetto trace; of several schedules, the worst
@@ -119,6 +119,9 @@ pub struct Simulate {
     /// it]
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
+    /// Scheduler, instead of the one in the file
+    #[arg(long, value_name = "SCHEDULER", value_parser = one_of(SCHEDULERS))]
+    pub scheduler: Option<Scheduler>,
     /// First release of each task
     #[arg(long, value_name = "OFFSETS", default_value = "file")]
     pub offsets: OffsetsChoice,
@@ -194,7 +197,7 @@ pub(super) fn protocols_of_mutexes() -> impl TypedValueParser<Value = ProtocolCh
     one_of([Protocol::None, Protocol::Pip, Protocol::Icpp].map(one).into_iter().chain([file]))
 }
 
-/// What a protocol is, for the help.
+/// The description of a protocol in the help.
 fn in_a_line(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::None => "Plain mutex without control of priority inversion",

@@ -1,4 +1,4 @@
-//! What the forms share: levels of SCHED_FIFO, and why a system cannot be expressed.
+//! The common parts of the forms: levels of SCHED_FIFO, and the reasons why a system cannot be expressed.
 
 use lockwright_model::{Protocol, System};
 

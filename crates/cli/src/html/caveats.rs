@@ -3,7 +3,7 @@
 use crate::json::{Output, Verb};
 use lockwright_model::System;
 
-/// What decides whether a caveat applies.
+/// The facts that decide whether a caveat applies.
 struct Subject<'a> {
     system: &'a System,
     output: &'a Output,

@@ -1,4 +1,4 @@
-//! What repeats a result: the machine, the version and the command.
+//! The facts with which a reader can repeat a result: the machine, the version and the command.
 
 use crate::units;
 use std::ffi::OsString;

@@ -30,7 +30,7 @@ pub struct Account<'a> {
     pub output: &'a Output,
     /// The bounds by their terms.
     pub bounds: Vec<bounds::Row>,
-    /// What was observed under each protocol.
+    /// The observations under each protocol.
     pub watched: Vec<Watched<'a>>,
     /// The overheads that are charged.
     pub overheads: Option<&'a Overheads>,

@@ -176,7 +176,7 @@ fn other(state: &State) -> Option<TaskId> {
     }
 }
 
-/// What a task did during one of its jobs, and for which task it waited: the longest times first.
+/// The states of a task during one of its jobs, and the tasks for which it waited: the longest times first.
 fn account(system: &System, schedule: &Schedule, task: TaskId, job: Window) -> Table {
     let mut states: Vec<(&State, Duration)> = Vec::new();
     for span in schedule.rows.iter().filter(|row| row.task == task).flat_map(|row| &row.spans) {

@@ -1,4 +1,4 @@
-//! What `check` adds to the object of all tasks: terms, tests, sensitivity and a comparison with locks.
+//! The keys that `check` adds to the object of all tasks: terms, tests, sensitivity and a comparison with locks.
 
 use crate::beside::{Beside, Changed};
 use lockwright_analysis::{Blocker, Growth, Proof, Sensitivity, Term};

@@ -25,7 +25,7 @@ pub struct DoctorFinding {
     pub name: String,
     /// Whether it is met.
     pub state: DoctorState,
-    /// What was found.
+    /// The finding.
     pub found: String,
     /// How to fix it; null if nothing needs to be done.
     pub fix: Option<String>,

@@ -32,7 +32,7 @@ pub struct RecordOutput {
     pub system: Option<String>,
     /// Why there is no task set; null if there is one.
     pub reason: Option<String>,
-    /// What the task set does not express.
+    /// Observations that the task set does not express.
     pub warnings: Vec<String>,
     /// All threads.
     pub threads: Vec<RecordedThread>,
@@ -123,7 +123,7 @@ pub struct RecordedInversion {
     pub worst_ns: u64,
     /// When it began.
     pub worst_at_ns: u64,
-    /// What inheritance would have left of it.
+    /// The part of it that would remain with priority inheritance.
     pub inherited_ns: u64,
 }
 

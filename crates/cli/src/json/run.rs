@@ -1,4 +1,4 @@
-//! What `run` and `verify` add to the object of all tasks: one job, and what its CPU did meanwhile.
+//! The keys that `run` and `verify` add to the object of all tasks: one job, and the use of its CPU meanwhile.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,14 +16,14 @@ pub struct WorstJob {
     pub earlier_jobs_ns: u64,
     /// Time in which no task executed: idle, other threads, the kernel, interrupts or the hypervisor.
     pub unaccounted_ns: u64,
-    /// What occupied the CPU in that time, longest first; null if this user may not read the kernel's records.
+    /// The occupants of the CPU in that time, longest first; null if this user may not read the kernel's records.
     pub taken: Option<Vec<Taken>>,
 }
 
 /// A stretch of time in which a CPU executed no task.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub struct Taken {
-    /// What occupied the CPU.
+    /// The occupant of the CPU.
     pub by: TakenBy,
     /// The name of the thread, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct Taken {
     pub taken_ns: u64,
 }
 
-/// What occupied a CPU.
+/// An occupant of a CPU.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TakenBy {

@@ -186,8 +186,9 @@ pub struct TaskResult {
     pub misses: Option<u64>,
     /// Whether the deadline is proved to hold, whatever the verb.
     pub proved: bool,
-    /// The method that proves `response_ns`, or the deadline under p-edf: "classic", the equations on the protocol's page
-    /// or the processor demand, or "lp", a linear program. Absent if nothing is proved, and under global schedulers.
+    /// The method that proves `response_ns`, or the deadline under p-edf: "classic", the equations on the protocol's
+    /// page or the processor demand, or "lp", a linear program. Absent if nothing is proved, and under global
+    /// schedulers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
     /// Why there is no bound.

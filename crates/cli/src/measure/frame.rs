@@ -1,4 +1,4 @@
-//! What all subjects of `measure` share: result files, interruption, and the end.
+//! The common parts of all subjects of `measure`: result files, interruption, and the end.
 
 use crate::args::Results;
 use crate::console::Console;

@@ -10,7 +10,7 @@ use crate::json::{IcsBin, IcsCost, IcsOperation, IcsOutput, IcsResponses, IcsStr
 use crate::layout::{Column, Layout};
 use crate::units;
 use lockwright::ics::Kind;
-use lockwright_measure::{Experiment, Overheads, ics_experiments, ics_overheads};
+use lockwright_measure::{Experiment, SectionCosts, ics_experiments, section_costs};
 use lockwright_model::Duration;
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 /// The console has the message.
 pub fn ics(arguments: &MeasuredIcs, console: &Console) -> Result<Exit, Exit> {
     let frame = Frame::begin(&arguments.results, console)?.works_alone(arguments.alone);
-    let overheads = frame.measure(|control, _| ics_overheads(arguments.readings, control))?;
-    frame.warn_unless(overheads.realtime);
+    let measured = frame.measure(|control, _| section_costs(arguments.readings, control))?;
+    frame.warn_unless(measured.realtime);
     let tick_ns = arguments.tick.as_ns();
     let seen = if arguments.alone {
         Vec::new()
@@ -41,12 +41,12 @@ pub fn ics(arguments: &MeasuredIcs, console: &Console) -> Result<Exit, Exit> {
     let output = IcsOutput {
         verb: MEASURE,
         subject: IcsOutput::SUBJECT,
-        strategy: strategy(overheads.strategy),
-        realtime: overheads.realtime,
+        strategy: strategy(measured.strategy),
+        realtime: measured.realtime,
         tick_ns,
         operations: arguments.operations,
         interrupted,
-        costs: costs(&overheads),
+        costs: costs(&measured),
         responses: seen.iter().map(responses).collect(),
         histogram: seen.iter().flat_map(|experiment| histogram(experiment, tick_ns)).collect(),
     };
@@ -72,9 +72,9 @@ fn strategy(kind: Kind) -> IcsStrategy {
     }
 }
 
-fn costs(overheads: &Overheads) -> Vec<IcsCost> {
-    let reference = overheads.costs.iter().find(|cost| cost.name == "glibc PI mutex").map(|cost| cost.ns.each(0.5));
-    let cost = |cost: &lockwright_measure::Overhead| IcsCost {
+fn costs(measured: &SectionCosts) -> Vec<IcsCost> {
+    let reference = measured.costs.iter().find(|cost| cost.name == "glibc PI mutex").map(|cost| cost.ns.each(0.5));
+    let cost = |cost: &lockwright_measure::SectionCost| IcsCost {
         what: cost.name.to_owned(),
         strategy: cost.strategy.map(strategy),
         readings: cost.ns.total.count(),
@@ -85,7 +85,7 @@ fn costs(overheads: &Overheads) -> Vec<IcsCost> {
         max_ns: cost.ns.each(1.0),
         over_pi_mutex: reference.map(|reference| cost.ns.each(0.5) / reference),
     };
-    overheads.costs.iter().map(cost).collect()
+    measured.costs.iter().map(cost).collect()
 }
 
 fn responses(experiment: &Experiment) -> IcsResponses {

@@ -44,7 +44,7 @@ impl Tracks {
     }
 }
 
-/// What a trace shows: CPUs, tasks and resources by their ids, with names.
+/// The tracks of a trace: CPUs, tasks and resources by their ids, with names.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Scene {
     /// The title of the trace.

@@ -6,7 +6,7 @@
 
 use prost::{Enumeration, Message, Oneof};
 
-/// A trace file: nothing but packets, so that files may be written packet by packet.
+/// A trace file: a sequence of packets, so that files may be written packet by packet.
 #[derive(Clone, PartialEq, Message)]
 pub struct Trace {
     /// In order of time.
@@ -20,13 +20,13 @@ pub struct TracePacket {
     /// Nanoseconds.
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
-    /// Who wrote it; required of every packet with an event.
+    /// The writer of the packet; required of every packet with an event.
     #[prost(uint32, optional, tag = "10")]
     pub trusted_packet_sequence_id: Option<u32>,
     /// [`SEQ_INCREMENTAL_STATE_CLEARED`] on the first packet of a writer.
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
-    /// What the packet is.
+    /// The content of the packet.
     #[prost(oneof = "Data", tags = "11, 60")]
     pub data: Option<Data>,
 }
@@ -34,7 +34,7 @@ pub struct TracePacket {
 /// This writer starts afresh: nothing before it is needed to read what follows.
 pub const SEQ_INCREMENTAL_STATE_CLEARED: u32 = 1;
 
-/// What a packet is.
+/// The content of a packet.
 #[derive(Clone, PartialEq, Oneof)]
 pub enum Data {
     /// An event on a track.
@@ -81,7 +81,7 @@ pub struct TrackEvent {
     /// Details shown when the event is selected.
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
-    /// What it is.
+    /// The type of the event.
     #[prost(enumeration = "EventType", optional, tag = "9")]
     pub r#type: Option<i32>,
     /// Where it is.

@@ -22,7 +22,7 @@ const PART: (u64, u64) = (32, 4096);
 /// The number of parts of a study whose parts have neither the least nor the greatest size.
 const PARTS: u64 = 2_000;
 
-/// What came of an experiment.
+/// The results of an experiment.
 pub struct Outcome {
     /// One tally for each cell and method, the methods of a cell beside each other.
     pub tallies: Vec<Tally>,
@@ -131,7 +131,7 @@ pub fn ended(outcome: &Outcome, folder: &Folder, console: &Console) -> Result<Ex
     Ok(Exit::Interrupted)
 }
 
-/// All parts of an experiment, without sums. They depend on nothing but the experiment.
+/// All parts of an experiment, without sums. They depend only on the experiment.
 fn parts(experiment: &dyn Experiment) -> Vec<Part> {
     let samples = experiment.samples();
     let whole = samples.saturating_mul(experiment.cells() as u64);

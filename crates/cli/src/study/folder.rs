@@ -16,7 +16,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// What identifies a study: two studies with equal identities have equal results.
+/// The identity of a study: two studies with equal identities have equal results.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Identity {
     /// Name of the study, such as "rtas2008", or the file.

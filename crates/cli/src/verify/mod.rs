@@ -2,7 +2,7 @@
 
 mod cache;
 
-use crate::args::{ProtocolChoice, Verify};
+use crate::args::Verify;
 use crate::charges::{self, Charges};
 use crate::console::Console;
 use crate::exit::Exit;
@@ -46,7 +46,7 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     scheduled::refuse_charges("verify", &input, "use `lockwright run`", console)?;
     let protocols = match system.scheduler().is_by_deadline() {
-        true => vec![scheduled::protocol(system)],
+        true => scheduled::executable(arguments.execution.subject.protocol, system, console)?,
         false => input::executable(&arguments.execution.subject, system, console)?,
     };
     let given = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
@@ -66,8 +66,7 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
     let mut runs: Vec<Ran> = Vec::new();
     let mut missing = protocols.clone();
     if let Some(source) = &source {
-        let asked = arguments.execution.subject.protocol;
-        let bounds = |&protocol: &Protocol| Ok((protocol, bounds(&input, asked, protocol, &source.charges, console)?));
+        let bounds = |&protocol: &Protocol| Ok((protocol, bounds(&input, protocol, &source.charges, console)?));
         // All bounds first, so that overheads that cannot be charged cost no run.
         let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
         let files = groups.iter().map(|(protocol, _)| files(*protocol)).collect::<Result<Vec<_>, Exit>>()?;
@@ -168,16 +167,10 @@ fn refuse(error: &RunError, console: &Console) -> Exit {
 }
 
 /// The bounds with the overheads.
-fn bounds(
-    input: &Input,
-    asked: ProtocolChoice,
-    protocol: Protocol,
-    charges: &Charges,
-    console: &Console,
-) -> Result<Report, Exit> {
+fn bounds(input: &Input, protocol: Protocol, charges: &Charges, console: &Console) -> Result<Report, Exit> {
     console.note(format!("computing bounds of {} under {protocol} with {}", input.name, charges.name));
     let bounds = match input.system.scheduler().is_by_deadline() {
-        true => scheduled::promised("verify", input, asked, Some(charges), console)?,
+        true => scheduled::promised(input, protocol, Some(charges), console)?,
         false => {
             let charged = charges.charge(&input.system, protocol, console)?;
             charges::bounds(&input.system, Some(charged), protocol)

@@ -42,7 +42,7 @@ const STATUSES: [(&str, [i32; 4]); 12] = [
     ("waters2019", [0, 1, 1, 0]),
 ];
 
-/// What they are the statuses of.
+/// The commands whose statuses these are.
 const COMMANDS: [&[&str]; 4] = [
     &["check"],
     &["check", "--protocol", "all"],

@@ -1,6 +1,6 @@
 //! `measure`.
 
-use crate::realtime::require_realtime;
+use crate::realtime::{require_realtime, shared};
 use crate::support::{end, json, lockwright};
 use serde_json::Value;
 use std::path::Path;
@@ -21,6 +21,7 @@ fn csv(path: &Path) -> Vec<Vec<String>> {
 
 #[test]
 fn every_lock_has_sorted_costs() {
+    let _machine = shared();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let arguments = ["measure", "locks", "--alone", "--readings", "200", "--json"];
     let ended =
@@ -84,6 +85,7 @@ fn contended_locks_are_compared_with_fifo() {
 
 #[test]
 fn unwritable_files_lose_no_other_result() {
+    let _machine = shared();
     for option in ["--csv", "--svg"] {
         let arguments = ["measure", "locks", "--alone", "--readings", "1", "--json", option, "/proc"];
         let ended = end(lockwright().args(arguments));
@@ -117,6 +119,7 @@ fn wrong_arguments_are_refused() {
 
 #[test]
 fn mutexes_are_compared_with_the_c_library() {
+    let _machine = shared();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let arguments = ["measure", "mutex", "--alone", "--readings", "100", "--json"];
     let ended = end(lockwright().args(arguments).arg("--csv").arg(folder.path()).arg("--svg").arg(folder.path()));
@@ -161,6 +164,7 @@ fn median(costs: &Value, what: &str, strategy: &Value) -> f64 {
 
 #[test]
 fn sections_are_compared_with_the_c_library() {
+    let _machine = shared();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let arguments = ["measure", "ics", "--alone", "--readings", "5", "--json"];
     let ended = end(lockwright().args(arguments).arg("--csv").arg(folder.path()).arg("--svg").arg(folder.path()));
@@ -261,6 +265,7 @@ fn objects(rows: &[Value]) -> Vec<(&str, &str)> {
 
 #[test]
 fn objects_are_compared_with_locks_alone() {
+    let _machine = shared();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let arguments = ["measure", "objects", "--alone", "--operations", "500", "--json"];
     let mut command = lockwright();

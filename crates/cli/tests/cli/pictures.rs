@@ -3,7 +3,7 @@
 use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use serde_json::Value;
 
-/// What `--json --explain TASK` says of each task under each drawn protocol, and what the picture says.
+/// The numbers of each task under each drawn protocol, in `--json --explain TASK` and in the picture.
 fn numbers(text: &str, options: &[&str]) -> (Vec<String>, Vec<String>) {
     let file = File::new(text);
     let svg = file.beside("bounds.svg");

@@ -141,8 +141,8 @@ fn difference(system: &System, found: &System, report: &Value, least: &mut Least
 /// How much longer times may be because other work shares the caches and the host. On a quiet machine 0 is enough.
 const BUSY_PERCENT: u64 = 25;
 
-/// The least of the longest times of all attempts, in nanoseconds, for each section of a task. Other work on the machine
-/// lengthens times, and never all of them in each attempt.
+/// The least of the longest times of all attempts, in nanoseconds, for each section of a task. Other work on the
+/// machine lengthens times, and never all of them in each attempt.
 type Least = BTreeMap<(TaskId, usize), u64>;
 
 /// Half of the jobs at least are not lengthened by other work.

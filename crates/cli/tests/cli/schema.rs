@@ -54,7 +54,8 @@ fn outputs_are_valid_under_the_schema() {
     let overheads = file.path.display().to_string();
     outputs.push(on(INVERSION, "check", &["--json", "--overheads", &overheads, "--explain", "high"]));
     outputs.push(on(INVERSION, "simulate", &["--json", "--overheads", &overheads]));
-    if let Some(_machine) = require_realtime() {
+    let machine = require_realtime();
+    if machine.is_some() {
         outputs.push(on(HOLDS, "run", &["--json", "--for", "200 ms"]));
         outputs.push(on(HOLDS, "run", &["--json", "--for", "200 ms", "--overheads", &overheads]));
         outputs.push(on(HOLDS, "verify", &["--json", "--for", "200 ms", "--overheads", &overheads]));
@@ -98,8 +99,7 @@ fn outputs_are_valid_under_the_schema() {
         panic!("{error}: {value}");
     }
     let mut measured = vec!["measure", "ics", "--readings", "1", "--json"];
-    let experiment = require_realtime();
-    measured.extend_from_slice(match &experiment {
+    measured.extend_from_slice(match &machine {
         Some(_machine) => &["--tick", "100us", "--operations", "5"],
         None => &["--alone"],
     });
@@ -107,7 +107,7 @@ fn outputs_are_valid_under_the_schema() {
     if let Err(error) = valid(&value) {
         panic!("{error}: {value}");
     }
-    drop(experiment);
+    drop(machine);
     for list in ["costs", "responses", "histogram"] {
         let Some(first) = value[list].as_array().and_then(|rows| rows.first()) else { continue };
         for key in first.as_object().expect("an object").keys() {

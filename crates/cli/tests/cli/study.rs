@@ -240,7 +240,7 @@ fn each_number_of_cores_and_burst_has_figures() {
             }
         }
     }
-    // A single rate makes an axis, too.
+    // A single rate makes an axis as well.
     let arguments = ["study", "bpl", "--cores", "8", "--burst", "1", "--rate", "1", "--requests", "10", "--svg"];
     assert_eq!(end(lockwright().args(arguments).arg(folder.path())).status, 0);
 }

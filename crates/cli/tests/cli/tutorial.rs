@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What `simulate` reports of a system, under its own protocol or another one.
+/// The report of `simulate` on a system, under its own protocol or another one.
 struct Seen(Value);
 
 impl Seen {

@@ -20,8 +20,8 @@ const MARGIN_PART: u64 = 10;
 const MARGIN: Duration = Duration::from_us(200);
 /// A whole CPU in the kernel's units of shares.
 const WHOLE: u128 = 1 << 20;
-/// How long a thread waits for the kernel to admit it. The kernel keeps the reservation of a thread that has ended until
-/// its deadline, which may be that of an earlier run; a deadline is at most 4.2 s by default.
+/// How long a thread waits for the kernel to admit it. The kernel keeps the reservation of a thread that has ended
+/// until its deadline, which may be that of an earlier run; a deadline is at most 4.2 s by default.
 const ADMISSION_NS: u64 = 5_000_000_000;
 /// The time between two attempts.
 const ATTEMPT_NS: u64 = 20_000_000;

@@ -28,7 +28,7 @@ struct Job {
     finished: Option<usize>,
 }
 
-/// What the records of a run under `p-edf` show.
+/// The observations in the records of a run under `p-edf`.
 #[derive(Default, Debug)]
 struct Judged {
     /// From the order of records alone: a job began although one with an earlier deadline had arrived, and finished

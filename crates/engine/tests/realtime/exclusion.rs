@@ -100,7 +100,7 @@ fn one_holder_at_a_time_on_two_cpus() {
     }
 }
 
-/// What a run of [`contended`] did not show: waits or invalidated sections.
+/// The contention that a run of [`contended`] lacks: waits or invalidated sections.
 fn missing_contention(system: &System, protocol: Protocol, outcome: &Outcome) -> Option<String> {
     let waits = outcome.records.windows(2).filter(|pair| is_waiting(pair)).count();
     let sections: usize = system.task_ids().map(|task| acquisitions(&outcome.records, task, R).len()).sum();

@@ -12,5 +12,5 @@ mod judge;
 mod machine;
 mod order;
 mod pathfinder;
-mod storms;
+mod stress;
 mod support;

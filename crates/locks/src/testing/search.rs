@@ -159,7 +159,7 @@ mod tests {
     /// Two tasks lock two locks, in the same order or not.
     struct TwoLocks {
         same_order: bool,
-        /// Wrong if both tasks have made so many steps.
+        /// The state is wrong once both tasks have made this number of steps.
         wrong_after: u8,
     }
 

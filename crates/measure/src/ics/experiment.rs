@@ -1,8 +1,8 @@
 //! A published experiment with a shared priority queue, after section 7 of the paper.
 //!
-//! Three tasks of one priority enqueue: each executes for some ticks outside its section, and then inside. A more urgent
-//! task sleeps, and then dequeues in a section of one tick. All tasks are on one processor, and the enqueuing tasks take
-//! turns every two ticks.
+//! Three tasks of one priority enqueue: each executes for some ticks outside its section, and then inside. A more
+//! urgent task sleeps, and then dequeues in a section of one tick. All tasks are on one processor, and the enqueuing
+//! tasks take turns every two ticks.
 
 use crate::harness::{Crew, measuring, one_cpu};
 use crate::pace::{LEVEL, Pace};

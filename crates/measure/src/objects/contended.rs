@@ -83,7 +83,7 @@ impl Counts {
     }
 }
 
-/// What a member saw in a chunk of operations.
+/// The readings of a member in a chunk of operations.
 #[derive(Default)]
 struct Seen {
     readings: Vec<u64>,
@@ -93,7 +93,7 @@ struct Seen {
 /// Performs calls from a member's slot.
 type Perform = Box<dyn Fn(&Slot, &[Call], &Work<'_>, &mut Seen) + Send + Sync>;
 
-/// What a member needs for its calls.
+/// The inputs of a member's calls.
 struct Work<'a> {
     member: usize,
     counts: &'a Counts,

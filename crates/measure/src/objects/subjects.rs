@@ -39,7 +39,7 @@ pub(super) trait Shared: Send + Sync + 'static {
 
 /// An object with a bound.
 pub(super) trait Bounded: Shared {
-    /// The greatest number of steps of a call if so many operations of others overlap it.
+    /// The greatest number of steps of a call that `interfering` operations of others overlap.
     fn steps_max(call: Call, interfering: u64) -> u64;
 }
 

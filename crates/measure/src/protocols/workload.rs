@@ -1,7 +1,7 @@
 //! The workload of a published measurement on RTEMS.
 //!
-//! Each of three application processors has five tasks with distinct priorities. There are three resources, and each job
-//! has one request. A fourth processor is for synchronisation. A machine with fewer processors has up to three
+//! Each of three application processors has five tasks with distinct priorities. There are three resources, and each
+//! job has one request. A fourth processor is for synchronisation. A machine with fewer processors has up to three
 //! application processors, and the last of them is also the one for synchronisation.
 
 use super::results::run_error;

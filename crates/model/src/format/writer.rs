@@ -96,6 +96,9 @@ fn write_to(out: &mut Writer<impl Fn(Place) -> Vec<String>>, system: &System) ->
         if let Some(home) = resource.home {
             writeln!(out, "home = {}", home.0)?;
         }
+        if let Some(object) = resource.object {
+            writeln!(out, "object = \"{object}\"")?;
+        }
         for (key, priority) in [("ceiling", resource.ceiling), ("cutoff", resource.cutoff)] {
             if let Some(priority) = priority {
                 writeln!(out, "{key} = {}", priority.level())?;
@@ -276,8 +279,14 @@ mod tests {
         ];
         for name in names.into_iter().take(if cfg!(miri) { 2 } else { usize::MAX }) {
             let ns = Duration::from_ns;
-            let resource =
-                |name: String, protocol, ceiling, home| Resource { name, protocol, ceiling, home, cutoff: ceiling };
+            let resource = |name: String, protocol, ceiling: Option<Priority>, home| Resource {
+                name,
+                protocol,
+                ceiling,
+                home,
+                cutoff: ceiling,
+                object: ceiling.map(|_| ObjectKind::Heap),
+            };
             let resources = vec![
                 resource(name.into(), Some(Protocol::Mpcp), Some(Priority::BASE_MAX), Some(CpuId(1))),
                 resource(format!("{name}2"), None, None, None),

@@ -2,14 +2,14 @@
 //! the mutex is handed over or becomes free.
 //!
 //! ```text
-//!   owner       request             release, healthy                    release, dead        owner dies
-//!   none        -> task, grant      refused                             refused              -
-//!   some        queue, wait,        serial:   -> first waiter           -> not recoverable:  dead, -> first waiter, or none
-//!               owner inherits      parallel: -> none, wake the first   all waiters wake
+//!   owner     request           release, healthy                    release, dead        owner dies
+//!   none      -> task, grant    refused                             refused              -
+//!   some      queue, wait,      serial:   -> first waiter           -> not recoverable:  dead, -> first waiter,
+//!             owner inherits    parallel: -> none, wake the first   all waiters wake     or none
 //!   none, waiters (after a parallel release; the first is awake)
-//!               -> task, grant      refused                             refused              -
+//!             -> task, grant    refused                             refused              -
 //!   not recoverable
-//!               refused             refused                             refused              -
+//!             refused           refused                             refused              -
 //! ```
 //! A woken waiter tries again: it locks the mutex if that is free, or keeps its place in the queue. Without waiters,
 //! every release leaves the lock free.

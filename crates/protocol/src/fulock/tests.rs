@@ -1,4 +1,4 @@
-//! What the walk is too small for: long chains, unknown ids, a class that changes.
+//! Cases for which the walk is too small: long chains, unknown ids, a class that changes.
 
 extern crate std;
 
@@ -10,7 +10,7 @@ const LIMIT: usize = 16;
 
 type Machine = Fulock<TASKS, TASKS, LIMIT>;
 
-/// What the machine said.
+/// Returns the actions of an event.
 fn told(event: impl FnOnce(&mut dyn FnMut(Action)) -> Result<(), Refusal>) -> Result<Vec<Action>, Refusal> {
     let mut actions = Vec::new();
     event(&mut |action| actions.push(action)).map(|()| actions)

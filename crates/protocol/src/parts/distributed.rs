@@ -1,4 +1,5 @@
-//! What `dpcp` and `dflp` share: sections execute on the home processor of their resource, above all jobs there.
+//! The common part of `dpcp` and `dflp`: sections execute on the home processor of their resource, above all jobs
+//! there.
 //!
 //! ```text
 //!   task      request                       woken, at home                             release

@@ -1,5 +1,6 @@
-//! What `icpp` and `mpcp` share: a queue by base priority, hand-off to the first waiter, and an effective priority that
-//! is the highest of the base priority and of the ceilings of all resources that the task holds or waits for.
+//! The common part of `icpp` and `mpcp`: a queue by base priority, hand-off to the first waiter, and an effective
+//! priority that is the highest of the base priority and of the ceilings of all resources that the task holds or waits
+//! for.
 //!
 //! ```text
 //!   owner   request                         release

@@ -91,8 +91,8 @@ impl<const TASKS: usize> RequestOrder<TASKS> {
     /// The levels of one processor, in the same order, from the top without gaps. Returns the lowest.
     ///
     /// No level falls: above the request at place k there are k others, so its level was at most the one it gets.
-    /// So giving the levels to the tasks in the order of their requests keeps that order at each step: the requests that
-    /// already have new levels are above the next one, and that one is above all that follow.
+    /// So giving the levels to the tasks in the order of their requests keeps that order at each step: the requests
+    /// that already have new levels are above the next one, and that one is above all that follow.
     fn compact(&mut self, cpu: CpuId) -> Option<u16> {
         let mut lowest = None;
         for place in 0..self.count {

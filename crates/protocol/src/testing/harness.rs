@@ -1,4 +1,4 @@
-//! What all walks share: the states that are reachable, the events given in each, and what is compared after each.
+//! The common part of all walks: the reachable states, the events given in each, and the comparison after each.
 
 extern crate std;
 

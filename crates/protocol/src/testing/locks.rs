@@ -458,7 +458,7 @@ fn keeps<M: Walked>(event: Event, before: &M, after: &mut M, _: &mut Answer) {
     }
 }
 
-/// Every request is granted, whoever owns the resource.
+/// Every request is granted, also if another task owns the resource.
 fn grants_all<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
     if let (Event::Request(..), Ok(actions)) = (event, answer) {
         for action in actions {

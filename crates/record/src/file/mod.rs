@@ -33,7 +33,7 @@ pub struct FileError {
     pub path: Option<PathBuf>,
     /// The place in the file, in bytes, where the problem is known.
     pub at: Option<u64>,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 

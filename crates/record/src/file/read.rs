@@ -2,7 +2,7 @@
 
 use super::format::{CHUNK_ALIGN, CHUNK_HEADER, CHUNK_MAGIC, HEADER, MAGIC, VERSION, chunk, words};
 
-/// What is wrong with a file, and where.
+/// The fault of a file, and its place.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) at: usize,

@@ -1,4 +1,4 @@
-//! What threads and locks did, in numbers.
+//! The use of threads and locks, in numbers.
 
 use super::waits::LockWait;
 use crate::event::{EventKind, Policy};

@@ -7,7 +7,8 @@ use lockwright_model::Mode;
 use lockwright_model::{Duration, ResourceId, Step};
 use std::collections::BTreeMap;
 
-/// What a section locks, and how. A job that reads an object and one that writes it have different sections.
+/// The object that a section locks, and its mode. A job that reads an object and one that writes it have different
+/// sections.
 type Lock = (ObjectId, Mode);
 
 /// A job, or a critical section of it: an execution with sections inside.

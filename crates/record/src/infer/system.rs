@@ -168,7 +168,7 @@ fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
     unique
 }
 
-/// What the task set does not express.
+/// Returns the observations that the task set does not express.
 fn warnings(
     recording: &Recording,
     histories: &[History],

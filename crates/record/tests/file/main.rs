@@ -1,5 +1,5 @@
-//! The reader of recordings turns any bytes into a recording or a problem with its place, and never panics. What follows
-//! from a damaged recording never panics either.
+//! The reader of recordings turns any bytes into a recording or a problem with its place, and never panics. What
+//! follows from a damaged recording never panics either.
 #![cfg(feature = "infer")]
 
 mod check;

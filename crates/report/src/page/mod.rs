@@ -64,7 +64,7 @@ pub enum Part<'a> {
 
 /// A picture. The page chooses its ids.
 pub struct Picture<'a> {
-    /// What it shows.
+    /// The caption.
     pub caption: String,
     /// The task that it is about, for the search.
     pub task: Option<String>,

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 /// A table. The script sorts it by any column.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Table {
-    /// What it shows.
+    /// The caption.
     pub caption: String,
     /// The columns. The first one names the rows.
     pub columns: Vec<Column>,

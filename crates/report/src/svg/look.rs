@@ -1,4 +1,4 @@
-//! What the picture of a schedule and its legend share.
+//! The common parts of the picture of a schedule and of its legend.
 
 use crate::canvas::Place;
 use crate::{By, Mark};
@@ -17,7 +17,7 @@ const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9
 pub struct Form<'a> {
     /// The title.
     pub title: &'a str,
-    /// What has a row.
+    /// The subject of a row.
     pub by: By,
     /// Where the picture stands.
     pub place: Place<'a>,

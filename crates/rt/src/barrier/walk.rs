@@ -3,7 +3,7 @@
 //! step.
 
 use super::{CALLER, DESTROYED, State};
-use crate::machine;
+use crate::behind::behind;
 use crate::search::{Model, columns, search};
 
 /// A mutation of the steps that must make a property fail.
@@ -219,11 +219,11 @@ const THREE: Walk = Walk { count: 3, threads: 3, rounds: 3, is_destroyed: true, 
 /// More threads than the barrier counts.
 const FOUR: Walk = Walk { count: 2, threads: 4, rounds: 2, is_destroyed: false, strays: false, mutant: Mutant::None };
 
-// A search keeps a processor busy, so it shares the machine with other searches only.
+// A search keeps a processor busy, so it executes behind the tests on real threads.
 
 #[test]
 fn each_round_has_one_leader_and_waits_for_all() {
-    let _machine = machine::shared();
+    let _behind = behind();
     assert!(holds(&THREE));
     assert!(holds(&FOUR));
     assert!(holds(&Walk { strays: true, ..THREE }));
@@ -231,7 +231,7 @@ fn each_round_has_one_leader_and_waits_for_all() {
 
 #[test]
 fn each_mutation_fails() {
-    let _machine = machine::shared();
+    let _behind = behind();
     for mutant in [Mutant::LeadsQuietly, Mutant::WakesOne, Mutant::IsNotCounted, Mutant::LooksForArrivals] {
         assert!(!holds(&Walk { mutant, ..THREE }), "{mutant:?}");
     }

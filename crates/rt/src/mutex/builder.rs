@@ -8,8 +8,9 @@ use super::raw::RawMutex;
 pub enum MutexProtocol {
     /// Not at all: a thread of medium priority can delay an urgent one without bound.
     None,
-    /// The owner inherits the priority of the most urgent waiter, along chains of owners. Uses the kernel's PI futex. An
-    /// owner under SCHED_DEADLINE inherits a deadline on Linux (seen on 6.18) only after it has used up its own runtime.
+    /// The owner inherits the priority of the most urgent waiter, along chains of owners. Uses the kernel's PI futex.
+    /// An owner under SCHED_DEADLINE inherits a deadline on Linux (seen on 6.18) only after it has used up its own
+    /// runtime.
     #[default]
     Inherit,
     /// The owner runs at least at this level of SCHED_FIFO (1 to 99): immediate priority ceiling.
@@ -20,8 +21,8 @@ pub enum MutexProtocol {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Unlock {
     /// The unlock hands the mutex to the first waiter. No other thread can lock it in between, and each hand-off costs
-    /// two context switches. A mutex with [`MutexProtocol::Inherit`] always does this, except that a more urgent thread may
-    /// lock it before the first waiter executes.
+    /// two context switches. A mutex with [`MutexProtocol::Inherit`] always does this, except that a more urgent thread
+    /// may lock it before the first waiter executes.
     Serial,
     /// The unlock frees the mutex, and a running thread may lock it before the woken waiter does. A robust mutex is
     /// nevertheless serial, because no thread would detect that a woken waiter has ended.

@@ -24,7 +24,7 @@ use super::word::DIED;
 use lockwright_sys::futex::{self, Scope};
 use lockwright_sys::guard::{Guard, Guarded};
 use lockwright_sys::robust::{List, Node};
-use lockwright_sys::sched::{Tid, gettid};
+use lockwright_sys::sched::{ThreadName, Tid, gettid};
 use lockwright_sys::{clock, fork};
 use std::fmt;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
@@ -49,6 +49,30 @@ pub struct Link {
     pub mutex: usize,
 }
 
+/// A thread of this process, shown as `thread 71 (camera)`. Without a name if the thread has ended.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct NamedThread(
+    /// The kernel's id of the thread.
+    pub u32,
+);
+
+impl fmt::Display for NamedThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = ThreadName::of(Tid(self.0));
+        write!(f, "thread {}", self.0)?;
+        if name == ThreadName::default() { Ok(()) } else { write!(f, " ({name})") }
+    }
+}
+
+/// The name of a thread of this process, padded with zeros; only zeros if the thread has ended.
+#[doc(hidden)]
+#[must_use]
+pub fn thread_name(thread: u32) -> [u8; 16] {
+    ThreadName::of(Tid(thread)).0
+}
+
 /// Threads that wait for each other, the last one for the first.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cycle(Vec<Link>);
@@ -71,11 +95,8 @@ impl fmt::Display for Cycle {
         for (index, link) in self.0.iter().enumerate() {
             let next = self.0[(index + 1) % self.0.len()].thread;
             let comma = if index == 0 { "" } else { ", " };
-            write!(
-                f,
-                "{comma}thread {} waits for the mutex at {:#x}, which thread {next} holds",
-                link.thread, link.mutex
-            )?;
+            let (thread, next) = (NamedThread(link.thread), NamedThread(next));
+            write!(f, "{comma}{thread} waits for the mutex at {:#x}, which {next} holds", link.mutex)?;
         }
         Ok(())
     }

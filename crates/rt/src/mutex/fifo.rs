@@ -150,9 +150,9 @@ impl fmt::Display for FifoError {
 impl std::error::Error for FifoError {}
 
 /// A mutex that serves its users in the order of their requests, whatever their priorities are. The holder has at least
-/// the priority of every waiter, under SCHED_FIFO and SCHED_RR. Threads under SCHED_DEADLINE are served in the same order,
-/// but Linux (seen on 6.18) lends the deadline of a waiter to such a holder only after the holder has used up its own
-/// runtime. Until then a thread with a deadline between the two can delay both.
+/// the priority of every waiter, under SCHED_FIFO and SCHED_RR. Threads under SCHED_DEADLINE are served in the same
+/// order, but Linux (seen on 6.18) lends the deadline of a waiter to such a holder only after the holder has used up
+/// its own runtime. Until then a thread with a deadline between the two can delay both.
 ///
 /// A [`Mutex`](super::Mutex) with inheritance serves the most urgent waiter first, so that a thread of low priority may
 /// wait without bound. Here the number of sections that a thread waits for is known.

@@ -17,9 +17,9 @@ use std::time::Duration;
 /// A value that one thread at a time can access.
 ///
 /// # Bound
-/// On one processor, with [`MutexProtocol::Inherit`] and [`MutexProtocol::Protect`], a lock waits at most for the critical
-/// sections of less urgent threads that `lockwright check` charges under `pip` and `icpp`. With [`MutexProtocol::None`]
-/// there is no bound.
+/// On one processor, with [`MutexProtocol::Inherit`] and [`MutexProtocol::Protect`], a lock waits at most for the
+/// critical sections of less urgent threads that `lockwright check` charges under `pip` and `icpp`. With
+/// [`MutexProtocol::None`] there is no bound.
 ///
 /// # Reference
 /// The fusyn paper (see REFERENCES.md) for the interface; the kernel's PI futexes (`futex(2)`) for inheritance.

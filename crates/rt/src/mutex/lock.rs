@@ -40,8 +40,8 @@ impl RawMutex {
         if self.lock_uncontended() { Ok(Acquired::Clean) } else { self.lock_slow(limit) }
     }
 
-    /// Locks the mutex if it is free and recoverable and its attributes allow a lock without waiting here. Returns whether
-    /// it is locked; if not, [`RawMutex::lock`] finds out why.
+    /// Locks the mutex if it is free and recoverable and its attributes allow a lock without waiting here. Returns
+    /// whether it is locked; if not, [`RawMutex::lock`] finds out why.
     ///
     /// An exchange of the word waits for all earlier stores, including those of a call and of the registers saved for
     /// it. So this function is inlined, and makes any call as its last step.
@@ -74,7 +74,8 @@ impl RawMutex {
         self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Locks a mutex whose attributes need only the exchange of the word, if it is free. An inheriting mutex is counted.
+    /// Locks a mutex whose attributes need only the exchange of the word, if it is free. An inheriting mutex is
+    /// counted.
     #[inline(always)]
     fn lock_plain(&self, me: Tid, attributes: u32) -> bool {
         let is_taken = self.lock_free_word(me);
@@ -183,9 +184,9 @@ impl RawMutex {
     /// ended, the next lock still reports that.
     ///
     /// # Errors
-    /// [`RawError::Inapplicable`] if the mutex has no ceiling or `ceiling` is not a level; [`RawError::AboveCeiling`] if
-    /// the caller holds the mutex and is more urgent than the new ceiling; those of [`RawMutex::lock`]. After an error
-    /// the ceiling is unchanged.
+    /// [`RawError::Inapplicable`] if the mutex has no ceiling or `ceiling` is not a level; [`RawError::AboveCeiling`]
+    /// if the caller holds the mutex and is more urgent than the new ceiling; those of [`RawMutex::lock`]. After an
+    /// error the ceiling is unchanged.
     ///
     /// # Bound
     /// That of [`RawMutex::lock`].

@@ -45,7 +45,7 @@ mod word;
 pub use builder::{Builder, MutexProtocol, Unlock};
 pub use ceiling::{note_own, own_scheduling, set_own_scheduling};
 pub use condvar::{Destroyed, RawCondvar, Suspended, Suspension, WaitEnd, Waiting};
-pub use cycle::{CHAIN_MAX, Cycle, Link, OnCycle, on_cycle};
+pub use cycle::{CHAIN_MAX, Cycle, Link, NamedThread, OnCycle, on_cycle, thread_name};
 pub use error::{Acquired, Limit, RawError};
 pub use fifo::{FifoError, FifoGuard, FifoMutex, Node as FifoNode, RawFifo};
 pub use guarded::{Condvar, Guard, LockError, Mutex};

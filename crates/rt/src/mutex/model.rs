@@ -4,7 +4,7 @@
 //! The loops are those of `lock`, `wait` and `unlock`, line by line, without attributes, errors and inheritance.
 
 use super::word::{self, Ask, FREE, GiveBack};
-use crate::machine::require_realtime;
+use crate::behind::behind;
 use crate::process::holds_in_child;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -283,11 +283,11 @@ fn a_thief_comes(serial: bool, mutant: Mutant) -> impl Fn() + Sync + Send + 'sta
     }
 }
 
-// A model keeps a processor busy, so it takes turns with the tests on real threads.
+// A model keeps a processor busy, so it executes behind the tests on real threads.
 
 #[test]
 fn three_threads_exclude_each_other_and_all_finish() {
-    let _quiet = require_realtime();
+    let _behind = behind();
     // The mutants of these scripts fail within two preemptions.
     let preemptions = if std::env::var_os("LOCKWRIGHT_DEEP").is_some() { 3 } else { 2 };
     for serial in [false, true] {
@@ -298,7 +298,7 @@ fn three_threads_exclude_each_other_and_all_finish() {
 
 #[test]
 fn a_handed_mutex_is_not_stolen() {
-    let _quiet = require_realtime();
+    let _behind = behind();
     explore(None, one_was_woken_before(Mutant::None));
     explore(3, a_thief_comes(true, Mutant::None));
     explore(3, a_thief_comes(false, Mutant::None));
@@ -306,7 +306,7 @@ fn a_handed_mutex_is_not_stolen() {
 
 #[test]
 fn each_mutation_fails() {
-    let _quiet = require_realtime();
+    let _behind = behind();
     assert!(fails(three_visit(false, Mutant::Forgets)), "a waiter is never woken");
     assert!(fails(three_visit(true, Mutant::StaysHanded)), "the mutex stays handed to nobody");
     assert!(fails(three_visit(true, Mutant::FreesQuietly)), "a waiter is never woken");

@@ -103,7 +103,8 @@ impl RawMutex {
     /// # Safety
     /// If the new attributes make the mutex robust, it must keep its address and its memory while a thread holds it.
     pub unsafe fn add_attributes(&self, before: u32, more: u32) -> bool {
-        // ORDERING: Relaxed: one of the first lockers changes the attributes, and all see the change because it is one word.
+        // ORDERING: Relaxed: one of the first lockers changes the attributes, and all see the change because it is one
+        // word.
         self.attributes.compare_exchange(before, before | more, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 

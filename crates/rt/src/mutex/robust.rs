@@ -143,8 +143,8 @@ impl RawMutex {
     /// Declares the protected value consistent again. The caller holds the mutex after [`Acquired::OwnerDied`].
     ///
     /// # Errors
-    /// [`RawError::Inapplicable`] if the mutex is not robust or is already consistent; [`RawError::NotOwner`] if the caller
-    /// does not hold it.
+    /// [`RawError::Inapplicable`] if the mutex is not robust or is already consistent; [`RawError::NotOwner`] if the
+    /// caller does not hold it.
     pub fn make_consistent(&self) -> Result<(), RawError> {
         // ORDERING: Relaxed: the mutex orders it.
         if self.attributes() & ROBUST == 0 || self.state.load(Ordering::Relaxed) != INCONSISTENT {

@@ -15,8 +15,8 @@ impl RawMutex {
     /// Unlocks the mutex.
     ///
     /// # Errors
-    /// [`RawError::NotOwner`] if the attributes check the owner and the caller is not the owner; [`RawError::Sys`] if the
-    /// kernel refuses. After an error the mutex is unchanged.
+    /// [`RawError::NotOwner`] if the attributes check the owner and the caller is not the owner; [`RawError::Sys`] if
+    /// the kernel refuses. After an error the mutex is unchanged.
     ///
     /// # Bound
     /// One exchange of the word; with waiters, one to three system calls.

@@ -1,13 +1,14 @@
 //! The word of a mutex and its transitions, as pure functions. `lock`, `unlock` and `wait` carry them out.
 //!
 //! ```text
-//!   word               meaning                                 lock                         unlock
-//!   0                  free                                    -> tid                       -
-//!   tid                owned, nobody waits                     -> tid | WAITERS, wait       -> 0
-//!   tid | WAITERS      owned, a thread may wait                wait                         parallel: -> 0, wake one
-//!                                                                                           serial: -> HANDED, wake one
-//!   HANDED             belongs to the waiter that was woken    wait; the heir: -> tid | WAITERS   -
-//!   DIED, DIED|WAITERS the owner ended (set by the kernel)     -> tid (| WAITERS)           -
+//!   word                 meaning                                lock                      unlock
+//!   0                    free                                   -> tid                    -
+//!   tid                  owned, nobody waits                    -> tid | WAITERS, wait    -> 0
+//!   tid | WAITERS        owned, a thread may wait               wait                      parallel: -> 0, wake one
+//!                                                                                         serial: -> HANDED, wake one
+//!   HANDED               belongs to the waiter that was woken   wait;                     -
+//!                                                               the heir: -> tid | WAITERS
+//!   DIED, DIED|WAITERS   the owner ended (set by the kernel)    -> tid (| WAITERS)        -
 //! ```
 //!
 //! Under priority inheritance the kernel changes the word whenever a thread waits, and hands the mutex over as its own

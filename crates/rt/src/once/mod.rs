@@ -190,7 +190,7 @@ impl Once {
         Ok(None)
     }
 
-    /// What a slot keeps of the once that it is for.
+    /// Returns the address by which a slot identifies its once.
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }

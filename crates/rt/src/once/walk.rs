@@ -5,7 +5,7 @@
 //! waiter may be the most urgent one.
 
 use super::{DONE, NEW, RUNS, SLOT, STEP};
-use crate::machine;
+use crate::behind::behind;
 use crate::search::{Model, columns, search};
 
 const SLOTS: usize = 2;
@@ -261,18 +261,18 @@ fn holds(scripts: &[(&[usize], Ending)], mutant: Mutant) -> bool {
     is_right
 }
 
-// A search keeps a processor busy, so it shares the machine with other searches only.
+// A search keeps a processor busy, so it executes behind the tests on real threads.
 
 #[test]
 fn each_initialiser_executes_once() {
-    let _machine = machine::shared();
+    let _behind = behind();
     assert!(holds(&[(&[0], Returns), (&[0], Returns), (&[0], Returns)], Mutant::None));
     assert!(holds(&[(&[0, 1], Returns), (&[1, 0], Returns), (&[0], Returns)], Mutant::None));
 }
 
 #[test]
 fn the_next_caller_executes_one_that_did_not_return() {
-    let _machine = machine::shared();
+    let _behind = behind();
     assert!(holds(&[(&[0], Unwinds), (&[0], Returns), (&[0], Returns)], Mutant::None));
     assert!(holds(&[(&[0], Dies), (&[0], Returns), (&[0], Unwinds)], Mutant::None));
     assert!(holds(&[(&[0, 1], Unwinds), (&[0, 1], Dies), (&[1, 0], Returns)], Mutant::None));
@@ -280,7 +280,7 @@ fn the_next_caller_executes_one_that_did_not_return() {
 
 #[test]
 fn each_mutation_fails() {
-    let _machine = machine::shared();
+    let _behind = behind();
     let calm: &[(&[usize], Ending)] = &[(&[0, 1], Returns), (&[1, 0], Returns), (&[0], Returns)];
     for mutant in [
         Mutant::BeginsBlindly,

@@ -5,7 +5,7 @@
 //! step. Any waiter may be the most urgent one, and every thread may give up whenever it waits, if its script says so.
 
 use super::state::{Enter, GATES, Place, State};
-use crate::machine;
+use crate::behind::behind;
 use crate::search::{Model, columns, search};
 
 /// A mutation of the steps that must make a property fail.
@@ -445,11 +445,11 @@ fn holds(scripts: &[Script], mutant: Mutant) -> bool {
     is_right
 }
 
-// A search keeps a processor busy, so it shares the machine with other searches only.
+// A search keeps a processor busy, so it executes behind the tests on real threads.
 
 #[test]
 fn readers_and_writers_exclude_each_other_and_all_finish() {
-    let _machine = machine::shared();
+    let _behind = behind();
     assert!(holds(&[reads(2), reads(1), writes(2), writes(1)], Mutant::None));
     assert!(holds(&[reads(1), reads(1), reads(1), writes(2)], Mutant::None));
     assert!(holds(&[nested(reads(2)), reads(1), writes(1), writes(1)], Mutant::None));
@@ -457,7 +457,7 @@ fn readers_and_writers_exclude_each_other_and_all_finish() {
 
 #[test]
 fn threads_give_up_at_any_time() {
-    let _machine = machine::shared();
+    let _behind = behind();
     assert!(holds(&[impatient(reads(2)), reads(2), impatient(writes(2)), writes(1)], Mutant::None));
     assert!(holds(&[reads(2), reads(2), impatient(writes(3))], Mutant::None));
     assert!(holds(&[impatient(reads(1)), reads(1), impatient(writes(1)), impatient(writes(2))], Mutant::None));
@@ -465,7 +465,7 @@ fn threads_give_up_at_any_time() {
 
 #[test]
 fn each_mutation_fails() {
-    let _machine = machine::shared();
+    let _behind = behind();
     let calm = [reads(1), reads(1), writes(2), writes(1)];
     for mutant in [Mutant::AdmitsNobody, Mutant::LeavesQuietly, Mutant::Barges, Mutant::KeepsGate, Mutant::Overtakes] {
         assert!(!holds(&calm, mutant), "{mutant:?}");

@@ -266,8 +266,8 @@ impl Lazy {
     }
 
     /// Waits while another managed thread of the processor is inside a section, or holds a mutex whose
-    /// [ceiling](crate::mutex::MutexProtocol::Protect) is not below the caller's level, and lends it the caller's priority.
-    /// Returns whether the caller had to wait.
+    /// [ceiling](crate::mutex::MutexProtocol::Protect) is not below the caller's level, and lends it the caller's
+    /// priority. Returns whether the caller had to wait.
     ///
     /// Returns at once inside a section of the caller's own.
     ///

@@ -20,7 +20,7 @@
 //!   unit in its place. At most one thread of each processor executes these instructions at a time, and it takes one
 //!   unit for each request. Threads that are preempted there count in addition.
 //! - The kernel sorts a thread by the priority with which it suspends. A later change of the priority does not move it,
-//!   nor does a boost. A thread that was woken in vain suspends again behind those of its level.
+//!   nor does a boost. A thread that was woken, and finds no unit, suspends again behind those of its level.
 //!
 //! # Limits
 //! - A semaphore has no owner, so a waiter lends its priority to no thread. Use a [mutex](crate::mutex) to protect

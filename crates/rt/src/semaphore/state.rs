@@ -15,7 +15,7 @@
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct State(pub u64);
 
-/// What changes the balance by 1.
+/// The difference of two states whose balances differ by 1.
 pub(super) const UNIT: u64 = 1 << 32;
 
 impl State {

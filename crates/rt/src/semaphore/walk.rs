@@ -4,7 +4,7 @@
 //! The steps are those of `mod`, in sequentially consistent memory. An exchange that is repeated is one step.
 
 use super::state::State;
-use crate::machine;
+use crate::behind::behind;
 use crate::search::{Model, columns, search};
 
 /// A mutation of the steps that must make a property fail.
@@ -29,7 +29,7 @@ enum Mutant {
     GrantsOne,
 }
 
-/// What a thread does, in order.
+/// An operation of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Op {
     Acquire,
@@ -351,11 +351,11 @@ const TURNS: &[Op] = &[Acquire, Release(1), Acquire, Release(1)];
 const HASTY: &[Op] = &[Try, Release(1), Try, Release(1)];
 const CANCELLED: &[Op] = &[Cancellable, Release(1)];
 
-// A search keeps a processor busy, so it shares the machine with other searches only.
+// A search keeps a processor busy, so it executes behind the tests on real threads.
 
 #[test]
 fn no_unit_is_lost_or_used_twice() {
-    let _machine = machine::shared();
+    let _behind = behind();
     assert!(holds(1, &[TURNS, TURNS, TURNS], false, Mutant::None));
     assert!(holds(2, &[TURNS, TURNS, &TURNS[..2], &TURNS[..2]], false, Mutant::None));
     assert!(holds(0, &[&[Release(3)], TURNS, &[Acquire], &[Acquire, Acquire, Release(1)]], false, Mutant::None));
@@ -363,7 +363,7 @@ fn no_unit_is_lost_or_used_twice() {
 
 #[test]
 fn threads_give_up_and_are_cancelled_at_any_time() {
-    let _machine = machine::shared();
+    let _behind = behind();
     assert!(holds(1, &[HASTY, TURNS, HASTY], false, Mutant::None));
     assert!(holds(1, &[CANCELLED, TURNS, HASTY], false, Mutant::None));
     assert!(holds(1, &[CANCELLED, CANCELLED, TURNS], false, Mutant::None));
@@ -372,7 +372,7 @@ fn threads_give_up_and_are_cancelled_at_any_time() {
 
 #[test]
 fn nobody_overtakes_a_thread_that_waits() {
-    let _machine = machine::shared();
+    let _behind = behind();
     assert!(holds(1, &[TURNS, TURNS], true, Mutant::None));
     assert!(!holds(1, &[TURNS, TURNS], true, Mutant::Barges));
 }
@@ -380,7 +380,7 @@ fn nobody_overtakes_a_thread_that_waits() {
 /// As soon as the last unit was acquired.
 #[test]
 fn the_memory_may_be_freed() {
-    let _machine = machine::shared();
+    let _behind = behind();
     let frees: &[&[Op]] = &[&[Acquire, Acquire, Free], &[Release(1)], &[Release(1)]];
     assert!(holds(0, frees, false, Mutant::None));
     assert!(!holds(0, frees, false, Mutant::LooksAfterwards));
@@ -388,7 +388,7 @@ fn the_memory_may_be_freed() {
 
 #[test]
 fn each_mutation_fails() {
-    let _machine = machine::shared();
+    let _behind = behind();
     for mutant in [Mutant::ReleasesQuietly, Mutant::DistrustsWakeUps, Mutant::TakesBlindly] {
         assert!(!holds(1, &[TURNS, TURNS, TURNS], false, mutant), "{mutant:?}");
     }

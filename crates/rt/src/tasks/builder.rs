@@ -105,8 +105,8 @@ impl TaskSetBuilder {
         task
     }
 
-    /// Gives a task a relative deadline, so that [`TaskSet::statistics`] reports the jobs that miss it. The locks do not
-    /// use it. A task that this builder did not return is ignored.
+    /// Gives a task a relative deadline, so that [`TaskSet::statistics`] reports the jobs that miss it. The locks do
+    /// not use it. A task that this builder did not return is ignored.
     pub fn deadline(&mut self, task: TaskId, deadline: Duration) {
         if let (Some(own), Some(has)) = (self.tasks.get_mut(task.index()), self.has_deadline.get_mut(task.index())) {
             (own.deadline, own.period, *has) = (deadline, deadline, true);

@@ -1,56 +1,98 @@
-//! What the jobs of a task set did: response times, deadline misses, waits for resources, and the lengths of sections.
+//! Counts jobs of a task set: response times, deadline misses, waits for resources, and the lengths of sections.
 //!
 //! Each task has counters that only its own thread writes, with plain stores. The holder of a resource is a word that
 //! its users share. None of this makes a system call, allocates or waits.
+//!
+//! The counters are words in memory that other processes may read. [`Statistics`](super::Statistics) are read from these
+//! words, by this process and by others.
 
 use lockwright_model::{Duration, ResourceId, System, TaskId};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use lockwright_sys::clock;
+use lockwright_sys::shared::SharedWords;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// No task, in a holder.
-pub(super) const NOBODY: u32 = u32::MAX;
+pub(super) const NOBODY: u64 = u32::MAX as u64;
 /// No bound or deadline.
 pub(super) const NONE: u64 = u64::MAX;
 /// Times are counted in groups that are at most a sixteenth wide: 16 for each power of two.
 const GROUP_BITS: u32 = 4;
 pub(super) const GROUPS: usize = (64 - GROUP_BITS as usize + 1) << GROUP_BITS;
 
+/// The name of the shared memory.
+pub(super) const NAME: &CStr = c"lockwright-tasks";
+
+/// The first words. Places are numbers of words from the first one.
+pub(super) mod head {
+    /// What the first word contains: the kind of memory, and the version of its layout.
+    pub(in super::super) const MAGIC: u64 = u64::from_le_bytes(*b"LWTASKS1");
+    /// The monotonic clock when counting began.
+    pub(in super::super) const SINCE: usize = 1;
+    /// The number of tasks, and that of resources.
+    pub(in super::super) const TASKS: usize = 2;
+    pub(in super::super) const RESOURCES: usize = 3;
+    /// The place of the table of names: for each name its place and its bytes (32 bits each). First the names of the
+    /// tasks, then those of the resources, then that of the task set.
+    pub(in super::super) const NAMES: usize = 4;
+    /// The place of the table of tasks: the place of each.
+    pub(in super::super) const TABLE: usize = 5;
+    pub(super) const WORDS: usize = 8;
+}
+
+/// The words of a task. Those of its resources follow.
+pub(super) mod of_task {
+    /// The relative deadline in nanoseconds, or [`NONE`](super::NONE).
+    pub(in super::super) const DEADLINE: usize = 0;
+    pub(in super::super) const BOUND: usize = 1;
+    pub(in super::super) const JOBS: usize = 2;
+    pub(in super::super) const MISSES: usize = 3;
+    pub(in super::super) const ABOVE_BOUND: usize = 4;
+    pub(in super::super) const TOTAL: usize = 5;
+    pub(in super::super) const WORST: usize = 6;
+    /// The number of the job with the longest response, from 1.
+    pub(in super::super) const WORST_JOB: usize = 7;
+    /// The thread's id in the kernel, or 0.
+    pub(in super::super) const THREAD: usize = 8;
+    /// The release of the present job by the monotonic clock, or 0.
+    pub(in super::super) const RELEASE: usize = 9;
+    /// The resource that the job requests, from 1, or 0; and since when.
+    pub(in super::super) const ASKS: usize = 10;
+    pub(in super::super) const ASKS_SINCE: usize = 11;
+    /// The number of resources that the task uses.
+    pub(in super::super) const USED: usize = 12;
+    pub(in super::super) const GROUPS: usize = 16;
+    pub(in super::super) const WORDS: usize = GROUPS + super::GROUPS;
+}
+
+/// The words of a task and a resource: one line of the cache.
+pub(super) mod of_use {
+    pub(in super::super) const RESOURCE: usize = 0;
+    pub(in super::super) const SECTIONS: usize = 1;
+    pub(in super::super) const WAITS: usize = 2;
+    pub(in super::super) const TOTAL_WAIT: usize = 3;
+    pub(in super::super) const LONGEST_WAIT: usize = 4;
+    /// The holder at the request of the longest wait.
+    pub(in super::super) const HOLDER: usize = 5;
+    pub(in super::super) const LONGEST_SECTION: usize = 6;
+    /// Since when the task holds the resource, or 0.
+    pub(in super::super) const HELD_SINCE: usize = 7;
+    pub(in super::super) const WORDS: usize = 8;
+}
+
+/// The words of a line of the cache. What different threads write is in different lines.
+const LINE: usize = 8;
+
 /// The counters of a task set.
 #[derive(Debug)]
 pub(super) struct Counters {
-    pub(super) tasks: Box<[TaskCounters]>,
-    /// By resource: the task that locked it last, until it unlocks.
-    holders: Box<[AtomicU32]>,
-}
-
-/// Aligned, so that no cache line has counters of two tasks, which may execute on different CPUs.
-#[derive(Debug)]
-#[repr(align(64))]
-pub(super) struct TaskCounters {
-    /// The relative deadline in nanoseconds, or [`NONE`].
-    pub(super) deadline_ns: u64,
-    pub(super) bound_ns: AtomicU64,
-    pub(super) jobs: AtomicU64,
-    pub(super) misses: AtomicU64,
-    pub(super) above_bound: AtomicU64,
-    pub(super) total_ns: AtomicU64,
-    pub(super) worst_ns: AtomicU64,
-    /// The number of the job with the longest response, from 1.
-    pub(super) worst_job: AtomicU64,
-    pub(super) groups: Box<[AtomicU32]>,
-    pub(super) resources: Box<[ResourceCounters]>,
-}
-
-/// Aligned, as [`TaskCounters`] are.
-#[derive(Debug)]
-#[repr(align(64))]
-pub(super) struct ResourceCounters {
-    pub(super) sections: AtomicU64,
-    pub(super) waits: AtomicU64,
-    pub(super) total_wait_ns: AtomicU64,
-    pub(super) longest_wait_ns: AtomicU64,
-    /// The holder at the request of the longest wait.
-    pub(super) holder: AtomicU32,
-    pub(super) longest_section_ns: AtomicU64,
+    words: SharedWords,
+    /// The place of each task.
+    tasks: Box<[usize]>,
+    /// The place of each task and each resource that it uses.
+    uses: Box<[usize]>,
+    /// The place of the holder of the first resource: the task that locked it last, until it unlocks.
+    holders: usize,
 }
 
 /// Adds to a counter that no other thread writes.
@@ -83,69 +125,165 @@ pub(super) fn group_end(group: usize) -> u64 {
     (first << power) | ((1 << power) - 1)
 }
 
+/// The resources that a task uses, in the order of their ids.
+fn used(system: &System, task: TaskId) -> Vec<ResourceId> {
+    let mut used: Vec<ResourceId> = system.sections(task).iter().map(|section| section.resource).collect();
+    used.sort_unstable();
+    used.dedup();
+    used
+}
+
 impl Counters {
     /// `has_deadline` tells for each task whether jobs can miss its deadline.
     pub(super) fn new(system: &System, has_deadline: &[bool]) -> Self {
-        let zero = || AtomicU64::new(0);
-        let resource = |_| ResourceCounters {
-            sections: zero(),
-            waits: zero(),
-            total_wait_ns: zero(),
-            longest_wait_ns: zero(),
-            holder: AtomicU32::new(NOBODY),
-            longest_section_ns: zero(),
-        };
-        let task = |task: TaskId| TaskCounters {
-            deadline_ns: if has_deadline[task.index()] { system.task(task).deadline.as_ns() } else { NONE },
-            bound_ns: AtomicU64::new(NONE),
-            jobs: zero(),
-            misses: zero(),
-            above_bound: zero(),
-            total_ns: zero(),
-            worst_ns: zero(),
-            worst_job: zero(),
-            groups: (0..GROUPS).map(|_| AtomicU32::new(0)).collect(),
-            resources: system.resource_ids().map(resource).collect(),
-        };
-        let holders = system.resource_ids().map(|_| AtomicU32::new(NOBODY)).collect();
-        Self { tasks: system.task_ids().map(task).collect(), holders }
+        let resources = system.resources().len();
+        let names = system.tasks().iter().map(|task| task.name.as_str());
+        let names = names.chain(system.resources().iter().map(|resource| resource.name.as_str()));
+        let names: Vec<&str> = names.chain([system.name()]).collect();
+        let all: Vec<Vec<ResourceId>> = system.task_ids().map(|task| used(system, task)).collect();
+
+        let holders = head::WORDS;
+        let table = holders + resources * LINE;
+        let names_at = table + all.len();
+        let mut next = names_at + names.len();
+        let mut texts = Vec::new();
+        for name in &names {
+            texts.push((next, name.as_bytes()));
+            next += name.len().div_ceil(size_of::<u64>());
+        }
+        let mut uses = vec![usize::MAX; all.len() * resources].into_boxed_slice();
+        let mut tasks = Vec::new();
+        for (task, used) in all.iter().enumerate() {
+            next = next.next_multiple_of(LINE);
+            tasks.push(next);
+            next += of_task::WORDS;
+            for resource in used {
+                uses[task * resources + resource.index()] = next;
+                next += of_use::WORDS;
+            }
+        }
+        let counters = Self { words: SharedWords::new(NAME, next), tasks: tasks.into(), uses, holders };
+        counters.fill(system, has_deadline, &all, &texts, [table, names_at]);
+        counters
+    }
+
+    /// Writes what does not change, the first word last.
+    fn fill(
+        &self,
+        system: &System,
+        has_deadline: &[bool],
+        all: &[Vec<ResourceId>],
+        texts: &[(usize, &[u8])],
+        [table, names_at]: [usize; 2],
+    ) {
+        let put = |at: usize, value: u64| self.words[at].store(value, Ordering::Relaxed);
+        for resource in system.resource_ids() {
+            self.holder_of(resource).store(NOBODY, Ordering::Relaxed);
+        }
+        for ((task, used), &has_deadline) in system.task_ids().zip(all).zip(has_deadline) {
+            let at = self.tasks[task.index()];
+            put(table + task.index(), at as u64);
+            put(at + of_task::DEADLINE, if has_deadline { system.task(task).deadline.as_ns() } else { NONE });
+            put(at + of_task::BOUND, NONE);
+            put(at + of_task::USED, used.len() as u64);
+            for &resource in used {
+                self.of_use(task, resource, of_use::RESOURCE).store(resource.0.into(), Ordering::Relaxed);
+                self.of_use(task, resource, of_use::HOLDER).store(NOBODY, Ordering::Relaxed);
+            }
+        }
+        for (index, &(at, text)) in texts.iter().enumerate() {
+            put(names_at + index, (at as u64) << 32 | text.len() as u64);
+            for (word, bytes) in text.chunks(size_of::<u64>()).enumerate() {
+                let mut padded = [0; size_of::<u64>()];
+                padded[..bytes.len()].copy_from_slice(bytes);
+                put(at + word, u64::from_le_bytes(padded));
+            }
+        }
+        put(head::SINCE, clock::now_ns());
+        put(head::TASKS, system.tasks().len() as u64);
+        put(head::RESOURCES, system.resources().len() as u64);
+        put(head::NAMES, names_at as u64);
+        put(head::TABLE, table as u64);
+        // ORDERING: Release: who reads the first word finds the others.
+        self.words[0].store(head::MAGIC, Ordering::Release);
+    }
+
+    /// All words as they are now.
+    pub(super) fn words(&self) -> Vec<u64> {
+        self.words.iter().map(|word| word.load(Ordering::Relaxed)).collect()
+    }
+
+    fn of_task(&self, task: TaskId, word: usize) -> &AtomicU64 {
+        &self.words[self.tasks[task.index()] + word]
+    }
+
+    fn of_use(&self, task: TaskId, resource: ResourceId, word: usize) -> &AtomicU64 {
+        let resources = self.uses.len() / self.tasks.len();
+        &self.words[self.uses[task.index() * resources + resource.index()] + word]
+    }
+
+    fn holder_of(&self, resource: ResourceId) -> &AtomicU64 {
+        &self.words[self.holders + resource.index() * LINE]
     }
 
     pub(super) fn set_bound(&self, task: TaskId, bound: Duration) {
-        self.tasks[task.index()].bound_ns.store(bound.as_ns(), Ordering::Relaxed);
+        self.of_task(task, of_task::BOUND).store(bound.as_ns(), Ordering::Relaxed);
+    }
+
+    /// A job of this thread begins that was released at this time.
+    pub(super) fn begin(&self, task: TaskId, thread: u32, release_ns: u64) {
+        self.of_task(task, of_task::THREAD).store(thread.into(), Ordering::Relaxed);
+        self.of_task(task, of_task::RELEASE).store(release_ns, Ordering::Relaxed);
+    }
+
+    /// The job does not begin after all.
+    pub(super) fn cancel(&self, task: TaskId) {
+        self.of_task(task, of_task::RELEASE).store(0, Ordering::Relaxed);
     }
 
     /// Counts a job that ended `response_ns` after its release. If its absolute deadline is known, `is_late` tells
     /// whether it missed it; otherwise the relative deadline of the task decides.
     pub(super) fn finish(&self, task: TaskId, response_ns: u64, is_late: Option<bool>) {
-        let own = &self.tasks[task.index()];
-        add(&own.jobs, 1);
-        add(&own.total_ns, response_ns);
-        if raise(&own.worst_ns, response_ns) {
-            own.worst_job.store(own.jobs.load(Ordering::Relaxed), Ordering::Relaxed);
+        let own = |word| self.of_task(task, word);
+        add(own(of_task::JOBS), 1);
+        add(own(of_task::TOTAL), response_ns);
+        if raise(own(of_task::WORST), response_ns) {
+            own(of_task::WORST_JOB).store(own(of_task::JOBS).load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        let is_late = is_late.unwrap_or(response_ns > own.deadline_ns);
-        add(&own.misses, is_late.into());
-        add(&own.above_bound, (response_ns > own.bound_ns.load(Ordering::Relaxed)).into());
-        let group = &own.groups[group(response_ns)];
-        group.store(group.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
+        let is_late = is_late.unwrap_or(response_ns > own(of_task::DEADLINE).load(Ordering::Relaxed));
+        add(own(of_task::MISSES), is_late.into());
+        add(own(of_task::ABOVE_BOUND), (response_ns > own(of_task::BOUND).load(Ordering::Relaxed)).into());
+        add(own(of_task::GROUPS + group(response_ns)), 1);
+        self.cancel(task);
     }
 
     /// The task that holds a resource, before a request for it. A hint.
-    pub(super) fn holder(&self, resource: ResourceId) -> u32 {
-        self.holders[resource.index()].load(Ordering::Relaxed)
+    pub(super) fn holder(&self, resource: ResourceId) -> u64 {
+        self.holder_of(resource).load(Ordering::Relaxed)
     }
 
-    /// Counts a lock, and a wait of `wait_ns` behind `holder` if there was one.
-    pub(super) fn locked(&self, task: TaskId, resource: ResourceId, holder: u32, wait_ns: Option<u64>) {
-        self.holders[resource.index()].store(u32::from(task.0), Ordering::Relaxed);
-        let own = &self.tasks[task.index()].resources[resource.index()];
-        add(&own.sections, 1);
+    /// The job is about to request a resource.
+    pub(super) fn asks(&self, task: TaskId, resource: ResourceId, now_ns: u64) {
+        self.of_task(task, of_task::ASKS_SINCE).store(now_ns, Ordering::Relaxed);
+        self.of_task(task, of_task::ASKS).store(u64::from(resource.0) + 1, Ordering::Relaxed);
+    }
+
+    /// The request has ended.
+    pub(super) fn asked(&self, task: TaskId) {
+        self.of_task(task, of_task::ASKS).store(0, Ordering::Relaxed);
+    }
+
+    /// Counts a lock at `now_ns`, and a wait of `wait_ns` behind `holder` if there was one.
+    pub(super) fn locked(&self, task: TaskId, resource: ResourceId, now_ns: u64, holder: u64, wait_ns: Option<u64>) {
+        self.holder_of(resource).store(task.0.into(), Ordering::Relaxed);
+        let own = |word| self.of_use(task, resource, word);
+        own(of_use::HELD_SINCE).store(now_ns, Ordering::Relaxed);
+        add(own(of_use::SECTIONS), 1);
         if let Some(wait_ns) = wait_ns {
-            add(&own.waits, 1);
-            add(&own.total_wait_ns, wait_ns);
-            if raise(&own.longest_wait_ns, wait_ns) {
-                own.holder.store(holder, Ordering::Relaxed);
+            add(own(of_use::WAITS), 1);
+            add(own(of_use::TOTAL_WAIT), wait_ns);
+            if raise(own(of_use::LONGEST_WAIT), wait_ns) {
+                own(of_use::HOLDER).store(holder, Ordering::Relaxed);
             }
         }
     }
@@ -153,9 +291,10 @@ impl Counters {
     /// Counts a section of this length, which is about to end.
     pub(super) fn unlocking(&self, task: TaskId, resource: ResourceId, section_ns: u64) {
         // Another reader may have locked it meanwhile.
-        let holder = &self.holders[resource.index()];
-        let _ = holder.compare_exchange(u32::from(task.0), NOBODY, Ordering::Relaxed, Ordering::Relaxed);
-        raise(&self.tasks[task.index()].resources[resource.index()].longest_section_ns, section_ns);
+        let holder = self.holder_of(resource);
+        let _ = holder.compare_exchange(task.0.into(), NOBODY, Ordering::Relaxed, Ordering::Relaxed);
+        self.of_use(task, resource, of_use::HELD_SINCE).store(0, Ordering::Relaxed);
+        raise(self.of_use(task, resource, of_use::LONGEST_SECTION), section_ns);
     }
 }
 

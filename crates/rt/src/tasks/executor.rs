@@ -72,7 +72,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Pauses after a look in vain. `nap` sleeps until the given time.
+    /// Pauses after a look that found nothing. `nap` sleeps until the given time.
     #[inline]
     pub(crate) fn pause(&mut self, nap: impl Fn(u64)) {
         self.looks += 1;
@@ -107,7 +107,7 @@ pub(crate) fn spin_until<T>(look: impl Fn() -> Option<T>, nap: impl Fn(u64)) -> 
 pub struct Seat {
     /// The thread's id, or 0 before the thread exists.
     tid: AtomicU32,
-    /// What happened to the task while it waits.
+    /// The flag on which the task waits.
     flag: AtomicU32,
     /// The processor of the system to which the task was sent last.
     place: AtomicU32,

@@ -3,8 +3,8 @@
 //! Protocols such as `dpcp` or `mpcp` are not a property of one mutex: the effect of a lock depends on which tasks use
 //! it, on which CPUs, and at which priorities. So the program declares its tasks and resources, in a task-set file or
 //! with a [`TaskSetBuilder`]. Each of its threads joins as one task, begins and ends its jobs, and locks in them.
-//! [`check`](https://docs.rs/lockwright-cli) computes bounds for the same file. [`model`](crate::model) has all types of
-//! a [`System`].
+//! The command `lockwright check` computes bounds for the same file. [`model`](crate::model) has all types of a
+//! [`System`].
 //!
 //! ```no_run
 //! use lockwright::tasks::{Protocol, TaskSet};
@@ -34,7 +34,8 @@
 //! # Ok::<(), lockwright::tasks::TaskError>(())
 //! ```
 //!
-//! [`TaskSet::measure`] begins to count what the jobs do, and [`TaskSet::statistics`] reports it.
+//! [`TaskSet::measure`] begins to count what the jobs do, and [`TaskSet::statistics`] reports it. `lockwright watch`
+//! shows it while the program runs.
 //!
 //! # Rules for a program
 //!
@@ -62,4 +63,4 @@ pub use lockwright_model::{Invalid, Protocol, ResourceId, Scheduler, System, Tas
 pub use lockwright_protocol::Refusal;
 pub use lockwright_sys::futex::Deadline;
 pub use set::{Job, Member, Section, TaskSet};
-pub use statistics::{ResourceStatistics, Statistics, TaskStatistics};
+pub use statistics::{Request, ResourceStatistics, Statistics, TaskStatistics};

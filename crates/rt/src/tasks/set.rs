@@ -30,7 +30,7 @@ struct Shared {
     taken: Box<[AtomicBool]>,
     /// For each task, whether its deadline is that of the program. A builder makes up those that it is not given.
     has_deadline: Vec<bool>,
-    /// What the jobs do, once it is asked for.
+    /// The counters of the jobs, from the first request for them on.
     counters: OnceLock<Counters>,
 }
 
@@ -57,8 +57,8 @@ thread_local! {
 
 impl TaskSet {
     /// Creates the task set of `system`. `protocol` applies to resources that name none. The locks use no times of
-    /// `system` except relative deadlines under `p-edf`; there, resources are under `srp` and `msrp`. CPU k of the system
-    /// is the k-th CPU of the set that the calling thread may use.
+    /// `system` except relative deadlines under `p-edf`; there, resources are under `srp` and `msrp`. CPU k of the
+    /// system is the k-th CPU of the set that the calling thread may use.
     ///
     /// # Errors
     /// [`TaskError::Machine`] if:
@@ -114,11 +114,15 @@ impl TaskSet {
         self.0.system.resource_ids().find(|&id| self.0.system.resource(id).name == name)
     }
 
-    /// Begins to count what jobs do, from the next job of each task on: their response times, deadline misses, waits for
-    /// resources, and the lengths of their sections. Allocates memory, so call it before the tasks begin. Until then
-    /// nothing is counted, and a job reads no clock for it.
+    /// Begins to count what jobs do, from the next job of each task on: their response times, deadline misses, waits
+    /// for resources, and the lengths of their sections. Allocates memory, so call it before the tasks begin. Until
+    /// then nothing is counted, and a job reads no clock for it.
     ///
     /// A job then reads the clock when it begins and when it ends, before and after each lock, and before each unlock.
+    ///
+    /// Other processes may read the statistics meanwhile ([`Statistics::of_process`], `lockwright watch`), for which
+    /// this process keeps one more descriptor open. A child process of `fork` that executes jobs of this task set
+    /// counts into the statistics of its parent.
     pub fn measure(&self) {
         self.counters();
     }
@@ -152,7 +156,7 @@ impl TaskSet {
     /// job counts from its begin.
     #[must_use]
     pub fn statistics(&self) -> Option<Statistics> {
-        Some(self.0.counters.get()?.read(&self.0.system))
+        Some(self.0.counters.get()?.read())
     }
 
     /// Makes the calling thread a task until the returned value is dropped: under SCHED_FIFO, on the task's CPU.
@@ -260,8 +264,8 @@ impl Member {
     ///
     /// # Bound
     /// That of [`Member::begin`], if the job is late only because the job before it was. A job with an earlier deadline
-    /// than that, or one that begins late for another reason, may also wait for a whole job with a later deadline, which
-    /// had started above a section that holds this job back.
+    /// than that, or one that begins late for another reason, may also wait for a whole job with a later deadline,
+    /// which had started above a section that holds this job back.
     pub fn begin_due(&self, due: Deadline) -> Result<Job<'_>, TaskError> {
         self.begin_job_due(due)?;
         Ok(Job { member: self })
@@ -273,10 +277,16 @@ impl Member {
             return Err(TaskError::Begun);
         }
         self.measured.set(measured);
+        if let (Some(counters), Some(job)) = (self.counted(), measured) {
+            counters.begin(self.task, self.shared.locks.executor.seat(self.task).tid().0, job.release_ns);
+        }
         // If a protocol fails, others may already have counted the job.
         self.begun.set(true);
         let arrived = self.shared.locks.arrive(self.task, due);
         arrived.or_else(|error| {
+            if let Some(counters) = self.counted() {
+                counters.cancel(self.task);
+            }
             self.measured.set(None);
             self.end().and(Err(error))
         })?;
@@ -371,8 +381,8 @@ impl Member {
     }
 }
 
-/// The reading of the monotonic clock at `due`, from the present readings of the clocks. A time that has passed keeps its
-/// place before those that passed later.
+/// The reading of the monotonic clock at `due`, from the present readings of the clocks. A time that has passed keeps
+/// its place before those that passed later.
 fn by_monotonic_clock(due: Deadline, now: u64, time_of_day: u64) -> u64 {
     match due.clock {
         Clock::Monotonic => due.at_ns,
@@ -447,9 +457,11 @@ impl Member {
             return Ok(waited);
         };
         let (holder, asked) = (counters.holder(resource), clock::now_ns());
-        let waited = self.shared.locks.lock_in(mode, self.task, resource)?;
-        let now = clock::now_ns();
-        counters.locked(self.task, resource, holder, waited.then(|| now.saturating_sub(asked)));
+        counters.asks(self.task, resource, asked);
+        let locked = self.shared.locks.lock_in(mode, self.task, resource);
+        counters.asked(self.task);
+        let (waited, now) = (locked?, clock::now_ns());
+        counters.locked(self.task, resource, now, holder, waited.then(|| now.saturating_sub(asked)));
         self.hold(resource, now);
         Ok(waited)
     }

@@ -1,24 +1,29 @@
 //! Reports of what jobs did.
 
-use super::counters::{Counters, GROUPS, NOBODY, NONE, ResourceCounters, TaskCounters, group_end};
-use lockwright_model::{Duration, ResourceId, System, TaskId};
-use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use super::counters::{Counters, GROUPS, NAME, NOBODY, NONE, group_end, head, of_task, of_use};
+use lockwright_model::{Duration, RESOURCES_MAX, ResourceId, TASKS_MAX, TaskId};
+use lockwright_sys::clock;
+use lockwright_sys::shared::read_named;
+use std::{fmt, io};
 
 /// The least number of jobs with which a table shows the response time that 99.9 % of them do not exceed.
 const P999_JOBS_MIN: u64 = 1_000;
 
-/// What the jobs of a task set did since [`TaskSet::measure`](super::TaskSet::measure).
+/// Measurements of the jobs of a task set since [`TaskSet::measure`](super::TaskSet::measure).
 ///
 /// `Display` prints it as tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Statistics {
+    /// The name of the task set: `tasks` if a builder made it.
+    pub name: String,
+    /// How long jobs have been counted.
+    pub counted: Duration,
     /// All tasks, in the order of their ids.
     pub tasks: Vec<TaskStatistics>,
 }
 
-/// What the jobs of one task did.
+/// Measurements of the jobs of one task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TaskStatistics {
@@ -44,11 +49,29 @@ pub struct TaskStatistics {
     pub mean: Duration,
     /// The resources that the task has locked, in the order of their ids.
     pub resources: Vec<ResourceStatistics>,
+    /// The id in the kernel of the thread that executed the task's last job, if there was one.
+    pub thread: Option<u32>,
+    /// The time since the release of the present job; `None` between two jobs.
+    pub present: Option<Duration>,
+    /// What the present job waits for, or is about to lock.
+    pub request: Option<Request>,
     /// The number of jobs in each group of response times.
-    groups: Vec<u32>,
+    groups: Vec<u64>,
 }
 
-/// What the jobs of one task did with one resource.
+/// The present request of a task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Request {
+    /// The resource.
+    pub resource: ResourceId,
+    /// Its name.
+    pub name: String,
+    /// The time since the request.
+    pub since: Duration,
+}
+
+/// Measurements of the jobs of one task at one resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ResourceStatistics {
@@ -68,10 +91,8 @@ pub struct ResourceStatistics {
     pub holder: Option<TaskId>,
     /// The longest time from a lock to its unlock, preemption included.
     pub longest_section: Duration,
-}
-
-fn read(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
+    /// The time since the task locked the resource, if it holds it now.
+    pub held: Option<Duration>,
 }
 
 fn time(ns: u64) -> Duration {
@@ -84,39 +105,137 @@ fn optional(ns: u64) -> Option<Duration> {
 
 impl Counters {
     /// Reads all counters. Jobs that end meanwhile may be counted in some values and not in others.
-    pub(super) fn read(&self, system: &System) -> Statistics {
-        let resource = |(resource, counters): (ResourceId, &ResourceCounters)| {
-            let sections = read(&counters.sections);
-            let holder = counters.holder.load(Ordering::Relaxed);
-            (sections > 0).then(|| ResourceStatistics {
-                resource,
-                name: system.resource(resource).name.clone(),
-                sections,
-                waits: read(&counters.waits),
-                total_wait: time(read(&counters.total_wait_ns)),
-                longest_wait: time(read(&counters.longest_wait_ns)),
-                holder: (holder != NOBODY).then(|| TaskId::new(holder as usize)),
-                longest_section: time(read(&counters.longest_section_ns)),
-            })
-        };
-        let task = |(task, counters): (TaskId, &TaskCounters)| {
-            let jobs = read(&counters.jobs);
-            TaskStatistics {
-                task,
-                name: system.task(task).name.clone(),
-                jobs,
-                deadline: optional(counters.deadline_ns),
-                misses: read(&counters.misses),
-                bound: optional(read(&counters.bound_ns)),
-                above_bound: read(&counters.above_bound),
-                worst: time(read(&counters.worst_ns)),
-                worst_job: read(&counters.worst_job),
-                mean: time(read(&counters.total_ns).checked_div(jobs).unwrap_or(0)),
-                resources: system.resource_ids().zip(&counters.resources).filter_map(resource).collect(),
-                groups: counters.groups.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
-            }
-        };
-        Statistics { tasks: system.task_ids().zip(&self.tasks).map(task).collect() }
+    pub(super) fn read(&self) -> Statistics {
+        let read = Reader { words: &self.words(), now_ns: clock::now_ns() }.read();
+        read.unwrap_or_else(|| unreachable!("this process wrote the words"))
+    }
+}
+
+/// Reads the words of [`Counters`], which may be those of another process.
+struct Reader<'w> {
+    words: &'w [u64],
+    now_ns: u64,
+}
+
+impl Reader<'_> {
+    /// Returns `None` if the words are not those of counters of this version.
+    fn read(&self) -> Option<Statistics> {
+        let number = |at, most: usize| usize::try_from(self.word(at, 0)?).ok().filter(|&number| number <= most);
+        if self.word(0, 0)? != head::MAGIC {
+            return None;
+        }
+        let (tasks, resources) = (number(head::TASKS, TASKS_MAX)?, number(head::RESOURCES, RESOURCES_MAX)?);
+        let names: Vec<String> = (0..tasks + resources + 1).map(|index| self.name(index)).collect::<Option<_>>()?;
+        let (task_names, rest) = names.split_at(tasks);
+        let (resource_names, name) = rest.split_at(resources);
+        let task = |(index, name): (usize, &String)| self.task(TaskId::new(index), name.clone(), resource_names);
+        Some(Statistics {
+            name: name.first()?.clone(),
+            counted: self.since(self.word(head::SINCE, 0)?),
+            tasks: task_names.iter().enumerate().map(task).collect::<Option<_>>()?,
+        })
+    }
+
+    fn word(&self, at: usize, more: usize) -> Option<u64> {
+        self.words.get(at.checked_add(more)?).copied()
+    }
+
+    /// A place that is stored in a word.
+    fn place(&self, at: usize, more: usize) -> Option<usize> {
+        usize::try_from(self.word(at, more)?).ok()
+    }
+
+    fn since(&self, ns: u64) -> Duration {
+        time(self.now_ns.saturating_sub(ns))
+    }
+
+    fn name(&self, index: usize) -> Option<String> {
+        let entry = self.word(self.place(head::NAMES, 0)?, index)?;
+        let (at, length) = ((entry >> 32) as usize, (entry & u64::from(u32::MAX)) as usize);
+        let words = self.words.get(at..at.checked_add(length.div_ceil(size_of::<u64>()))?)?;
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).take(length).collect();
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn task(&self, task: TaskId, name: String, resources: &[String]) -> Option<TaskStatistics> {
+        let at = self.place(self.place(head::TABLE, 0)?, task.index())?;
+        let word = |word| self.word(at, word);
+        let used = self.place(at, of_task::USED)?.min(resources.len());
+        let first = at.checked_add(of_task::WORDS)?;
+        let uses = (0..used).map(|index| self.of_use(first + index * of_use::WORDS, resources));
+        let uses = uses.collect::<Option<Vec<_>>>()?;
+        let jobs = word(of_task::JOBS)?;
+        let thread = word(of_task::THREAD)?;
+        let release = word(of_task::RELEASE)?;
+        let asked = word(of_task::ASKS)?.checked_sub(1).and_then(|resource| usize::try_from(resource).ok());
+        let asks_since = self.since(word(of_task::ASKS_SINCE)?);
+        let request = asked.and_then(|resource| {
+            let name = resources.get(resource)?.clone();
+            Some(Request { resource: ResourceId::new(resource), name, since: asks_since })
+        });
+        Some(TaskStatistics {
+            task,
+            name,
+            jobs,
+            deadline: optional(word(of_task::DEADLINE)?),
+            misses: word(of_task::MISSES)?,
+            bound: optional(word(of_task::BOUND)?),
+            above_bound: word(of_task::ABOVE_BOUND)?,
+            worst: time(word(of_task::WORST)?),
+            worst_job: word(of_task::WORST_JOB)?,
+            mean: time(word(of_task::TOTAL)?.checked_div(jobs).unwrap_or(0)),
+            resources: uses.into_iter().filter(|one| one.sections > 0).collect(),
+            thread: u32::try_from(thread).ok().filter(|&thread| thread > 0),
+            present: (release > 0).then(|| self.since(release)),
+            request,
+            groups: self.words.get(at.checked_add(of_task::GROUPS)?..first)?.to_vec(),
+        })
+    }
+
+    fn of_use(&self, at: usize, resources: &[String]) -> Option<ResourceStatistics> {
+        let word = |word| self.word(at, word);
+        let resource = self.place(at, of_use::RESOURCE)?;
+        let name = resources.get(resource)?.clone();
+        let (holder, held_since) = (word(of_use::HOLDER)?, word(of_use::HELD_SINCE)?);
+        Some(ResourceStatistics {
+            resource: ResourceId::new(resource),
+            name,
+            sections: word(of_use::SECTIONS)?,
+            waits: word(of_use::WAITS)?,
+            total_wait: time(word(of_use::TOTAL_WAIT)?),
+            longest_wait: time(word(of_use::LONGEST_WAIT)?),
+            holder: (holder < NOBODY).then(|| TaskId::new(holder.min(u64::from(u16::MAX)) as usize)),
+            longest_section: time(word(of_use::LONGEST_SECTION)?),
+            held: (held_since > 0).then(|| self.since(held_since)),
+        })
+    }
+}
+
+impl Statistics {
+    /// Reads the statistics of all task sets of another process on this machine that are counted
+    /// ([`TaskSet::measure`](super::TaskSet::measure)), in the order in which that began. The process does nothing for
+    /// it.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such process; `PermissionDenied` if the caller may not look at it, which requires the
+    /// rights to trace it; `InvalidData` if the process counts in the form of another version of this library.
+    ///
+    /// # Examples
+    /// ```
+    /// use lockwright::tasks::Statistics;
+    ///
+    /// for set in Statistics::of_process(std::process::id())? {
+    ///     println!("{set}");
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn of_process(process: u32) -> io::Result<Vec<Self>> {
+        let sets = read_named(process, NAME)?;
+        let now_ns = clock::now_ns();
+        // Words that are still being filled.
+        let sets = sets.iter().filter(|words| words.first() != Some(&0));
+        let other = || io::Error::new(io::ErrorKind::InvalidData, "the process has statistics of another version");
+        sets.map(|words| Reader { words, now_ns }.read().ok_or_else(other)).collect()
     }
 }
 
@@ -134,15 +253,31 @@ impl TaskStatistics {
     /// ```
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
-        let all: u64 = self.groups.iter().map(|&count| u64::from(count)).sum();
+        let all: u64 = self.groups.iter().sum();
         // At least one job, and at most all of them.
         let wanted = ((all as f64 * percent / 100.0).ceil() as u64).clamp(1, all.max(1));
         let mut seen = 0;
         let last = (0..GROUPS).find(|&group| {
-            seen += u64::from(self.groups[group]);
+            seen += self.groups[group];
             seen >= wanted
         });
         last.map(|group| time(group_end(group)).min(self.worst))
+    }
+
+    /// Returns the distribution of the response times: a time and the number of jobs that took up to this time, but more
+    /// than the time before. Times are at most a sixteenth apart; those without jobs are left out.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn shown(task: &lockwright::tasks::TaskStatistics) {
+    /// for (up_to, jobs) in task.histogram() {
+    ///     println!("{jobs:>6} jobs up to {up_to}");
+    /// }
+    /// # }
+    /// ```
+    pub fn histogram(&self) -> impl Iterator<Item = (Duration, u64)> {
+        let groups = self.groups.iter().enumerate().filter(|&(_, &jobs)| jobs > 0);
+        groups.map(|(group, &jobs)| (time(group_end(group)), jobs))
     }
 }
 
@@ -216,10 +351,10 @@ impl fmt::Display for Statistics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockwright_model::{CpuId, Priority, Resource, Step, Task};
+    use lockwright_model::{CpuId, Priority, Resource, Step, System, Task};
 
     /// Two tasks, of which the first has a deadline of 10 ms, and one resource.
-    fn counters() -> (System, Counters) {
+    fn counters() -> Counters {
         let ms = Duration::from_ms;
         let resource = ResourceId(0);
         let body = vec![Step::Lock(resource), Step::Run(ms(1)), Step::Unlock(resource)];
@@ -237,41 +372,75 @@ mod tests {
         let bus = Resource::new("bus");
         let tasks = vec![task("control", 20), task("log", 10)];
         let system = System::new("two".into(), 1, None, vec![bus], tasks).expect("a valid system");
-        let counters = Counters::new(&system, &[true, false]);
-        (system, counters)
+        Counters::new(&system, &[true, false])
     }
 
     #[test]
     fn a_percentile_covers_its_share_of_the_jobs() {
-        let (system, counters) = counters();
-        assert_eq!(counters.read(&system).tasks[0].percentile(50.0), None);
+        let counters = counters();
+        assert_eq!(counters.read().tasks[0].percentile(50.0), None);
         for job in 1..=1_000 {
             counters.finish(TaskId(0), job * 1_000, None);
         }
-        let task = &counters.read(&system).tasks[0];
+        let task = &counters.read().tasks[0];
         for (percent, jobs) in [(0.0, 1), (50.0, 500), (99.9, 999), (100.0, 1_000)] {
             let (found, exact) = (task.percentile(percent).expect("has jobs").as_ns(), jobs * 1_000);
             assert!(found >= exact && found <= exact + exact / 16 && found <= 1_000_000, "{percent} %: {found}");
         }
         assert_eq!(task.mean, Duration::from_ns(500_500));
+        let histogram: Vec<(Duration, u64)> = task.histogram().collect();
+        assert_eq!(histogram.iter().map(|(_, jobs)| jobs).sum::<u64>(), 1_000);
+        assert!(histogram.is_sorted() && histogram.last().is_some_and(|(end, _)| *end >= task.worst), "{histogram:?}");
+    }
+
+    #[test]
+    fn another_process_reads_what_happens_now() {
+        let counters = counters();
+        let (control, log, bus) = (TaskId(0), TaskId(1), ResourceId(0));
+        let now_ns = clock::now_ns();
+        counters.begin(log, 77, now_ns);
+        counters.locked(log, bus, now_ns, NOBODY, None);
+        counters.begin(control, 78, now_ns);
+        counters.asks(control, bus, now_ns);
+        let words = counters.words();
+        let reader = |words: &[u64]| Reader { words, now_ns: now_ns + 1_000 }.read();
+        let read = reader(&words).expect("words of this version");
+        let us = Some(Duration::from_us(1));
+        let [control, log] = &read.tasks[..] else { panic!("there are two tasks: {read:?}") };
+        assert_eq!((read.name.as_str(), log.name.as_str(), log.thread), ("two", "log", Some(77)));
+        assert_eq!((log.present, log.resources[0].held, &log.request), (us, us, &None));
+        let request = control.request.as_ref().expect("it waits");
+        assert_eq!((request.name.as_str(), Some(request.since), control.present), ("bus", us, us));
+        let others = Statistics::of_process(std::process::id()).expect("it is this process");
+        assert!(others.iter().any(|set| set.tasks[1].thread == Some(77)), "{others:?}");
+        // Words of another version, and damaged ones, are refused.
+        for at in 0..words.len() {
+            let mut damaged = words.clone();
+            damaged[at] = u64::MAX;
+            let _ = reader(&damaged);
+            assert_eq!(reader(&words[..at]), None, "{at} words");
+        }
+        let mut other = words;
+        other[0] += 1;
+        assert_eq!(reader(&other), None);
     }
 
     #[test]
     fn a_report_is_a_table() {
-        let (system, counters) = counters();
+        let counters = counters();
         let (control, log, bus) = (TaskId(0), TaskId(1), ResourceId(0));
         counters.set_bound(control, Duration::from_ms(4));
-        counters.locked(log, bus, counters.holder(bus), None);
+        counters.locked(log, bus, clock::now_ns(), counters.holder(bus), None);
         assert_eq!(counters.holder(bus), 1);
         let holder = counters.holder(bus);
         counters.unlocking(log, bus, 3_000_000);
-        counters.locked(control, bus, holder, Some(2_500_000));
+        counters.locked(control, bus, clock::now_ns(), holder, Some(2_500_000));
         counters.unlocking(control, bus, 1_000_000);
         assert_eq!(counters.holder(bus), NOBODY);
         for (response_ns, is_late) in [(4_000_000, None), (12_000_000, None), (5_000_000, Some(true))] {
             counters.finish(control, response_ns, is_late);
         }
-        let shown = counters.read(&system).to_string();
+        let shown = counters.read().to_string();
         let wanted = "\
 task     jobs  misses  mean  p99.9  worst  in job  bound  above  deadline
 control     3       2  7 ms      -  12 ms       2   4 ms      2     10 ms

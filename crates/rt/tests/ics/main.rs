@@ -2,7 +2,7 @@
 
 #[path = "../../../sys/tests/support/machine.rs"]
 mod machine;
-#[allow(dead_code)] // It is the mutexes', too.
+#[allow(dead_code)] // The tests of mutexes share it.
 #[path = "../mutex/support.rs"]
 mod support;
 

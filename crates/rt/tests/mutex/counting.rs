@@ -66,7 +66,8 @@ fn deadlines_and_signals_race_with_grants() {
                     // SAFETY: the call takes no arguments and cannot fail.
                     send.send(unsafe { libc::pthread_self() }).expect("the test waits");
                     let mut chance = Chance::new(thread + 7);
-                    // On a busy machine, the thread may begin after `until`. It locks once without a deadline in any case.
+                    // On a busy machine, the thread may begin after `until`. It locks once without a deadline in any
+                    // case.
                     let mut is_first = true;
                     while is_first || Instant::now() < until {
                         let result = match chance.below(3) {

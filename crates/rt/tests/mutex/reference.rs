@@ -92,7 +92,7 @@ fn sets() -> Vec<Mutexes> {
     all.filter(|set| !(set.ordinary && set.has_ceilings())).collect()
 }
 
-/// What a thread does in a step.
+/// An operation of a thread in a step.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Op {
     Lock(usize),
@@ -109,7 +109,7 @@ enum Op {
     End,
 }
 
-/// What a step returned to a thread.
+/// The answer of a step to a thread.
 #[derive(Clone, PartialEq, Debug)]
 enum Answer {
     Locked,
@@ -171,7 +171,7 @@ struct Reference {
     machine: Fulock<THREADS, LOCKS>,
     /// Which of its levels a thread has.
     place: [usize; THREADS],
-    /// What the threads that return in this step get.
+    /// The answers to the threads that return in this step.
     answers: [Vec<Answer>; THREADS],
     /// The step led to where the mutexes differ from the machine.
     leaves_common_ground: bool,
@@ -442,7 +442,7 @@ impl Reference {
     }
 }
 
-/// What a thread returned: for each operation, how it locked the mutex, if it did.
+/// The results of a thread: for each operation, how it locked the mutex, if it did.
 type Returned = Vec<Result<Option<Acquired>, RawError>>;
 
 /// Real threads, each of which carries out one operation at a time.

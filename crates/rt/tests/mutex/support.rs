@@ -262,6 +262,7 @@ impl<T: Send + 'static> Player<T> {
         Self { tid: receive.recv().expect("the thread begins"), handle }
     }
 
+    #[allow(dead_code)] // One of the programs that share this file uses it.
     pub fn thread(&self) -> &std::thread::Thread {
         self.handle.thread()
     }

@@ -274,7 +274,7 @@ fn a_child_of_a_fork_during_an_initialiser_continues() {
         spin(Duration::from_micros(round as u64 % 300));
         let ours = Arc::clone(&values);
         let child = Child::start(move || {
-            // Two threads of the child wait for each other, too.
+            // Two threads of the child also wait for each other.
             let other = std::thread::spawn({
                 let ours = Arc::clone(&ours);
                 move || ours.iter().all(|once| once.call(|| spin(Duration::from_micros(20))).is_ok())

@@ -92,8 +92,8 @@ fn the_most_urgent_waiter_is_served_first() {
     let Some(stage) = Stage::set() else { return };
     for at_once in [false, true] {
         let semaphore = Arc::new(Semaphore::new(0));
-        // A served thread takes a number and does nothing else before: one that allocated or locked a mutex could block,
-        // and a thread of the same level would come first.
+        // A served thread takes a number and does nothing else before: one that allocated or locked a mutex could
+        // block, and a thread of the same level would come first.
         let next = Arc::new(AtomicUsize::new(0));
         let waiters: Vec<_> = [20, 40, 30, 40, 10, 30]
             .into_iter()

@@ -45,12 +45,13 @@ impl<T: Tracer> Simulation<'_, T> {
         self.tasks[task].own_cpu.index() == cpu && matches!(self.tasks[task].asked, Asked::Spinning(_))
     }
 
-    /// Adds to the delays of jobs in clusters. A job in a cluster of c processors is delayed while it is among the c
-    /// most urgent jobs and does not execute. Waiting jobs count among these.
+    /// Adds to the delays of jobs in clusters, and under global fixed priorities. A job in a cluster of c processors is
+    /// delayed while it is among the c most urgent jobs and does not execute, or spins. Waiting jobs count among these.
     pub(super) fn delay(&mut self, elapsed: u64) {
         for task in 0..self.tasks.len() {
             let (own, base) = (self.tasks[task].own_cpu, self.system.tasks()[task].priority);
-            if self.tasks[task].job.is_none() || self.tasks[task].state == State::Running {
+            let (state, spins) = (self.tasks[task].state, matches!(self.tasks[task].asked, Asked::Spinning(_)));
+            if self.tasks[task].job.is_none() || state == State::Running && !spins {
                 continue;
             }
             let is_before = |(other, state): (usize, &TaskState)| {

@@ -36,7 +36,7 @@ impl<T: Tracer> Simulation<'_, T> {
     ) {
         let mut machine = self.machines.take_out(source);
         event(&mut *machine, &mut |action| carry_out(self, action))
-            .expect("a valid system asks a machine for nothing it refuses");
+            .expect("a machine refuses no event of a valid system");
         self.machines.put_back(source, machine);
     }
 
@@ -70,7 +70,7 @@ impl<T: Tracer> Simulation<'_, T> {
             Action::Wake { task } => {
                 if self.tasks[task.index()].state == State::Waiting {
                     self.make_ready(task.index());
-                    if self.by_deadline {
+                    if self.by_deadline && !self.is_global {
                         self.order(self.tasks[task.index()].own_cpu.index(), None);
                     }
                 }
@@ -124,7 +124,7 @@ impl<T: Tracer> Simulation<'_, T> {
         match self.tasks[task].sent_by {
             Some(source) => views[1 + source as usize],
             // The machines work with preemption levels, not deadlines. Only priorities above all levels count.
-            None if self.by_deadline => {
+            None if self.by_deadline && !self.is_global => {
                 let above = views[1..].iter().copied().filter(|&view| view > Priority::BASE_MAX.raised());
                 above.fold(views[0], Priority::max)
             }

@@ -8,7 +8,7 @@ use crate::machines::Machines;
 use crate::run_ends::RunEnds;
 use crate::task::{Aside, Asked, Stage, State, TaskState};
 use crate::tracer::Tracer;
-use lockwright_model::{CpuId, Duration, EXECUTED_TASKS_MAX, Observation, Priority, Protocol, Scheduler, System, Task};
+use lockwright_model::{CpuId, Duration, EXECUTED_TASKS_MAX, Observation, Priority, Protocol, System, Task};
 use lockwright_protocol::fulock::Unlock;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -17,14 +17,20 @@ use std::collections::VecDeque;
 fn protocols(system: &System, config: &Config) -> Vec<Protocol> {
     let protocol = config.protocol.unwrap_or_else(|| system.protocol_or_default());
     assert!(system.refused_in_clusters(protocol).is_none(), "`{protocol}` does not support clusters");
+    assert!(system.refused_globally(protocol).is_none(), "`{protocol}` does not support global schedulers");
     system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect()
+}
+
+/// Returns the processor to which a task is assigned. Under a global scheduler, that is the first one for all tasks.
+fn own_cpu(system: &System, task: &Task) -> CpuId {
+    if system.scheduler().is_global() { CpuId(0) } else { task.cpu }
 }
 
 /// Returns the base priorities of each processor's tasks, the most urgent first, each once.
 fn ranks(system: &System) -> Vec<Vec<Priority>> {
     let mut ranks: Vec<Vec<Priority>> = vec![Vec::new(); system.cpus()];
     for task in system.tasks() {
-        ranks[task.cpu.index()].push(task.priority);
+        ranks[own_cpu(system, task).index()].push(task.priority);
     }
     for ranks in &mut ranks {
         ranks.sort_unstable_by_key(|&priority| Reverse(priority));
@@ -34,7 +40,7 @@ fn ranks(system: &System) -> Vec<Vec<Priority>> {
 }
 
 /// Returns the state of a task without a job. `ranks` are those of its processor.
-fn idle(task: &Task, first_arrival: u64, stage: u32, ranks: &[Priority]) -> TaskState {
+fn idle(task: &Task, cpu: CpuId, first_arrival: u64, stage: u32, ranks: &[Priority]) -> TaskState {
     TaskState {
         job: None,
         asked: Asked::Not,
@@ -51,16 +57,23 @@ fn idle(task: &Task, first_arrival: u64, stage: u32, ranks: &[Priority]) -> Task
         stage,
         first_stage: stage,
         rank: ranks.partition_point(|&other| other > task.priority) as u32,
-        cpu: task.cpu,
-        own_cpu: task.cpu,
+        cpu,
+        own_cpu: cpu,
         sent_by: None,
         state: State::Idle,
     }
 }
 
+/// Returns the processors that may execute the tasks of `cpu`, as bits.
+fn cluster(system: &System, cpu: usize) -> u64 {
+    // There are at most 64 processors.
+    let all = u64::MAX >> (u64::BITS as usize - system.cpus());
+    if system.scheduler().is_global() { all } else { system.cluster(CpuId::new(cpu)) }
+}
+
 impl<'s, T: Tracer> Simulation<'s, T> {
     pub(super) fn build(system: &'s System, config: &Config, fulock: Option<Unlock>, tracer: T) -> Self {
-        let by_deadline = system.scheduler() == Scheduler::PEdf;
+        let (by_deadline, is_global) = (system.scheduler().is_by_deadline(), system.scheduler().is_global());
         assert!(system.tasks().len() <= EXECUTED_TASKS_MAX, "at most {EXECUTED_TASKS_MAX} tasks are simulated");
         let protocols = protocols(system, config);
         let mut random = fastrand::Rng::with_seed(config.seed);
@@ -74,7 +87,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 Offsets::Fixed(offsets) => offsets.get(index).map_or(0, |offset| offset.as_ns()),
             };
             // The number of stages is at most TASKS_MAX times STEPS_MAX.
-            tasks.push(idle(task, first_arrival, stages.len() as u32, &ranks[task.cpu.index()]));
+            let cpu = own_cpu(system, task);
+            tasks.push(idle(task, cpu, first_arrival, stages.len() as u32, &ranks[cpu.index()]));
             stages.extend(Stage::all(&task.body));
         }
         let aside = |task: &Task| Aside {
@@ -83,7 +97,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             last_cpu: task.cpu.index(),
             seen: Observation::default(),
         };
-        let levels = by_deadline.then(|| system.with_preemption_levels());
+        let levels = (by_deadline && !is_global).then(|| system.with_preemption_levels());
         let machines = Machines::new(levels.as_ref().unwrap_or(system), &protocols, fulock);
         let mut views = vec![Priority::MIN; tasks.len() * (1 + machines.count())];
         for (views, task) in views.chunks_exact_mut(1 + machines.count()).zip(system.tasks()) {
@@ -95,6 +109,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             system,
             config: config.clone(),
             by_deadline,
+            is_global,
+            links: vec![None; if is_global { system.cpus() } else { 0 }],
             machines,
             tasks,
             aside: system.tasks().iter().map(aside).collect(),
@@ -102,8 +118,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             views,
             cpus: ranks.iter().map(|ranks| Cpu::new(ranks.len())).collect(),
             run_ends: RunEnds::never(system.cpus()),
-            clusters: (0..system.cpus()).map(|cpu| system.cluster(CpuId::new(cpu))).collect(),
-            has_clusters: system.has_clusters(),
+            clusters: (0..system.cpus()).map(|cpu| cluster(system, cpu)).collect(),
+            has_clusters: system.has_clusters() || is_global,
             has_spun: false,
             unsettled: 0,
             releases: Earliest::never(system.tasks().len()),

@@ -15,7 +15,9 @@ impl<T: Tracer> Simulation<'_, T> {
     pub(super) fn settle(&mut self) {
         while self.unsettled != 0 {
             let cpu = self.draw_unsettled();
-            if self.has_clusters && self.clusters[cpu] != 1 << cpu {
+            if self.is_global {
+                self.dispatch_globally();
+            } else if self.has_clusters && self.clusters[cpu] != 1 << cpu {
                 self.dispatch_cluster(cpu);
             } else if self.cpus[cpu].stalled_until > self.now {
                 // The decision waits until the overheads have ended.
@@ -86,19 +88,19 @@ impl<T: Tracer> Simulation<'_, T> {
     fn dispatch(&mut self, own: usize, cpu: usize) {
         let Some((priority, first)) = self.cpus[own].first() else { return };
         if self.cpus[cpu].running.is_none_or(|task| self.tasks[task].priority < priority) {
+            self.cpus[own].pop_first();
             self.put(own, cpu, first);
         }
     }
 
-    /// Replaces the running task of the processor by the first ready task of `own`.
+    /// Replaces the running task of the processor by a task of `own` that is no longer among its ready tasks.
     #[inline(never)]
-    fn put(&mut self, own: usize, cpu: usize, first: usize) {
+    pub(super) fn put(&mut self, own: usize, cpu: usize, first: usize) {
         let preempted = self.cpus[cpu].running;
         match preempted {
             Some(task) => self.leave(cpu, task),
             None => self.account(cpu),
         }
-        self.cpus[own].pop_first();
         if let Some(task) = preempted {
             let state = &mut self.tasks[task];
             (state.state, state.cpu) = (State::Ready, CpuId::new(own));

@@ -4,6 +4,7 @@ mod accounts;
 mod actions;
 mod build;
 mod dispatch;
+mod global;
 mod overheads;
 mod releases;
 mod steps;
@@ -24,8 +25,12 @@ use std::fmt;
 pub struct Simulation<'s, T: Tracer = ()> {
     system: &'s System,
     config: Config,
-    /// Whether each processor schedules by earliest deadlines, rather than by fixed priorities.
+    /// Whether processors schedule by earliest deadlines, rather than by fixed priorities.
     by_deadline: bool,
+    /// Whether jobs execute on any processor.
+    is_global: bool,
+    /// Under a global scheduler, for each processor: the job to which it is linked (see `global.rs`).
+    links: Vec<Option<usize>>,
     machines: Machines,
     tasks: Vec<TaskState>,
     /// The rest of each task's state.
@@ -67,11 +72,15 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     ///
     /// In a system under `p-edf`, resources are under `srp` with preemption levels by relative deadlines, and resources
     /// shared across processors are under `msrp`, whatever the protocol is. No blocking is observed in such a system.
-    /// All other schedulers are treated as `p-fp`; [`plain`](crate::plain) simulates global ones.
+    ///
+    /// Under `g-edf` and `g-fp`, resources are under `none`, `fmlp_short`, `fmlp_long`, `lock_free` or `wait_free`. A job
+    /// that is not preempted delays at most one more urgent job at a time, and each of these at most once: when it
+    /// arrives. [`plain`](crate::plain) is faster for tasks without locks.
     ///
     /// # Panics
     /// Panics if a job makes a nested request that its protocol refuses ([`System::refused_nesting`]), if a protocol
-    /// does not support the clusters ([`System::refused_in_clusters`]), and if there are more than
+    /// does not support the clusters ([`System::refused_in_clusters`]) or the global scheduler
+    /// ([`System::refused_globally`]), and if there are more than
     /// [`EXECUTED_TASKS_MAX`](lockwright_model::EXECUTED_TASKS_MAX) tasks.
     #[must_use]
     pub fn new(system: &'s System, config: &Config, tracer: T) -> Self {

@@ -60,6 +60,9 @@ impl<T: Tracer> Simulation<'_, T> {
         (state.stage, state.next) = (state.first_stage, self.stages[state.first_stage as usize]);
         (state.waited, state.spun) = (0, 0);
         self.aside[task].delayed = 0;
+        if self.by_deadline && self.is_global {
+            return self.order_globally();
+        }
         if self.by_deadline {
             self.order(self.tasks[task].own_cpu.index(), Some(task));
         }

@@ -14,6 +14,11 @@ pub enum Impossible {
         /// The number of tasks.
         tasks: usize,
     },
+    /// No vector has the given sum within the limits of each value.
+    Limits {
+        /// The number of values.
+        tasks: usize,
+    },
     /// Every one of 1,000 vectors had a utilization above the limit.
     Discarded,
     /// The tasks need more resources than a system may have.
@@ -32,6 +37,9 @@ impl std::fmt::Display for Impossible {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Sum { tasks } => write!(f, "the utilizations of {tasks} tasks cannot have this sum"),
+            Self::Limits { tasks } => {
+                write!(f, "the limits of {tasks} utilizations exclude this sum, or there are no such limits")
+            }
             Self::Discarded => write!(f, "each of {DRAWS} draws had too high a utilization"),
             Self::Resources { count } => {
                 write!(f, "the tasks would share {count} resources, and a system has at most {RESOURCES_MAX}")

@@ -23,6 +23,7 @@
 
 mod fixed_sum;
 mod impossible;
+mod limited_sum;
 mod periods;
 mod philox;
 mod sections;
@@ -33,6 +34,8 @@ mod utilization;
 
 pub use fixed_sum::{RandFixedSum, uunifast, uunifast_discard};
 pub use impossible::Impossible;
+pub use limited_sum::ConvolutionalFixedSum;
+pub(crate) use limited_sum::sums;
 pub use periods::Periods;
 pub use philox::{Philox, Stream};
 pub use sections::{Access, DrawnSections, Lengths, Nesting, Sections, Sharing};

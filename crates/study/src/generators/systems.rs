@@ -1,8 +1,8 @@
 //! Whole systems.
 
 use super::{
-    Access, DrawnSections, Impossible, Periods, Philox, RandFixedSum, Sections, Stream, Utilization, uunifast,
-    uunifast_discard,
+    Access, ConvolutionalFixedSum, DrawnSections, Impossible, Periods, Philox, RandFixedSum, Sections, Stream,
+    Utilization, uunifast, uunifast_discard,
 };
 use lockwright_analysis::Fit;
 use lockwright_model::{
@@ -18,7 +18,7 @@ mod part {
 }
 
 /// The utilizations of the tasks of a system.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Utilizations {
     /// A number of tasks with a given sum.
     Sum {
@@ -26,6 +26,13 @@ pub enum Utilizations {
         by: Division,
         /// The number of tasks.
         tasks: usize,
+        /// The sum, where 1 is a whole processor.
+        total: f64,
+    },
+    /// A number of tasks with a given sum, each within limits of its own: by [`ConvolutionalFixedSum`].
+    Within {
+        /// The least and the greatest utilization of each task.
+        limits: Vec<(f64, f64)>,
         /// The sum, where 1 is a whole processor.
         total: f64,
     },
@@ -40,6 +47,14 @@ pub enum Utilizations {
     },
 }
 
+/// What is prepared for all samples.
+#[derive(Clone, PartialEq, Debug)]
+enum Tables {
+    None,
+    Sum(RandFixedSum),
+    Within(ConvolutionalFixedSum),
+}
+
 /// A way to divide a sum of utilizations into those of tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Division {
@@ -51,7 +66,7 @@ pub enum Division {
     RandFixedSum,
 }
 
-/// What happens to nested sections.
+/// The treatment of nested sections.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Groups {
     /// They are nested in the bodies of the tasks.
@@ -97,8 +112,7 @@ pub enum Groups {
 pub struct Systems {
     cpus: usize,
     utilizations: Utilizations,
-    /// The tables of the division, if it needs any.
-    tables: Option<RandFixedSum>,
+    tables: Tables,
     periods: Periods,
     sections: Option<(Sections, Groups)>,
     placement: Fit,
@@ -120,9 +134,12 @@ impl Systems {
     ) -> Result<Self, Impossible> {
         let (tasks, tables) = match utilizations {
             Utilizations::Sum { by: Division::RandFixedSum, tasks, total } => {
-                (tasks, Some(RandFixedSum::new(tasks, total)?))
+                (tasks, Tables::Sum(RandFixedSum::new(tasks, total)?))
             }
-            Utilizations::Sum { tasks, .. } | Utilizations::UpTo { most: tasks, .. } => (tasks, None),
+            Utilizations::Within { ref limits, total } => {
+                (limits.len(), Tables::Within(ConvolutionalFixedSum::new(limits, total)?))
+            }
+            Utilizations::Sum { tasks, .. } | Utilizations::UpTo { most: tasks, .. } => (tasks, Tables::None),
         };
         if tasks == 0 || tasks > TASKS_MAX {
             return Err(Impossible::Tasks { count: tasks });
@@ -180,12 +197,17 @@ impl Systems {
     }
 
     fn utilizations(&self, random: &mut Stream) -> Result<Vec<f64>, Impossible> {
-        Ok(match (self.utilizations, &self.tables) {
-            (_, Some(tables)) => tables.draw(random),
-            (Utilizations::Sum { by: Division::UUniFast, tasks, total }, _) => uunifast(random, tasks, total),
-            (Utilizations::Sum { tasks, total, .. }, _) => uunifast_discard(random, tasks, total, 1.0)?,
-            (Utilizations::UpTo { of, cap, most }, _) => of.draw_up_to(random, cap, most),
-        })
+        match &self.tables {
+            Tables::Sum(tables) => return Ok(tables.draw(random)),
+            Tables::Within(tables) => return Ok(tables.draw(random)),
+            Tables::None => {}
+        }
+        match self.utilizations {
+            Utilizations::Sum { by: Division::UUniFast, tasks, total } => Ok(uunifast(random, tasks, total)),
+            Utilizations::Sum { tasks, total, .. } => uunifast_discard(random, tasks, total, 1.0),
+            Utilizations::UpTo { of, cap, most } => Ok(of.draw_up_to(random, cap, most)),
+            Utilizations::Within { .. } => unreachable!("its tables are prepared"),
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use super::method::Method;
 use super::setting::{Key, Setting, Value};
 use crate::experiment::{Experiment, Judge, millionths};
-use crate::generators::Philox;
+use crate::generators::{Impossible, Philox};
+use lockwright_model::System;
 
 /// A study.
 #[derive(Clone, PartialEq, Debug)]
@@ -14,13 +15,38 @@ pub struct Plan {
     pub seed: Option<u64>,
     /// The number of samples of each cell.
     pub samples: u64,
-    /// What varies, in the order of the file. The cells are all combinations; the last axis varies fastest.
+    /// The parameters that vary, in the order of the file. The cells are all combinations; the last axis varies
+    /// fastest.
     pub axes: Vec<Axis>,
     /// The axis of the curves, if an axis has numbers.
     pub x: Option<usize>,
     /// The methods.
     pub methods: Vec<Method>,
     pub(super) base: Setting,
+}
+
+/// The generator of one cell of a study.
+///
+/// # Examples
+/// ```
+/// use lockwright_study::plan::parse_generator;
+/// let generator = parse_generator("[generator]\ntasks = 8\nload = 0.5\n").expect("a valid generator");
+/// assert_eq!(generator.draw(1, 7)?.tasks().len(), 8);
+/// # Ok::<(), lockwright_study::generators::Impossible>(())
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct Generator {
+    pub(super) setting: Setting,
+}
+
+impl Generator {
+    /// Draws the system with this number: the one that a study with this seed judges in the cell with these values.
+    ///
+    /// # Errors
+    /// Returns an error if the draw failed, as [`Systems::draw`](crate::generators::Systems::draw).
+    pub fn draw(&self, seed: u64, sample: u64) -> Result<System, Impossible> {
+        self.setting.systems()?.draw(Philox::new(seed, self.setting.number_of_cell()), sample)
+    }
 }
 
 /// A key and the values that it takes in turn.
@@ -82,7 +108,7 @@ impl Experiment for Plan {
             let system = systems.as_ref().map_err(Clone::clone)?.draw(random, sample)?;
             let utilization = millionths(&system);
             for (method, tally) in self.methods.iter().zip(tallies) {
-                tally.add(utilization, method.accepts(&system).then_some(0));
+                tally.add(utilization, method.tardiness(&system));
             }
             Ok(())
         })

@@ -1,7 +1,7 @@
 //! The methods of a study: a scheduler, a protocol, a test and overheads.
 
 use lockwright_analysis::{best, best_scheduled, charge, schedulable, scheduled};
-use lockwright_model::{Overheads, Protocol, Scheduler, System};
+use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, Task};
 use std::sync::Arc;
 
 /// A way to judge systems.
@@ -32,6 +32,8 @@ pub enum Test {
     Demand,
     /// All tests of the scheduler: one that accepts suffices.
     Any,
+    /// Tardiness with a bound: deadlines may be missed, but by no more than that.
+    Tardiness,
     /// One of the tests of the scheduler, by its name in [`Scheduled::tests`](lockwright_analysis::Scheduled::tests).
     Named(&'static str),
 }
@@ -51,6 +53,7 @@ impl Test {
                 ("ff-dbf", Self::Named("FF-DBF")),
                 ("bar", Self::Named("BAR")),
                 ("rta", Self::Named("RTA")),
+                ("tardiness", Self::Tardiness),
             ],
             _ => &[("classic", Self::Classic), ("best", Self::Best)],
         }
@@ -64,9 +67,24 @@ impl Test {
 }
 
 impl Method {
-    /// Returns whether the method proves that a system meets all deadlines.
+    /// Returns the greatest tardiness in nanoseconds that the method allows a system, or `None` if it does not accept
+    /// the system. It is 0 for tests that prove that all deadlines are met.
     #[must_use]
-    pub fn accepts(&self, system: &System) -> bool {
+    pub fn tardiness(&self, system: &System) -> Option<u64> {
+        if self.test != Test::Tardiness {
+            return self.accepts(system).then_some(0);
+        }
+        let (system, none) = (system.clone().under(self.scheduler), Overheads::default());
+        let result = scheduled(&system, self.overheads.as_ref().map_or(&none, |(_, overheads)| overheads)).ok()?;
+        let late = |(task, response): (&Task, &Option<Duration>)| {
+            Some((*response)?.as_ns().saturating_sub(task.deadline.as_ns()))
+        };
+        let late: Option<Vec<u64>> = system.tasks().iter().zip(&result.responses).map(late).collect();
+        late?.into_iter().max()
+    }
+
+    /// Returns whether the method proves that a system meets all deadlines.
+    fn accepts(&self, system: &System) -> bool {
         let none = Overheads::default();
         let overheads = self.overheads.as_ref().map(|(_, overheads)| &**overheads);
         if self.scheduler == Scheduler::PFp {

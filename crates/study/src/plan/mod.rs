@@ -34,8 +34,10 @@ mod axes;
 mod method;
 mod read;
 mod setting;
+mod values;
 
-pub use axes::{Axis, Plan};
+pub use axes::{Axis, Generator, Plan};
 pub use method::{Method, Test};
-pub use read::{CELLS_MAX, SAMPLES_MAX, TASKS_MAX, parse_plan};
+pub use read::{CELLS_MAX, SAMPLES_MAX, parse_generator, parse_plan};
 pub use setting::{Key, Value};
+pub use values::TASKS_MAX;

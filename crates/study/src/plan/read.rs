@@ -1,18 +1,16 @@
 //! Reading study files.
 
-use super::axes::{Axis, Plan};
+use super::axes::{Axis, Generator, Plan};
 use super::method::{Method, Test};
 use super::setting::{Drawn, Key, Meaning, Setting, Value};
+use super::values::{Limits, number, range, read_value, whole};
 use crate::experiment::Experiment;
-use crate::generators::{Division, Groups, Lengths, Nesting, Periods, Utilization};
+use crate::generators::Division;
 use lockwright_analysis::Fit;
 use lockwright_model::format::reader::{Diagnostic, Diagnostics, Faults, Fields, Found, read};
-use lockwright_model::{CPUS_MAX, Duration, Overheads, Protocol, RESOURCES_MAX, Scheduler};
+use lockwright_model::{Overheads, Protocol, Scheduler};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The greatest number of tasks of a generated system.
-pub const TASKS_MAX: usize = 1_000;
 
 /// The greatest number of cells of a study.
 pub const CELLS_MAX: usize = 10_000;
@@ -30,6 +28,23 @@ pub type LoadOverheads<'a> = dyn FnMut(&str) -> Result<Overheads, String> + 'a;
 pub fn parse_plan(source: &str, overheads: &mut LoadOverheads<'_>) -> Result<Plan, Diagnostics> {
     let keys = ["name", "seed", "samples", "x", "generator", "sections", "vary", "method"];
     read(source, "a study", &keys, |fields, faults| read_plan(fields, overheads, faults))
+}
+
+/// Reads a generator from a file with the tables `[generator]` and `[sections]` of a study file.
+///
+/// # Errors
+/// Returns at least one fault, in order of place.
+pub fn parse_generator(source: &str) -> Result<Generator, Diagnostics> {
+    read(source, "a generator", &["generator", "sections"], |fields, faults| {
+        let mut settings = read_settings(fields, faults)?;
+        fill_defaults(&mut settings.base);
+        if let Err(refusal) = settings.base.check() {
+            let place = settings.places.iter().find(|(key, _)| *key == refusal.key).map(|(_, place)| place.clone());
+            faults.push(Diagnostic::new(refusal.fault).at(place.unwrap_or(0..0)).help(refusal.help));
+            return None;
+        }
+        Some(Generator { setting: settings.base })
+    })
 }
 
 /// The values of the generator and of what varies, with their places.
@@ -196,35 +211,6 @@ fn read_axis(key: Key, found: &Found<'_, '_>, faults: &mut Faults) -> Vec<(Value
     list.iter().filter_map(read).collect()
 }
 
-/// The range of a key with whole numbers or numbers, and how its messages call it.
-enum Limits {
-    Whole(u64, u64),
-    Number(f64, f64),
-}
-
-fn range(key: Key) -> Option<(&'static str, Limits)> {
-    Some(match key {
-        Key::Cpus => ("the number of CPUs", Limits::Whole(1, CPUS_MAX as u64)),
-        Key::Tasks => ("the number of tasks", Limits::Whole(1, TASKS_MAX as u64)),
-        Key::Load => ("the load", Limits::Number(0.001, 1.0)),
-        Key::Accesses => ("the number of accesses", Limits::Whole(1, 1_000)),
-        Key::Degree => ("the degree of sharing", Limits::Whole(1, 1_000)),
-        Key::Resources => ("the number of resources", Limits::Whole(1, RESOURCES_MAX as u64)),
-        Key::Probability => ("the probability", Limits::Number(0.0, 1.0)),
-        Key::Requests => ("the number of requests", Limits::Whole(1, 100)),
-        Key::Reads => ("the share of sections that read", Limits::Number(0.0, 1.0)),
-        Key::Utilizations | Key::Periods | Key::Placement | Key::Lengths | Key::Nesting => return None,
-    })
-}
-
-fn whole(whole: u64) -> Value {
-    Value { label: whole.to_string(), meaning: Meaning::Whole(whole) }
-}
-
-fn number(number: f64) -> Value {
-    Value { label: number.to_string(), meaning: Meaning::Number(number) }
-}
-
 fn read_steps(key: Key, found: &Found<'_, '_>, faults: &mut Faults) -> Option<Vec<(Value, Range<usize>)>> {
     const HELP: &str = "write a list of values, or { from = 1, to = 9, step = 1 }";
     let Some((what, range)) = range(key) else {
@@ -255,167 +241,6 @@ fn read_steps(key: Key, found: &Found<'_, '_>, faults: &mut Faults) -> Option<Ve
         faults.push(Diagnostic::new("a range that ends before it begins").at(found.span()).help("swap from and to"));
     }
     Some(values.into_iter().map(|value| (value, found.span())).collect())
-}
-
-fn read_value(key: Key, found: &Found<'_, '_>, faults: &mut Faults) -> Option<Value> {
-    match range(key) {
-        Some((what, Limits::Whole(least, most))) => return found.integer(what, least, most, faults).map(whole),
-        Some((what, Limits::Number(least, most))) => return found.number(what, least, most, faults).map(number),
-        None => {}
-    }
-    match key {
-        Key::Periods => read_periods(found, faults),
-        Key::Lengths => read_lengths(found, faults),
-        Key::Placement => word("placement", "the placement", found, &PLACEMENTS, faults),
-        Key::Nesting => word("nesting", "the nesting", found, &NESTINGS, faults),
-        _ => word("distribution", "the distribution of utilizations", found, &UTILIZATIONS, faults),
-    }
-}
-
-fn word(
-    kind: &str,
-    what: &str,
-    found: &Found<'_, '_>,
-    words: &[(&'static str, Meaning)],
-    faults: &mut Faults,
-) -> Option<Value> {
-    let meaning = found.one_of(kind, what, words, faults)?;
-    let (label, _) = words.iter().find(|(_, known)| *known == meaning)?;
-    Some(Value { label: (*label).into(), meaning })
-}
-
-const PLACEMENTS: [(&str, Meaning); 3] = [
-    ("worst-fit", Meaning::Placement(Fit::Worst)),
-    ("first-fit", Meaning::Placement(Fit::First)),
-    ("best-fit", Meaning::Placement(Fit::Best)),
-];
-
-const NESTINGS: [(&str, Meaning); 3] = [
-    ("none", Meaning::Nesting(Nesting::NONE, Groups::Separate)),
-    ("traced", Meaning::Nesting(Nesting::TRACED, Groups::Separate)),
-    ("traced-groups", Meaning::Nesting(Nesting::TRACED, Groups::Joined)),
-];
-
-const UTILIZATIONS: [(&str, Meaning); 10] = {
-    const fn class(of: Utilization) -> Meaning {
-        Meaning::Utilizations(Drawn::Class(of))
-    }
-    [
-        ("rand-fixed-sum", Meaning::Utilizations(Drawn::Sum(Division::RandFixedSum))),
-        ("uunifast", Meaning::Utilizations(Drawn::Sum(Division::UUniFast))),
-        ("uunifast-discard", Meaning::Utilizations(Drawn::Sum(Division::UUniFastDiscard))),
-        ("uniform-low", class(Utilization::UNIFORM_LOW)),
-        ("uniform-medium", class(Utilization::UNIFORM_MEDIUM)),
-        ("uniform-high", class(Utilization::UNIFORM_HIGH)),
-        ("exponential-low", class(Utilization::EXPONENTIAL_LOW)),
-        ("exponential-medium", class(Utilization::EXPONENTIAL_MEDIUM)),
-        ("exponential-high", class(Utilization::EXPONENTIAL_HIGH)),
-        ("bimodal", class(Utilization::Bimodal)),
-    ]
-};
-
-const LENGTHS: [(&str, Lengths); 3] = [("short", Lengths::SHORT), ("medium", Lengths::MEDIUM), ("long", Lengths::LONG)];
-
-/// Reads a positive duration.
-fn positive(what: &str, found: &Found<'_, '_>, faults: &mut Faults) -> Option<Duration> {
-    let time = found.duration(what, faults)?;
-    if time == Duration::ZERO {
-        faults.push(Diagnostic::new(format!("{what} is zero")).at(found.span()).help("it must be positive"));
-        return None;
-    }
-    Some(time)
-}
-
-/// Reads a list of two durations, the second one not below the first.
-fn pair(what: &str, found: &Found<'_, '_>, faults: &mut Faults) -> Option<(Duration, Duration)> {
-    let help = "write the least and the greatest value, such as [\"10 ms\", \"1 s\"]";
-    let list = found.list(what, help, faults)?;
-    let [least, most] = list.as_slice() else {
-        faults.push(Diagnostic::new(format!("{what} has {} values", list.len())).at(found.span()).help(help));
-        return None;
-    };
-    let (least, most) = (positive(what, least, faults)?, positive(what, most, faults)?);
-    if least > most {
-        faults.push(Diagnostic::new(format!("{what} ends before it begins")).at(found.span()).help(help));
-        return None;
-    }
-    Some((least, most))
-}
-
-/// Reads lengths: a class, one duration, or two.
-fn read_lengths(found: &Found<'_, '_>, faults: &mut Faults) -> Option<Value> {
-    let what = "the length of sections";
-    let value = |label: String, lengths| Some(Value { label, meaning: Meaning::Lengths(lengths) });
-    if found.is_list() {
-        let (least, most) = pair(what, found, faults)?;
-        return value(format!("{least} to {most}"), Lengths { least, most });
-    }
-    let text = found.text(what, faults)?;
-    if let Some((word, lengths)) = LENGTHS.into_iter().find(|(word, _)| *word == text) {
-        return value(word.into(), lengths);
-    }
-    if !text.starts_with(|c: char| c.is_ascii_digit()) {
-        let fault = Diagnostic::new(format!("there are no lengths `{text}`")).at(found.span());
-        faults.push(fault.help("write short, medium or long, one duration, or two in [ ]"));
-        return None;
-    }
-    let length = positive(what, found, faults)?;
-    value(length.to_string(), Lengths::exactly(length))
-}
-
-/// Reads periods: a word, or a table with a range.
-fn read_periods(found: &Found<'_, '_>, faults: &mut Faults) -> Option<Value> {
-    const HELP: &str = "write \"automotive\", { uniform = [\"10 ms\", \"100 ms\"] }, { log-uniform = [\"10 ms\", \"1 s\"] }, or { harmonic = \"5 ms\", doublings = 4 }";
-    let value = |label: String, periods| Some(Value { label, meaning: Meaning::Periods(periods) });
-    if !found.is_table() {
-        let text = found.text("the distribution of periods", faults)?;
-        if text != "automotive" {
-            let fault = Diagnostic::new(format!("there is no distribution of periods `{text}`")).at(found.span());
-            faults.push(fault.help(HELP));
-            return None;
-        }
-        return value(text, Periods::Automotive);
-    }
-    let inner = found.fields("periods", &["uniform", "log-uniform", "harmonic", "doublings"], HELP, faults)?;
-    let ranges = ["uniform", "log-uniform", "harmonic"];
-    let given: Vec<(&str, Found<'_, '_>)> =
-        ranges.into_iter().filter_map(|name| Some((name, inner.get(name)?))).collect();
-    let [(kind, range)] = given.as_slice() else {
-        let fault = Diagnostic::new(format!("periods have {} distributions", given.len()));
-        faults.push(fault.at(found.span()).help(HELP));
-        return None;
-    };
-    let what = "the period";
-    let doublings = inner.get("doublings");
-    if let Some(doublings) = doublings.as_ref().filter(|_| *kind != "harmonic") {
-        let fault = Diagnostic::new("`doublings` has no meaning without `harmonic`");
-        faults.push(fault.at(doublings.key_span()).help(HELP));
-        return None;
-    }
-    if *kind == "harmonic" {
-        let least = positive(what, range, faults)?;
-        let doublings = inner.require("doublings", "periods", HELP, faults)?;
-        let doublings = doublings.integer("the number of doublings", 0, 20, faults)?;
-        let most = least.as_ns().checked_shl(doublings as u32).filter(|most| most >> doublings == least.as_ns());
-        check_period(most.map(Duration::from_ns), found, faults)?;
-        let periods = Periods::Harmonic { least, doublings: doublings as u32 };
-        return value(format!("harmonic {least}, {doublings} doublings"), periods);
-    }
-    let (least, most) = pair(what, range, faults)?;
-    check_period(Some(most), range, faults)?;
-    let periods =
-        if *kind == "uniform" { Periods::Uniform { least, most } } else { Periods::LogUniform { least, most } };
-    value(format!("{kind} {least} to {most}"), periods)
-}
-
-/// Refuses a period that a system may not have.
-fn check_period(most: Option<Duration>, found: &Found<'_, '_>, faults: &mut Faults) -> Option<()> {
-    if most.is_some_and(|most| most <= lockwright_model::DURATION_MAX) {
-        return Some(());
-    }
-    let fault = Diagnostic::new("the greatest period is too long").at(found.span());
-    faults.push(fault.help(format!("at most {} is supported", lockwright_model::DURATION_MAX)));
-    None
 }
 
 /// Reads the axis of the curves: the one that the file names, or the first one with numbers.

@@ -2,7 +2,7 @@
 
 use crate::generators::Impossible;
 use crate::generators::{
-    Division, Groups, Lengths, Nesting, Periods, Sections, Sharing, Systems, Utilization, Utilizations,
+    Division, Groups, Lengths, Nesting, Periods, Sections, Sharing, Systems, Utilization, Utilizations, sums,
 };
 use lockwright_analysis::Fit;
 use lockwright_model::Duration;
@@ -105,8 +105,8 @@ pub struct Value {
     pub(super) meaning: Meaning,
 }
 
-/// What a value means.
-#[derive(Clone, Copy, PartialEq, Debug)]
+/// The meaning of a value.
+#[derive(Clone, PartialEq, Debug)]
 pub(super) enum Meaning {
     Whole(u64),
     Number(f64),
@@ -118,10 +118,12 @@ pub(super) enum Meaning {
 }
 
 /// The kinds of distributions of utilizations.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(super) enum Drawn {
     Sum(Division),
     Class(Utilization),
+    /// The limits of the tasks in turn; after the last, the first follows.
+    Within(Vec<(f64, f64)>),
 }
 
 impl Value {
@@ -158,15 +160,15 @@ impl Setting {
     }
 
     fn whole(&self, key: Key, otherwise: u64) -> usize {
-        match self.get(key).map(|value| value.meaning) {
-            Some(Meaning::Whole(whole)) => whole as usize,
+        match self.get(key).map(|value| &value.meaning) {
+            Some(&Meaning::Whole(whole)) => whole as usize,
             _ => otherwise as usize,
         }
     }
 
     fn number(&self, key: Key, otherwise: f64) -> f64 {
-        match self.get(key).map(|value| value.meaning) {
-            Some(Meaning::Number(number)) => number,
+        match self.get(key).map(|value| &value.meaning) {
+            Some(&Meaning::Number(number)) => number,
             _ => otherwise,
         }
     }
@@ -182,8 +184,8 @@ impl Setting {
 
     /// Returns whether sections are nested in the bodies of the tasks.
     pub(super) fn is_nested(&self) -> bool {
-        let nesting = self.get(Key::Nesting).map(|value| value.meaning);
-        matches!(nesting, Some(Meaning::Nesting(nesting, Groups::Separate)) if nesting != Nesting::NONE)
+        let nesting = self.get(Key::Nesting).map(|value| &value.meaning);
+        matches!(nesting, Some(Meaning::Nesting(nesting, Groups::Separate)) if *nesting != Nesting::NONE)
     }
 
     /// The sum of utilizations, or its cap.
@@ -193,9 +195,12 @@ impl Setting {
 
     fn utilizations(&self) -> Utilizations {
         let (tasks, total) = (self.whole(Key::Tasks, 1), self.total());
-        match self.get(Key::Utilizations).map(|value| value.meaning) {
-            Some(Meaning::Utilizations(Drawn::Class(of))) => Utilizations::UpTo { of, cap: total, most: tasks },
-            Some(Meaning::Utilizations(Drawn::Sum(by))) => Utilizations::Sum { by, tasks, total },
+        match self.get(Key::Utilizations).map(|value| &value.meaning) {
+            Some(&Meaning::Utilizations(Drawn::Class(of))) => Utilizations::UpTo { of, cap: total, most: tasks },
+            Some(&Meaning::Utilizations(Drawn::Sum(by))) => Utilizations::Sum { by, tasks, total },
+            Some(Meaning::Utilizations(Drawn::Within(limits))) => {
+                Utilizations::Within { limits: limits.iter().copied().cycle().take(tasks).collect(), total }
+            }
             _ => Utilizations::Sum { by: Division::RandFixedSum, tasks, total },
         }
     }
@@ -216,12 +221,12 @@ impl Setting {
                 requests: self.whole(Key::Requests, 1) as u32,
             }
         };
-        let lengths = match self.get(Key::Lengths).map(|value| value.meaning) {
-            Some(Meaning::Lengths(lengths)) => lengths,
+        let lengths = match self.get(Key::Lengths).map(|value| &value.meaning) {
+            Some(&Meaning::Lengths(lengths)) => lengths,
             _ => Lengths::SHORT,
         };
-        let (nesting, groups) = match self.get(Key::Nesting).map(|value| value.meaning) {
-            Some(Meaning::Nesting(nesting, groups)) => (nesting, groups),
+        let (nesting, groups) = match self.get(Key::Nesting).map(|value| &value.meaning) {
+            Some(&Meaning::Nesting(nesting, groups)) => (nesting, groups),
             _ => (Nesting::NONE, Groups::Separate),
         };
         Some((Sections { sharing, lengths, nesting, reads: self.number(Key::Reads, 0.0) }, groups))
@@ -248,6 +253,15 @@ impl Setting {
                     help: "a task set could be empty: raise the load, or choose lighter utilizations".into(),
                 });
             }
+            Utilizations::Within { limits, .. } if sums(&limits, total).is_err() => {
+                let (least, most) = limits.iter().fold((0.0, 0.0), |sum, limit| (sum.0 + limit.0, sum.1 + limit.1));
+                let [least, most, total] = [least, most, total].map(|sum: f64| (sum * 1e6).round() / 1e6);
+                return Err(Refusal {
+                    key: Key::Load,
+                    fault: format!("the limits allow utilizations from {least} to {most} together, and not {total}"),
+                    help: "change the load or the limits of the utilizations".into(),
+                });
+            }
             _ => {}
         }
         let Some((sections, _)) = self.sections() else { return Ok(()) };
@@ -261,12 +275,12 @@ impl Setting {
 
     /// Returns the generator.
     pub(super) fn systems(&self) -> Result<Systems, Impossible> {
-        let periods = match self.get(Key::Periods).map(|value| value.meaning) {
-            Some(Meaning::Periods(periods)) => periods,
+        let periods = match self.get(Key::Periods).map(|value| &value.meaning) {
+            Some(&Meaning::Periods(periods)) => periods,
             _ => DEFAULT_PERIODS,
         };
-        let placement = match self.get(Key::Placement).map(|value| value.meaning) {
-            Some(Meaning::Placement(fit)) => fit,
+        let placement = match self.get(Key::Placement).map(|value| &value.meaning) {
+            Some(&Meaning::Placement(fit)) => fit,
             _ => Fit::Worst,
         };
         Systems::new(self.cpus(), self.utilizations(), periods, self.sections(), placement)

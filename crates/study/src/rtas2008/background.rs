@@ -3,7 +3,7 @@
 //! Identical tasks on 4 processors under global EDF consume a quarter of them. Jobs arrive together, once in a period,
 //! and execute in a random order. Each has 10 sections, whose lengths vary by half, with equal times between them.
 //! Processors without a job execute background jobs. The paper measured this on a real machine; here it is simulated,
-//! and nothing but execution and spinning takes time.
+//! and only execution and spinning take time.
 //!
 //! With semaphores a waiting job leaves its processor, so exactly the execution of the jobs is lost.
 

@@ -98,7 +98,7 @@ impl Charges {
     }
 }
 
-/// What the sections of others are charged, as a task that waits for them sees them under long locks.
+/// The charge to the sections of others, as a task that waits for them sees them under long locks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Others {
     /// The release of the lock.

@@ -25,7 +25,7 @@ pub struct Figure {
     pub insets: Vec<Inset>,
 }
 
-/// What an inset shows.
+/// The quantity that an inset shows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Quantity {
     /// The share of schedulable sets.

@@ -1,9 +1,9 @@
-//! What the paper leaves open.
+//! The questions that the paper leaves open.
 
 use super::charges::Others;
 use super::sets::Length;
 
-/// What the paper leaves open. The default is our reading of it.
+/// Answers to the questions that the paper leaves open. The default is our reading of it.
 ///
 /// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -12,7 +12,7 @@ pub struct Switches {
     pub lengths: Length,
     /// The way in which the requests of others are counted.
     pub counting: Counting,
-    /// What is charged for the sections of others.
+    /// The charge to the sections of others.
     pub others: Others,
     /// The tests for hard deadlines.
     pub tests: Tests,

@@ -168,7 +168,7 @@ fn drawn(seed: u64) -> (System, Rng) {
     (generate(&mut random, &shape).under(Scheduler::PEdf), random)
 }
 
-/// What several schedules of one system show.
+/// The observations in several schedules of one system.
 #[derive(Clone, Copy, Default, Debug)]
 struct Shown {
     /// Whether a job is late.
@@ -313,7 +313,7 @@ fn requests_that_are_not_issued_again_are_refuted() {
     assert_eq!((seen.response, seen.misses), (20, 1));
 }
 
-/// What the first task of a system with one resource does if jobs arrive at these times.
+/// Executes the first task of a system with one resource, whose jobs arrive at these times.
 fn executed(system: &System, edf: Edf, arrivals: &[Vec<u64>]) -> Seen {
     let seen = schedule(&ticks::specs(system), 1, edf, arrivals, false, Rng::with_seed(1)).0;
     seen.expect("it ends")[0]

@@ -1,6 +1,6 @@
 //! P-EDF with SRP for resources of one processor and MSRP for the others: no job of a random system is late whose
-//! deadline is proved, by the processor demand, by the linear programs that `check` adds to it, or by the linear program
-//! of the library alone. A proof without the blocking or a part of it is refuted.
+//! deadline is proved, by the processor demand, by the linear programs that `check` adds to it, or by the linear
+//! program of the library alone. A proof without the blocking or a part of it is refuted.
 
 use fastrand::Rng;
 use lockwright_analysis::linear::{Edf, p_edf};

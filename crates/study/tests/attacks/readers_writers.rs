@@ -1,4 +1,4 @@
-//! What a section that reads changes: nothing under a protocol without readers, and shorter waits under the others. The
+//! The effect of sections that read: none under a protocol without readers, and shorter waits under the others. The
 //! attacks on the bounds of these are in `protocols_hold.rs`.
 
 use fastrand::Rng;

@@ -35,7 +35,7 @@ enum Protocol {
     Alone,
 }
 
-/// What is compared with the bound.
+/// The delay that is compared with the bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Delay {
     /// A job is blocked if it does not execute, and fewer pending jobs of its cluster than that has processors are more

@@ -1,5 +1,6 @@
 //! The linear programs of spinlocks that `check` does not use: unordered ones, those whose spinning is preemptable, and
-//! nested ones. No simulated response of a random system exceeds their bounds, however the lock chooses among those that wait.
+//! nested ones. No simulated response of a random system exceeds their bounds, however the lock chooses among those
+//! that wait.
 
 use fastrand::Rng;
 use lockwright_analysis::linear::{Locking, Section, responses_of_program, spin_fifo_nested};

@@ -42,7 +42,7 @@ pub struct Job {
     pub deadline: u64,
     /// The operation that is next, or under way.
     pub place: usize,
-    /// What is left of a `Run`.
+    /// The rest of a `Run`.
     left: u64,
     /// The resource that it waits for.
     pub waits: Option<usize>,
@@ -122,7 +122,7 @@ pub trait Rules {
     }
 }
 
-/// What was seen of one task.
+/// The observations of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Seen {
     pub response: u64,

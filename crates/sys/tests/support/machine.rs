@@ -3,6 +3,7 @@
 //! The tests of this crate and of all crates above it include this file. They can be several processes at once.
 
 use lockwright_sys::sched;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::Write;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -12,6 +13,17 @@ const HIGHEST: u8 = 99;
 
 /// The turns of the tests in this process.
 static HERE: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// Whether this thread, which executes one test, has waited for the machine.
+    static HAS_WAITED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the test of this thread has waited for the machine.
+#[allow(dead_code, reason = "not every crate has tests that start other programs")]
+pub fn has_waited() -> bool {
+    HAS_WAITED.get()
+}
 
 /// The right to the machine, until it is dropped.
 pub struct Machine {
@@ -26,10 +38,22 @@ enum Turn {
     Shared { _guard: RwLockReadGuard<'static, ()> },
 }
 
+impl Turn {
+    fn alone() -> Self {
+        HAS_WAITED.set(true);
+        Self::Alone { _guard: HERE.write().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    fn shared() -> Self {
+        HAS_WAITED.set(true);
+        Self::Shared { _guard: HERE.read().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
 /// Waits for the machine. Returns `None`, and prints the reason, if the process may not use real-time priorities; with
 /// LOCKWRIGHT_REQUIRE_RT, that is a failure.
 pub fn require_realtime() -> Option<Machine> {
-    let here = Turn::Alone { _guard: HERE.write().unwrap_or_else(PoisonError::into_inner) };
+    let here = Turn::alone();
     match sched::try_fifo(HIGHEST) {
         Ok(()) => Some(Machine { _here: here, _everywhere: lock_file(File::lock) }),
         Err(error) if std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some() => {
@@ -40,6 +64,12 @@ pub fn require_realtime() -> Option<Machine> {
             None
         }
     }
+}
+
+/// Waits for the machine, also without permission for real-time priorities.
+#[allow(dead_code, reason = "not every crate has such tests")]
+pub fn alone() -> Machine {
+    Machine { _here: Turn::alone(), _everywhere: lock_file(File::lock) }
 }
 
 /// As [`require_realtime`], for threads under SCHED_DEADLINE. Also returns the number of CPUs that the process may use.
@@ -59,8 +89,7 @@ pub fn require_deadline() -> Option<(Machine, usize)> {
 /// Waits until no test uses the machine alone. Tests that keep a processor busy for seconds share it.
 #[allow(dead_code, reason = "not every crate has such tests")]
 pub fn shared() -> Machine {
-    let here = Turn::Shared { _guard: HERE.read().unwrap_or_else(PoisonError::into_inner) };
-    Machine { _here: here, _everywhere: lock_file(File::lock_shared) }
+    Machine { _here: Turn::shared(), _everywhere: lock_file(File::lock_shared) }
 }
 
 /// Without the file, only the tests of this process take turns; with LOCKWRIGHT_REQUIRE_RT, that is a failure.

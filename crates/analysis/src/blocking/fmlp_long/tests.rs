@@ -174,3 +174,37 @@ fn rises_do_not_add_up_beyond_their_range() {
         assert!(bounds.known.rises.iter().chain(&bounds.known.rising_rises).all(|&rises| rises <= RISES_MAX));
     }
 }
+
+/// `busy` may execute instead of `owner`, and the number of its jobs rests on its response time. It has no requests.
+#[test]
+fn a_task_without_a_bound_that_delays_an_owner_takes_the_bound_of_the_waiter() {
+    let system = |cost: u64| {
+        let ns = Duration::from_ns;
+        let task = |name: &str, cpu, priority, period, body: Vec<Step>| Task {
+            name: name.into(),
+            cpu: CpuId::new(cpu),
+            priority: Priority::base(priority),
+            period: ns(period),
+            deadline: ns(period),
+            jitter: Duration::ZERO,
+            offset: Duration::ZERO,
+            wcet: body.iter().map(|step| if let Step::Run(time) = step { *time } else { Duration::ZERO }).sum(),
+            body,
+        };
+        let (r, run) = (ResourceId::new(0), |time| Step::Run(ns(time)));
+        let section = || vec![Step::Lock(r), run(10), Step::Unlock(r)];
+        let tasks = vec![
+            task("waiter", 0, 8, 100_000, section()),
+            task("first", 1, 10, 100, vec![run(50)]),
+            task("busy", 1, 9, 65, vec![run(cost)]),
+            task("owner", 1, 1, 100_000, section()),
+        ];
+        System::new("kept".into(), 2, None, vec![Resource::new("r")], tasks).expect("a valid system")
+    };
+    let bounds = |cost| crate::analyse(&system(cost), Protocol::FmlpLong).tasks;
+    // With 30, its response time of 80 is beyond its period, although the processor has time left.
+    let [short, long] = [bounds(10), bounds(30)];
+    assert!(short.iter().all(|task| task.response.is_some()), "{short:?}");
+    assert_eq!(long[2].unbounded, Some(crate::Unbounded::BeyondPeriod));
+    assert_eq!(long[0].unbounded, Some(crate::Unbounded::DependsOn { task: TaskId::new(2) }));
+}

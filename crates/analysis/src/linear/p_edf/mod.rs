@@ -69,7 +69,7 @@ pub(crate) struct MsrpDemand {
     omission: Omission<Mutant>,
 }
 
-/// What the program counts in one interval of one processor.
+/// The requests and sections that the program counts in one interval of one processor.
 pub(crate) struct Delayed {
     /// The requests for which local jobs spin.
     pub(crate) spun: Vec<Counted>,

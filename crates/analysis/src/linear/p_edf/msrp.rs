@@ -1,8 +1,8 @@
 //! Spinning under MSRP with partitioned EDF.
 //!
 //! Symbols are those of `spin.rs`. On each remote processor, jobs spin for at most own(q) requests, and for one more at
-//! the start. Spinning for x is limited to ceil((t + D_x) / T_x) times the sum over local i of N(i,q) * ceil((D_x + D_i)
-//! / T_i) requests. The longest requests within these limits are the optimum.
+//! the start. Spinning for x is limited to ceil((t + D_x) / T_x) times the sum over local i of N(i,q) * ceil((D_x +
+//! D_i) / T_i) requests. The longest requests within these limits are the optimum.
 
 use super::super::sum;
 use super::super::view::{Entry, add_product, product};
@@ -10,7 +10,7 @@ use super::processor::{Mode, Processor};
 use crate::Failure;
 use crate::rows::mutant::Mutant;
 
-/// What the optimum for one interval counts.
+/// The requests and sections that the optimum for one interval counts.
 pub(super) struct Optimum {
     /// The requests for which the due jobs spin, by place in [`Processor::spun`].
     pub(super) alone: Vec<u64>,

@@ -160,8 +160,8 @@ impl<'a> Counted<'a> {
         self.longest_on_each_cpu(&self.in_mode(resource, Mode::Write), issued, issued)
     }
 
-    /// Returns the sections for which some requests of the task wait, `writes` and `reads`. `preceding` is the number of
-    /// writers before which readers count.
+    /// Returns the sections for which some requests of the task wait, `writes` and `reads`. `preceding` is the number
+    /// of writers before which readers count.
     fn shared(&self, resource: ResourceId, (writes, reads): (u64, u64), preceding: u64) -> Option<Sections> {
         let issued = writes.checked_add(reads)?;
         let mut sections = self.writers(resource, issued)?;

@@ -2,10 +2,9 @@
 
 #[cfg(feature = "lp")]
 use super::program::demand;
-use super::{Scheduled, Untested, uncovered};
+use super::{Scheduled, Untested, rows, uncovered};
 #[cfg(feature = "lp")]
 use crate::linear::Delayed;
-use crate::overheads::edf::charged;
 #[cfg(feature = "lp")]
 use crate::rows::bound::Proof;
 use crate::rows::failure::Failure;
@@ -36,8 +35,8 @@ pub struct Demanded {
 /// the formula and its source.
 ///
 /// # Errors
-/// Returns the errors of [`scheduled`](super::scheduled()), [`Untested::FixedPriorities`] under partitioned and clustered
-/// fixed priorities, and [`Untested::Global`] under global schedulers.
+/// Returns the errors of [`scheduled`](super::scheduled()), [`Untested::FixedPriorities`] under partitioned and
+/// clustered fixed priorities, and [`Untested::Global`] under global schedulers.
 ///
 /// # Examples
 /// ```
@@ -81,7 +80,7 @@ pub fn explain_demand(
     if let Some(why) = uncovered(system) {
         return Err(why);
     }
-    let sharing = charged(system, overheads).map_err(Untested::Overheads)?;
+    let sharing = rows(system, overheads).map_err(Untested::Overheads)?;
     #[cfg(feature = "lp")]
     if found.proved[task.index()] && found.proof[task.index()] == Proof::Program {
         return by_program(system, &sharing, task).map_err(Untested::Overheads);

@@ -8,16 +8,16 @@
 //! - *Resources of one processor* are under SRP. They delay as there: by one section of a later deadline, at the start
 //!   of an interval.
 //! - *Release jitter* is covered by neither test with resources. Overheads make a release late by up to J = D - D',
-//!   where D' is the charged deadline, which counts from the latest release. The jobs of a remote task x that execute in
-//!   an interval of length t are released after its start minus D_x, and at least T' apart, so `ceil((t + D'_x + J_x) /
-//!   T'_x)` counts them.
+//!   where D' is the charged deadline, which counts from the latest release. The jobs of a remote task x that execute
+//!   in an interval of length t are released after its start minus D_x, and at least T' apart, so `ceil((t + D'_x +
+//!   J_x) / T'_x)` counts them.
 //! - *Remote deadlines* are assumed: that count holds while the jobs of x are in time. Where some set of processors is
 //!   accepted, each by the processor demand or by the program, and no job of it spins under the program for a task
 //!   outside the set, no first deadline can be missed in the set. A processor that is accepted by the program, and
 //!   shares a resource with a task that is not proved, is therefore not proved.
 //!
-//! The programs of one system examine at most [`PROGRAM_WORK_MAX`] requests, in equal shares for the processors that are
-//! tried; where a share is not enough, the classic verdict stands.
+//! The programs of one system examine at most [`PROGRAM_WORK_MAX`] requests, in equal shares for the processors that
+//! are tried; where a share is not enough, the classic verdict stands.
 
 use super::{Blocker, Point, Scheduled, Test, Untested, tested};
 use crate::linear::MsrpDemand;
@@ -92,7 +92,7 @@ fn best_by(
     overheads: &Overheads,
     omission: Omission<Mutant>,
 ) -> Result<(Scheduled, Option<Uncovered>), Untested> {
-    let (mut found, sharing) = tested(system, overheads)?;
+    let (mut found, sharing) = tested(system, overheads, omission)?;
     let uncovered = match sharing {
         _ if system.scheduler() != Scheduler::PEdf => Some(Uncovered::Scheduler(system.scheduler())),
         _ if !system.resource_ids().any(|id| system.is_global(id)) => Some(Uncovered::Alone),

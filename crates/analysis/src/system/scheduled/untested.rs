@@ -1,7 +1,7 @@
 //! Why no test covers a system under its scheduler.
 
 use crate::rows::failure::Failure;
-use lockwright_model::{ResourceId, Scheduler, System, TaskId};
+use lockwright_model::{Protocol, ResourceId, Scheduler, System, TaskId};
 use std::fmt;
 
 /// Why a system cannot be tested under its scheduler.
@@ -12,11 +12,11 @@ pub enum Untested {
     FixedPriorities,
     /// Jobs execute on any processor, so no single processor has a demand.
     Global,
-    /// The tasks share resources.
-    Resources,
-    /// A task holds two resources at a time, and one of them is shared across processors.
+    /// The resources are locks and lock-free objects, or locks for which jobs wait in different ways.
+    Mixed(ResourceId, ResourceId),
+    /// A task holds two resources at a time, and one of them is shared across processors or an object.
     Nested(TaskId),
-    /// A resource is under a protocol that no test covers: a non-blocking object, or a lock that readers share.
+    /// A resource is under a protocol that no test covers.
     Protocol(ResourceId),
     /// A task has release jitter.
     Jitter(TaskId),
@@ -35,17 +35,24 @@ impl Untested {
         match self {
             Self::FixedPriorities => format!("`{scheduler}` has bounds of its own"),
             Self::Global => format!("there are no terms to explain under `{scheduler}`"),
-            Self::Resources => format!("its tasks share resources, which no test here covers under `{scheduler}`"),
+            Self::Mixed(one, other) => {
+                let of = |id: ResourceId| {
+                    let protocol = system.protocol_of(id, system.protocol_or_default());
+                    format!("`{}` is under `{protocol}`", system.resource(id).name)
+                };
+                format!("{} and {}, and no test here covers both in one system", of(*one), of(*other))
+            }
             Self::Nested(task) => {
                 format!("`{}` holds two resources at a time, one of them shared across CPUs", name(task))
             }
             Self::Protocol(resource) => {
                 let (of, under) = (system.resource(*resource), Scheduler::PFp);
                 let protocol = of.protocol.unwrap_or(system.protocol_or_default());
-                format!(
-                    "`{}` is under `{protocol}`, which no test here covers under `{scheduler}`; `{under}` has bounds",
-                    of.name
-                )
+                let instead = match protocol {
+                    Protocol::None => String::new(),
+                    _ => format!("; `{under}` has bounds"),
+                };
+                format!("`{}` is under `{protocol}`, which no test here covers under `{scheduler}`{instead}", of.name)
             }
             Self::Jitter(task) => {
                 format!("`{}` has a release jitter, which no test here covers under `{scheduler}`", name(task))
@@ -68,7 +75,13 @@ impl fmt::Display for Untested {
         match self {
             Self::FixedPriorities => write!(f, "fixed priorities on partitioned or clustered CPUs have bounds instead"),
             Self::Global => write!(f, "no single CPU has a demand, because jobs execute on any CPU"),
-            Self::Resources => write!(f, "no test of the scheduler covers shared resources"),
+            Self::Mixed(one, other) => {
+                write!(
+                    f,
+                    "no test of the scheduler covers the protocols of resources {} and {} together",
+                    one.0, other.0
+                )
+            }
             Self::Nested(task) => {
                 write!(f, "task {} holds two resources at a time, one of them shared across CPUs", task.0)
             }

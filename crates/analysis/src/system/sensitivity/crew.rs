@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// The least number of searches for each thread. Tests have few searches, and use several threads all the same.
 const SEARCHES_MIN: usize = if cfg!(test) { 1 } else { 64 };
 
-/// What the threads of a search have in common.
+/// The shared state of the threads of a search.
 #[derive(Default)]
 pub(super) struct Crew {
     found: AtomicUsize,
@@ -53,10 +53,11 @@ impl Crew {
         !self.is_stopped.load(Relaxed)
     }
 
-    /// Returns a result for each index below `count`, in order, each of which stands for some of the `searches`, or `None` if the search was interrupted. The caller
-    /// executes `own`, and one thread for each other CPU executes `other`. Each of them draws its indices from the
-    /// iterator. A thread that cannot be created leaves its indices to the others. While the caller waits for the
-    /// others, it calls `goes_on`, which stops them if the search should end.
+    /// Returns a result for each index below `count`, in order, each of which stands for some of the `searches`, or
+    /// `None` if the search was interrupted. The caller executes `own`, and one thread for each other CPU executes
+    /// `other`. Each of them draws its indices from the iterator. A thread that cannot be created leaves its indices to
+    /// the others. While the caller waits for the others, it calls `goes_on`, which stops them if the search should
+    /// end.
     pub(super) fn each<R: Send>(
         &self,
         (count, searches): (usize, usize),

@@ -12,13 +12,13 @@
 
 use super::crew::Crew;
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
-use super::scale::{Part, factor_within, halve, scaled_body, users};
-use crate::overheads::edf::charged;
+use super::scale::{Part, greatest_factor, halve, scaled_body, users};
+use crate::overheads::edf::Charges;
 use crate::rows::failure::Failure;
 use crate::rows::fixed_point::TERMS_MAX;
 use crate::rows::sharing::{Demand, Sharer, Sharing, demands};
 use crate::rows::sporadic::Sporadic;
-use crate::system::scheduled::processors_with_tasks;
+use crate::system::scheduled::{processors_with_tasks, rows};
 use crate::uniprocessor::Effort;
 use crate::uniprocessor::edf::{self, Demand as Load, Step};
 use lockwright_model::{Duration, Overheads, STEPS_MAX, Scheduler, System, TaskId};
@@ -31,7 +31,7 @@ pub(super) const FORM_TERMS_MAX: u64 = TERMS_MAX / 16;
 /// The most terms of a test that is to be quick.
 const QUICK_TERMS_MAX: u64 = TERMS_MAX / 1024;
 
-/// Where tests are not quick, an amount is found to one in so many.
+/// Where tests are not quick, the search ends once the amount is known to this part.
 const SHARE: u64 = 1024;
 
 /// The number of intervals that are looked at before a test.
@@ -58,14 +58,16 @@ struct Processor {
 /// All processors.
 pub(super) struct Processors<'a> {
     system: &'a System,
-    /// The system, which changes while a form is built.
+    /// Nothing is charged without these.
+    charges: Option<Charges<'a>>,
+    /// The system with the cost of all operations, which changes while a form is built.
     scratch: RefCell<System>,
     processors: Vec<Processor>,
     /// By task: its processor, and its place there.
     places: Vec<(usize, usize)>,
 }
 
-/// What one thread finds for a processor: the rooms of its tasks, by id, and the intervals seen.
+/// The result of one thread for a processor: the rooms of its tasks, by id, and the intervals seen.
 type Found = (Vec<(TaskId, u64)>, Vec<(u64, u64)>);
 
 /// Returns the result for a system that meets all deadlines. The inner `None` means that this search does not cover it.
@@ -291,11 +293,20 @@ impl Processor {
 
 impl<'a> Processors<'a> {
     /// Returns the processors of a system that meets all deadlines, or `None` if this search does not cover it.
-    pub(super) fn new(system: &'a System, overheads: &Overheads) -> Option<Self> {
-        if system.scheduler() != Scheduler::PEdf || !overheads.charges_nothing() {
+    pub(super) fn new(system: &'a System, overheads: &'a Overheads) -> Option<Self> {
+        if system.scheduler() != Scheduler::PEdf {
             return None;
         }
-        let all = charged(system, overheads).ok()?;
+        let is_object = |id| system.protocol_of(id, system.protocol_or_default()).is_object();
+        if system.resource_ids().any(is_object) {
+            // Attempts of one task lengthen others.
+            return None;
+        }
+        let charges = match overheads.charges_nothing() {
+            true => None,
+            false => Some(Charges::new(system, overheads).ok()?),
+        };
+        let all = rows(system, overheads).ok()?;
         let cpus: Vec<u16> = processors_with_tasks(system).collect();
         let processors = cpus.iter().map(|&cpu| Processor::new(system, &all, cpu)).collect::<Option<Vec<_>>>()?;
         let mut places = vec![(0, 0); system.tasks().len()];
@@ -303,7 +314,8 @@ impl<'a> Processors<'a> {
             let local = system.task_ids().filter(|&id| system.task(id).cpu.0 == cpu);
             local.enumerate().for_each(|(place, id)| places[id.index()] = (index, place));
         }
-        Some(Self { system, scratch: RefCell::new(system.clone()), processors, places })
+        let scratch = RefCell::new(charges.as_ref().map_or(system, |charges| &charges.system).clone());
+        Some(Self { system, charges, scratch, processors, places })
     }
 
     /// Returns how much longer a job of the task can execute outside of its sections. The outer `None` means that the
@@ -314,7 +326,13 @@ impl<'a> Processors<'a> {
             return Some(0);
         }
         let (processor, place) = self.places[task.index()];
-        self.processors[processor].room(place, go_on)
+        let room = self.processors[processor].room(place, go_on)?;
+        let Some(charges) = &self.charges else { return Some(room) };
+        // The interrupts during the additional execution take a part of it.
+        let time = charges.system.task(task).wcet.as_ns();
+        let most = charges.cost(task, time).and_then(|cost| cost.checked_add(room)).unwrap_or(u64::MAX);
+        let fits = |extra| charges.cost(task, time.checked_add(extra)?).filter(|&cost| cost <= most);
+        if fits(room).is_some() { Some(room) } else { halve((0, room), |extra| Some(fits(extra).is_some())) }
     }
 
     /// Returns the rooms of the tasks of the processor at `index`, and the intervals seen. Returns `None` if the search
@@ -335,8 +353,13 @@ impl<'a> Processors<'a> {
     pub(super) fn growth(&self, part: Part, rooms: &[u64], go_on: &dyn Fn() -> bool) -> Option<Growth> {
         let users = users(self.system, part);
         // Nothing but its own execution uses the room of a task.
-        let most = users.iter().map(|&user| factor_within(self.system, user, part, rooms[user.index()])).min();
-        let most = most.unwrap_or(FACTOR_MAX);
+        let within = |&user: &TaskId| {
+            let task = self.system.task(user);
+            let most = task.wcet.as_ns().saturating_add(rooms[user.index()]);
+            let scaled = |permille| scaled_body(task, user, part, permille);
+            greatest_factor(|permille| scaled(permille).is_some_and(|(_, wcet)| wcet.as_ns() <= most))
+        };
+        let most = users.iter().map(within).min().unwrap_or(FACTOR_MAX);
         let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
         let found = match part {
             Part::Task(_) if !has_sections => most,
@@ -390,11 +413,17 @@ impl<'a> Processors<'a> {
         let mut system = self.scratch.borrow_mut();
         let bodies = users.iter().map(|&user| {
             let (body, wcet) = scaled_body(self.system.task(user), user, part, permille)?;
-            system.set_body(user, body).ok()?;
-            let found = (user, wcet.as_ns(), demands(&system, user));
-            // The original body is valid.
-            system.set_body(user, self.system.task(user).body.clone()).ok()?;
-            Some(found)
+            let Some(charges) = &self.charges else {
+                system.set_body(user, body).ok()?;
+                let found = (user, wcet.as_ns(), demands(&system, user));
+                // The original body is valid.
+                system.set_body(user, self.system.task(user).body.clone()).ok()?;
+                return Some(found);
+            };
+            system.set_body(user, charges.body(&body)?).ok()?;
+            let (time, requests) = (system.task(user).wcet.as_ns(), demands(&system, user));
+            system.set_body(user, charges.system.task(user).body.clone()).ok()?;
+            Some((user, charges.cost(user, time)?, charges.requests(user, requests)?))
         });
         bodies.collect()
     }

@@ -8,10 +8,10 @@ use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::joint::{Changed, Form, Point};
 use super::locals::Locals;
 use super::rooms::Rooms;
-use super::scale::{Part, factor_within, scaled_body, shrunk, users};
+use super::scale::{Part, Scale, users};
 use super::shape::Shape;
 use crate::rows::tables::Tables;
-use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
+use lockwright_model::{Duration, System, TaskId};
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -22,6 +22,8 @@ const FAR: u64 = u64::MAX;
 struct Search<'a, F> {
     shape: &'a Shape<'a>,
     progress: &'a Progress<F>,
+    scale: &'a Scale<'a>,
+    /// The system with overheads.
     system: &'a System,
     /// The system, which changes while a form is built.
     scratch: RefCell<System>,
@@ -44,19 +46,27 @@ struct Unchanged<'a> {
 /// Like [`sensitivity`](super::sensitivity()).
 pub(super) fn find<F: FnMut(usize, usize) -> bool>(
     tables: &Tables<'_>,
-    protocol: Protocol,
+    scale: &Scale<'_>,
     progress: &Progress<F>,
 ) -> Option<Sensitivity> {
-    let system = tables.system;
+    let (system, judged) = (tables.system, scale.system);
     let shape = Shape::new(tables);
     let Some(form) = shape.form(system) else {
         // A number does not fit. It may fit in a form with shorter times.
-        return bisection::find(system, &Overheads::default(), protocol, progress);
+        return bisection::find(scale.system, scale.overheads, scale.protocol, progress);
     };
     let holds = shape.settle(&form, &shape.bottom(), Changed::Anything);
     let scratch = RefCell::new(system.clone());
-    let mut search =
-        Search { shape: &shape, progress, system, scratch, form: &form, locals: shape.locals(), unchanged: None };
+    let mut search = Search {
+        shape: &shape,
+        progress,
+        scale,
+        system,
+        scratch,
+        form: &form,
+        locals: shape.locals(),
+        unchanged: None,
+    };
     if let Some(point) = &holds {
         let mut alone = Rooms::new(&shape, &form, point);
         let room = |task| {
@@ -64,10 +74,10 @@ pub(super) fn find<F: FnMut(usize, usize) -> bool>(
             progress.add();
             Some(most)
         };
-        let rooms = system.task_ids().map(room).collect::<Option<Vec<u64>>>()?;
+        let rooms = judged.task_ids().map(room).collect::<Option<Vec<u64>>>()?;
         search.unchanged = Some(Unchanged { point, alone: RefCell::new(alone), rooms });
     } else {
-        system.tasks().iter().for_each(|_| progress.add());
+        judged.tasks().iter().for_each(|_| progress.add());
     }
     let growth = |part| {
         let growth = search.growth(part)?;
@@ -76,17 +86,17 @@ pub(super) fn find<F: FnMut(usize, usize) -> bool>(
     };
     let all = growth(Part::All)?;
     let tasks = if search.unchanged.is_some() {
-        system.task_ids().map(|task| growth(Part::Task(task))).collect::<Option<Vec<Growth>>>()?
+        judged.task_ids().map(|task| growth(Part::Task(task))).collect::<Option<Vec<Growth>>>()?
     } else {
-        let mut found = Vec::with_capacity(system.tasks().len());
-        search.shrink(0..system.tasks().len(), &shape.bottom(), &mut found)?;
+        let mut found = Vec::with_capacity(judged.tasks().len());
+        search.shrink(0..judged.tasks().len(), &shape.bottom(), &mut found)?;
         found
     };
-    let tasks = system.task_ids().zip(tasks).collect();
-    let resources = system.resource_ids().map(|resource| Some((resource, growth(Part::Sections(resource))?)));
+    let tasks = judged.task_ids().zip(tasks).collect();
+    let resources = judged.resource_ids().map(|resource| Some((resource, growth(Part::Sections(resource))?)));
     let resources = resources.collect::<Option<_>>()?;
     let room = |task: TaskId| search.unchanged.as_ref().map(|known| Duration::from_ns(known.rooms[task.index()]));
-    let tolerated = system.task_ids().map(|task| (task, room(task))).collect();
+    let tolerated = judged.task_ids().map(|task| (task, room(task))).collect();
     Some(Sensitivity { all, tasks, resources, tolerated })
 }
 
@@ -191,11 +201,11 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
     /// Returns the result of `of` for the system with the execution times of a part multiplied by `permille` / 1000, or
     /// `None` if that is not valid.
     fn with_part<R>(&self, part: Part, permille: u64, of: impl FnOnce(&System) -> R) -> Option<R> {
-        let users = users(self.system, part);
+        let users = users(self.scale.system, part);
         let mut system = self.scratch.borrow_mut();
         let mut scale = |&user: &TaskId| {
-            let scaled = scaled_body(self.system.task(user), user, part, permille);
-            scaled.is_some_and(|(body, _)| system.set_body(user, body).is_ok())
+            let body = self.scale.body(user, part, permille);
+            body.is_some_and(|body| system.set_body(user, body).is_ok())
         };
         let is_valid = users.iter().all(&mut scale);
         let found = is_valid.then(|| of(&system));
@@ -241,7 +251,9 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
     /// shrunk. If it meets all deadlines, the search for the fixed points of subsets begins there.
     fn shrink(&self, tasks: Range<usize>, from: &Point, found: &mut Vec<Growth>) -> Option<()> {
         self.asked()?;
-        let Some(point) = shrunk(self.system, &tasks)
+        let Some(point) = self
+            .scale
+            .shrunk(&tasks)
             .and_then(|system| self.shape.form(&system))
             .and_then(|form| self.shape.settle(&form, from, Changed::Anything))
         else {
@@ -267,7 +279,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
 
     fn growth(&self, part: Part) -> Option<Growth> {
         self.asked()?;
-        let users = users(self.system, part);
+        let users = users(self.scale.system, part);
         if users.is_empty() {
             return Some(Growth::Unlimited);
         }
@@ -277,11 +289,11 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             let Some(least) = least else { return Some(Growth::Broken) };
             return self.greatest((1, 999), least, form, Changed::Anything, FAR).map(Growth::Permille);
         };
-        let most = users.iter().map(|&user| factor_within(self.system, user, part, rooms[user.index()])).min();
+        let most = users.iter().map(|&user| self.scale.factor_within(user, part, rooms[user.index()])).min();
         let most = most.unwrap_or(FACTOR_MAX);
         let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
         let found = match part {
-            // If nothing but execution outside of sections grows, the room is the limit.
+            // If only execution outside of sections grows, the room is the limit.
             Part::Task(_) if !has_sections => most,
             Part::Task(task) if self.shape.is_coupled() => {
                 // Sections are seldom a large part of the execution time.

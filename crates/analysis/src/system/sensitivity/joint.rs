@@ -3,7 +3,8 @@
 //!
 //! The equations are those of `response.rs`, written in X = R - C, the response time without the job's own execution:
 //! ```text
-//!   X_i + C_i = J_i + w,   w = C_i + S_i(X + C) + B_i + sum over h of ceil((w + J_h) / T_h) * C_h,   J_h = X_h where h suspends
+//!   X_i + C_i = J_i + w
+//!           w = C_i + S_i(X + C) + B_i + sum over h of ceil((w + J_h) / T_h) * C_h,   J_h = X_h where h suspends
 //! ```
 //! The right side never decreases as C, B, the lengths of sections or X grow. The least fixed point of a form with
 //! longer executions is therefore not below that of a form with shorter ones, and the search for it may begin there. It
@@ -277,6 +278,9 @@ impl Shape<'_> {
     /// Evaluates one equation. Returns `None` if its deadline is missed.
     fn look(&self, form: &Form, state: &mut State, dirty: &mut Dirty, place: usize) -> Option<()> {
         let waits = std::mem::take(&mut dirty.places[place]) & WAITS != 0;
+        if self.is_free[place] {
+            return Some(());
+        }
         let cost = form.costs[place];
         if waits {
             let period = self.periods[place].get();
@@ -429,7 +433,8 @@ impl<'a, 't> Climb<'a, 't> {
         }
     }
 
-    /// Raises the response times to the fixed point. Returns whether one has changed, or `None` if a deadline is missed.
+    /// Raises the response times to the fixed point. Returns whether one has changed, or `None` if a deadline is
+    /// missed.
     pub(super) fn rise(&mut self, responses: &mut [u64]) -> Option<bool> {
         let Self { shape, form, state, dirty, places } = self;
         shape.rise_in(places.clone(), form, state, dirty)?;

@@ -20,6 +20,7 @@ use crate::system::{across, scheduled};
 use growth::Progress;
 pub use growth::{FACTOR_MAX, Growth, Sensitivity};
 use lockwright_model::{Overheads, Protocol, Scheduler, System};
+use scale::Scale;
 
 /// Finds how far execution times and blocking can grow with all deadlines met.
 ///
@@ -74,11 +75,13 @@ pub fn sensitivity(
     if has_hazard(system, protocol) {
         return progress.asked().then(|| Sensitivity::broken(system));
     }
-    if let Some(tables) = joint_tables(system, overheads, protocol) {
+    if let Some(scale) = Scale::new(system, overheads, protocol)
+        && let Some(tables) = joint_tables(&scale)
+    {
         match across::ruling(&tables) {
-            None => return forms::find(&tables, protocol, &progress),
+            None => return forms::find(&tables, &scale, &progress),
             Some(ruling) => {
-                if let Some(found) = wide::find(&tables, protocol, ruling, &progress)? {
+                if let Some(found) = wide::find(&tables, &scale, ruling, &progress)? {
                     return Some(found);
                 }
             }
@@ -98,12 +101,8 @@ fn has_hazard(system: &System, protocol: Protocol) -> bool {
 }
 
 /// Returns the tables of a system that [`forms`] or [`wide`] covers, or `None` for any other system.
-fn joint_tables<'s>(system: &'s System, overheads: &Overheads, protocol: Protocol) -> Option<Tables<'s>> {
-    let is_partitioned = matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) && !system.has_clusters();
-    if !is_partitioned || !overheads.charges_nothing() {
-        return None;
-    }
-    let tables = Tables::new(system, protocol, Omission::NOTHING);
+fn joint_tables<'s>(scale: &'s Scale<'_>) -> Option<Tables<'s>> {
+    let tables = Tables::new(&scale.charged, scale.protocol, Omission::NOTHING);
     let is_covered = across::ruling(&tables).is_some() || tables.cutoffs.iter().all(Option::is_none);
     is_covered.then_some(tables)
 }

@@ -148,11 +148,11 @@ impl<'a, 't> Rooms<'a, 't> {
     }
 
     /// Returns the tasks whose deadlines depend on the task at `place`. The one that was missed last comes first.
-    pub(super) fn resting(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn resting(&self, place: usize) -> impl Iterator<Item = usize> + use<'a> {
         let critical = self.shape.critical.get();
         let all = self.shape.urgent[place].0..self.shape.ends[place];
         let first = all.contains(&critical).then_some(critical);
-        first.into_iter().chain(all)
+        first.into_iter().chain(all).filter(|&other| !self.shape.is_free[other])
     }
 
     /// Returns whether the deadline of the task at `other` is met in `system`, which differs in the task at `place`

@@ -1,7 +1,10 @@
 //! Systems with scaled execution times.
 
 use super::growth::FACTOR_MAX;
-use lockwright_model::{Duration, ResourceId, Step, System, Task, TaskId};
+use crate::analyse;
+use crate::charge;
+use crate::overheads::charge::Charges;
+use lockwright_model::{Duration, Overheads, Priority, Protocol, ResourceId, Scheduler, Step, System, Task, TaskId};
 use std::ops::Range;
 
 /// The execution times that are scaled.
@@ -31,18 +34,6 @@ pub(super) fn halve(
     Some(holding)
 }
 
-/// Returns the greatest factor of a part, at least 1000, with which the execution time of a task grows by at most
-/// `room` nanoseconds.
-pub(super) fn factor_within(system: &System, id: TaskId, part: Part, room: u64) -> u64 {
-    let task = system.task(id);
-    let most = task.wcet.as_ns().saturating_add(room);
-    let fits = |permille| scaled_body(task, id, part, permille).is_some_and(|(_, wcet)| wcet.as_ns() <= most);
-    if fits(FACTOR_MAX) {
-        return FACTOR_MAX;
-    }
-    halve((1000, FACTOR_MAX), |permille| Some(fits(permille))).unwrap_or(1000)
-}
-
 /// Returns the system with the execution time of one task longer by `extra` nanoseconds, or `None` if that is not
 /// valid.
 pub(super) fn lengthened(system: &System, task: TaskId, extra: u64) -> Option<System> {
@@ -65,14 +56,82 @@ pub(super) fn scaled(system: &System, part: Part, permille: u64) -> Option<Syste
     system.with_tasks(tasks).ok()
 }
 
-/// Returns the system with the execution times of these tasks, given by id, divided by 1000.
-pub(super) fn shrunk(system: &System, shrunk: &Range<usize>) -> Option<System> {
-    let mut tasks = system.tasks().to_vec();
-    for index in shrunk.clone() {
-        let (task, id) = (&mut tasks[index], TaskId::new(index));
-        (task.body, task.wcet) = scaled_body(task, id, Part::Task(id), 1)?;
+/// A system under partitioned fixed priorities whose execution times are scaled. Overheads are charged afterwards.
+pub(super) struct Scale<'a> {
+    /// The system without overheads.
+    pub(super) system: &'a System,
+    pub(super) overheads: &'a Overheads,
+    pub(super) protocol: Protocol,
+    /// The unchanged system with overheads. Interrupts follow its tasks.
+    pub(super) charged: System,
+    charges: Option<Charges<'a>>,
+}
+
+impl<'a> Scale<'a> {
+    /// Returns `None` if the system is not under partitioned fixed priorities, or if response times of interrupts may
+    /// count for the verdict and may exceed their periods.
+    pub(super) fn new(system: &'a System, overheads: &'a Overheads, protocol: Protocol) -> Option<Self> {
+        if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) || system.has_clusters() {
+            return None;
+        }
+        let charged = charge(system, overheads, protocol).ok()?;
+        let count = system.tasks().len();
+        if charged.tasks().len() > count {
+            // Below these, no task delays an interrupt, except by non-preemptive and boosted sections.
+            let top = Priority::BASE_MAX;
+            let is_below = system.tasks().iter().all(|task| task.priority < top)
+                && system.resources().iter().all(|resource| resource.ceiling.is_none_or(|ceiling| ceiling < top));
+            let counts = |resource| system.protocol_of(resource, protocol) == Protocol::FmlpLong;
+            let is_late = || analyse(&charged, protocol).tasks[count..].iter().any(|interrupt| !interrupt.schedulable);
+            if !is_below || (system.resource_ids().any(counts) && is_late()) {
+                return None;
+            }
+        }
+        let charges = match overheads.charges_nothing() {
+            true => None,
+            false => Some(Charges::of(system, overheads, protocol)?),
+        };
+        Some(Self { system, overheads, protocol, charged, charges })
     }
-    system.with_tasks(tasks).ok()
+
+    /// Returns the body of a task, with the execution times of a part multiplied by `permille` / 1000, and with
+    /// overheads.
+    pub(super) fn body(&self, id: TaskId, part: Part, permille: u64) -> Option<Vec<Step>> {
+        Some(self.scaled(id, part, permille)?.0)
+    }
+
+    /// Returns the same with its execution time.
+    fn scaled(&self, id: TaskId, part: Part, permille: u64) -> Option<(Vec<Step>, Duration)> {
+        let (body, wcet) = scaled_body(self.system.task(id), id, part, permille)?;
+        match &self.charges {
+            Some(charges) => charges.body(id, &body),
+            None => Some((body, wcet)),
+        }
+    }
+
+    /// Returns the greatest factor of a part, at least 1000, with which the execution time of a task grows by at most
+    /// `room` nanoseconds.
+    pub(super) fn factor_within(&self, id: TaskId, part: Part, room: u64) -> u64 {
+        let most = self.charged.task(id).wcet.as_ns().saturating_add(room);
+        greatest_factor(|permille| self.scaled(id, part, permille).is_some_and(|(_, wcet)| wcet.as_ns() <= most))
+    }
+
+    /// Returns the system with overheads in which the execution times of these tasks, given by id, are divided by 1000.
+    pub(super) fn shrunk(&self, shrunk: &Range<usize>) -> Option<System> {
+        let mut system = self.charged.clone();
+        for id in shrunk.clone().map(TaskId::new) {
+            system.set_body(id, self.body(id, Part::Task(id), 1)?).ok()?;
+        }
+        Some(system)
+    }
+}
+
+/// Returns the greatest factor, at least 1000, that fits.
+pub(super) fn greatest_factor(fits: impl Fn(u64) -> bool) -> u64 {
+    if fits(FACTOR_MAX) {
+        return FACTOR_MAX;
+    }
+    halve((1000, FACTOR_MAX), |permille| Some(fits(permille))).unwrap_or(1000)
 }
 
 /// Returns the tasks that execute a part.

@@ -27,6 +27,8 @@ pub(super) struct Shape<'t> {
     pub(super) jitters: Vec<u64>,
     pub(super) deadlines: Vec<u64>,
     pub(super) suspends: Vec<bool>,
+    /// Whether the response time of the task is not judged and counts for no other task: that of an interrupt.
+    pub(super) is_free: Vec<bool>,
     /// How often sections under `icpp` can delay a job of the task, and every job that it keeps waiting.
     pub(super) occasions: Vec<u64>,
     /// The requests under `mpcp`, with the slots of their waits in a point, by place.
@@ -99,6 +101,8 @@ impl<'t> Shape<'t> {
             (2..SHORT_MAX).contains(&task.period.as_ns()) && others < SHORT_MAX
         });
         let ruling = across::ruling(tables);
+        // Waits under `fmlp_long` count all jobs on a processor by their response times.
+        let is_free = |id| system.is_interrupt(id) && ruling != Some(Protocol::FmlpLong);
         let suspends = |id| ruling.map_or_else(|| tables.suspends(id), |ruling| across::defers(tables, ruling, id));
         Self {
             tables,
@@ -112,6 +116,7 @@ impl<'t> Shape<'t> {
             jitters: of(&|id| system.task(id).jitter.as_ns()),
             deadlines: of(&|id| system.task(id).deadline.as_ns()),
             suspends: ids.iter().map(|&id| suspends(id)).collect(),
+            is_free: ids.iter().map(|&id| is_free(id)).collect(),
             occasions: of(&|id| 1 + ruling.map_or(0, |ruling| across::requests(tables, ruling, id))),
             delays: ids.iter().map(delays).collect(),
             requests,

@@ -5,7 +5,7 @@ use super::scale::{Part, halve, scaled};
 use super::*;
 use fastrand::Rng;
 use lockwright_model::format::parse_system;
-use lockwright_model::{CpuId, Duration, Priority, Resource, ResourceId, Step, Task, TaskId};
+use lockwright_model::{Cost, CpuId, Duration, Overhead, Priority, Resource, ResourceId, Step, Task, TaskId};
 use std::cell::{Cell, RefCell};
 
 /// A small system with short times, so that a few nanoseconds decide.
@@ -65,6 +65,7 @@ struct Seen {
     tolerates: u32,
     coupled: u32,
     wide: u32,
+    charged: u32,
 }
 
 /// Those of `response.rs`; where resources are shared across processors only the last has bounds.
@@ -96,30 +97,46 @@ const WIDE: [Protocol; 13] = [
     Protocol::TaskFair,
 ];
 
-/// Compares so many systems under some of `protocols`. Says what differs first.
+/// Overheads of a few nanoseconds.
+fn drawn_overheads(random: &mut Rng) -> Overheads {
+    let mut overheads = Overheads::default();
+    for overhead in Overhead::ALL {
+        if random.u8(0..4) == 0 {
+            overheads.set(overhead, Cost::constant(Duration::from_ns(1)));
+        }
+    }
+    overheads.tick_period = Duration::from_ns(random.u64(20..200));
+    overheads.dedicated_interrupts = random.u8(0..8) == 0;
+    overheads
+}
+
+/// Compares this number of systems under some of `protocols`, also with overheads. Returns the first difference as an
+/// error.
 fn compare(systems: u32, seed: u64, protocols: &[Protocol]) -> Result<Seen, String> {
     let mut random = Rng::with_seed(seed);
     let mut seen = Seen::default();
     for number in 0..systems {
         let system = drawn(&mut random).with_homes();
         let protocol = protocols[random.usize(0..protocols.len())];
-        let none = Overheads::default();
+        let overheads = &if number % 3 == 0 { drawn_overheads(&mut random) } else { Overheads::default() };
         let whole = 1 + 2 * system.tasks().len() + system.resources().len();
         let progress = Progress::new(whole, |_, _| true);
         if has_hazard(&system, protocol) {
             continue;
         }
-        let Some(tables) = joint_tables(&system, &none, protocol) else { continue };
-        let known = bisection::find(&system, &none, protocol, &progress).ok_or("it was stopped")?;
+        let Some(scale) = Scale::new(&system, overheads, protocol) else { continue };
+        let Some(tables) = joint_tables(&scale) else { continue };
+        let known = bisection::find(&system, overheads, protocol, &progress).ok_or("it was stopped")?;
         let found = match across::ruling(&tables) {
             Some(ruling) => {
-                wide::find(&tables, protocol, ruling, &progress).ok_or("it was stopped")?.ok_or("it does not fit")?
+                wide::find(&tables, &scale, ruling, &progress).ok_or("it was stopped")?.ok_or("it does not fit")?
             }
-            None => forms::find(&tables, protocol, &progress).ok_or("it was stopped")?,
+            None => forms::find(&tables, &scale, &progress).ok_or("it was stopped")?,
         };
         if known != found {
-            return Err(format!("{number}: {protocol}: {known:?} is found as {found:?} in {system:?}"));
+            return Err(format!("{number}: {protocol}: {known:?} is found as {found:?} in {system:?}, {overheads:?}"));
         }
+        seen.charged += u32::from(!overheads.charges_nothing());
         seen.coupled += u32::from(tables.suspensions.iter().any(|&count| count > 0));
         seen.wide += u32::from(across::ruling(&tables).is_some());
         for growth in found.tasks.iter().map(|(_, growth)| growth).chain(found.resources.iter().map(|(_, g)| g)) {
@@ -136,29 +153,28 @@ fn compare(systems: u32, seed: u64, protocols: &[Protocol]) -> Result<Seen, Stri
     Ok(seen)
 }
 
-/// Compares the search by intervals under partitioned EDF with bisection. Returns how often something could grow, and
-/// how often with sections.
-fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32), String> {
+/// Compares the search by intervals under partitioned EDF with bisection. Returns how often a task had room, how often
+/// with overheads, and how often sections could grow.
+fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32, u32), String> {
     let mut random = Rng::with_seed(seed);
-    let (mut seen, mut with_sections) = (0, 0);
-    let plain = |system: &System, part: Part| {
+    let (mut seen, mut with_sections, mut charged) = (0, 0, 0);
+    let plain = |system: &System, overheads: &Overheads, part: Part| {
         let holds = |permille| {
             let form = scaled(system, part, permille);
-            Some(form.is_some_and(|form| {
-                crate::scheduled(&form, &Overheads::default()).is_ok_and(|found| found.schedulable)
-            }))
+            Some(form.is_some_and(|form| crate::scheduled(&form, overheads).is_ok_and(|found| found.schedulable)))
         };
         if holds(FACTOR_MAX) == Some(true) {
             return Growth::Unlimited;
         }
         Growth::Permille(halve((1000, FACTOR_MAX), holds).expect("not interrupted"))
     };
-    let (none, go_on) = (Overheads::default(), || true);
+    let go_on = || true;
     for number in 0..systems {
         let system = drawn(&mut random).under(Scheduler::PEdf);
+        let overheads = &if number % 4 == 1 { drawn_overheads(&mut random) } else { Overheads::default() };
         let subject = Subject {
             system: &system,
-            overheads: &none,
+            overheads,
             protocol: Protocol::None,
             refutations: RefCell::new(Vec::new()),
             unchanged: Cell::new(None),
@@ -166,29 +182,35 @@ fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32), String> {
         if has_hazard(&system, Protocol::None) || subject.holds_unchanged(&go_on) != Some(true) {
             continue;
         }
-        let processors = demands::Processors::new(&system, &none).ok_or("it is not covered")?;
+        let processors = demands::Processors::new(&system, overheads).ok_or("it is not covered")?;
         let mut rooms = Vec::new();
         for task in system.task_ids() {
             let (known, found) = (tolerance(&subject, task, &go_on).flatten(), processors.room(task, &go_on));
             if known != found {
-                return Err(format!("{number}: room of {task:?}: {known:?} is found as {found:?} in {system:?}"));
+                return Err(format!(
+                    "{number}: room of {task:?}: {known:?} is found as {found:?} in {system:?}, {overheads:?}"
+                ));
             }
             seen += u32::from(found > Some(0));
+            charged += u32::from(found > Some(0) && !overheads.charges_nothing());
             rooms.extend(found);
         }
         let mut expected = Vec::new();
         let parts = [Part::All].into_iter().chain(system.task_ids().map(Part::Task));
         for part in parts.chain(system.resource_ids().map(Part::Sections)) {
-            let (known, found) = (plain(&system, part), processors.growth(part, &rooms, &go_on));
-            if Some(known) != found || (number % 4 == 0 && found != growth(&subject, part, &go_on)) {
-                return Err(format!("{number}: growth of {part:?}: {known:?} is found as {found:?} in {system:?}"));
+            let (known, found) = (plain(&system, overheads, part), processors.growth(part, &rooms, &go_on));
+            if Some(known) != found || (number % 4 < 2 && found != growth(&subject, part, &go_on)) {
+                return Err(format!(
+                    "{number}: growth of {part:?}: {known:?} is found as {found:?} in {system:?}, {overheads:?}"
+                ));
             }
             let is_shared = |&resource: &ResourceId| system.is_global(resource);
             with_sections += u32::from(matches!(part, Part::Sections(resource) if is_shared(&resource)));
             expected.extend(found);
         }
         // The threads that share the search find the same.
-        let all = demands::find(&system, &none, &Progress::new(0, |_, _| true)).flatten().ok_or("it was stopped")?;
+        let all =
+            demands::find(&system, overheads, &Progress::new(0, |_, _| true)).flatten().ok_or("it was stopped")?;
         let growths = [all.all].into_iter().chain(all.tasks.iter().map(|&(_, growth)| growth));
         let growths: Vec<Growth> = growths.chain(all.resources.iter().map(|&(_, growth)| growth)).collect();
         let tolerated: Vec<u64> = all.tolerated.iter().filter_map(|(_, most)| Some(most.as_ref()?.as_ns())).collect();
@@ -196,13 +218,13 @@ fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32), String> {
             return Err(format!("{number}: {expected:?}, {rooms:?} are found as {all:?} in {system:?}"));
         }
     }
-    Ok((seen, with_sections))
+    Ok((seen, charged, with_sections))
 }
 
 #[test]
 fn room_in_intervals_is_as_each_form_by_itself_has_it() {
-    let (seen, with_sections) = compare_demands(3_000, 13).unwrap_or_else(|difference| panic!("{difference}"));
-    assert!(seen > 500 && with_sections > 100, "{seen}, {with_sections}");
+    let (seen, charged, with_sections) = compare_demands(3_000, 13).unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(seen > 500 && charged > 100 && with_sections > 100, "{seen}, {charged}, {with_sections}");
 }
 
 /// Blocking of forms that differ in one task is told from what is known of the system, whether its sections grow or
@@ -210,14 +232,15 @@ fn room_in_intervals_is_as_each_form_by_itself_has_it() {
 #[test]
 fn blocking_beside_a_task_is_that_of_its_form() {
     let mut random = Rng::with_seed(14);
-    let (mut grown, mut shrunk) = (0, 0);
+    let (mut grown, mut shrunk, none) = (0, 0, Overheads::default());
     for number in 0..2_000 {
         let system = drawn(&mut random);
         let protocol = [Protocol::None, Protocol::Pip, Protocol::Icpp, Protocol::Mpcp][number % 4];
         if has_hazard(&system, protocol) {
             continue;
         }
-        let Some(tables) = joint_tables(&system, &Overheads::default(), protocol) else { continue };
+        let Some(scale) = Scale::new(&system, &none, protocol) else { continue };
+        let Some(tables) = joint_tables(&scale) else { continue };
         let shape = shape::Shape::new(&tables);
         let known = shape.locals();
         for task in system.task_ids() {
@@ -244,7 +267,7 @@ fn blocking_beside_a_task_is_that_of_its_form() {
 fn from_point_to_point_is_as_from_the_beginning() {
     let seen = compare(600, 11, &JOINT).unwrap_or_else(|difference| panic!("{difference}"));
     assert!(seen.grows > 200 && seen.shrinks > 20 && seen.broken > 20, "{seen:?}");
-    assert!(seen.tolerates > 200 && seen.coupled > 60, "{seen:?}");
+    assert!(seen.tolerates > 200 && seen.coupled > 60 && seen.charged > 100, "{seen:?}");
 }
 
 #[test]
@@ -259,7 +282,7 @@ fn from_point_to_point_is_as_from_the_beginning_of_many() {
 fn across_processors_from_point_to_point_is_as_from_the_beginning() {
     let seen = compare(900, 15, &WIDE).unwrap_or_else(|difference| panic!("{difference}"));
     assert!(seen.grows > 200 && seen.shrinks > 20 && seen.broken > 20, "{seen:?}");
-    assert!(seen.tolerates > 200 && seen.wide > 200, "{seen:?}");
+    assert!(seen.tolerates > 200 && seen.wide > 200 && seen.charged > 100, "{seen:?}");
 }
 
 /// Execution on another processor is jitter for less urgent tasks: that of `t3` at the home of `r`.

@@ -19,7 +19,7 @@ use super::crew::Crew;
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::joint::{Climb, Form, Point};
 use super::rooms::Rooms;
-use super::scale::{Part, factor_within, scaled_body, shrunk, users};
+use super::scale::{Part, Scale, users};
 use super::shape::Shape;
 use crate::blocking::bounds::{Bounds, Known};
 use crate::blocking::{Delay, DelayBounds as _};
@@ -53,7 +53,7 @@ struct Settled {
     /// The form with the protocol's bounds at this point.
     form: Form,
     point: Point,
-    /// What is known of the bounds, at a fixed point.
+    /// Values from which later evaluations of the bounds start, at a fixed point.
     known: Option<Known>,
     /// The delays at a fixed point, by task. Empty at any other point.
     delays: Vec<Delay>,
@@ -81,10 +81,12 @@ type Outcome = Result<Settled, Option<Box<Settled>>>;
 /// The search and its known values. Each thread has its own.
 struct Search<'a> {
     shape: Shape<'a>,
+    scale: &'a Scale<'a>,
     tables: &'a Tables<'a>,
     ruling: Protocol,
     crew: &'a Crew,
     go_on: &'a dyn Fn() -> bool,
+    /// The system with overheads.
     system: &'a System,
     sharing: Sharing,
     /// The system and its requests, which change while a form is built.
@@ -98,14 +100,14 @@ struct Search<'a> {
 /// Like [`sensitivity`](super::sensitivity()). The inner `None` means that a number does not fit.
 pub(super) fn find<F: FnMut(usize, usize) -> bool>(
     tables: &Tables<'_>,
-    protocol: Protocol,
+    scale: &Scale<'_>,
     ruling: Protocol,
     progress: &Progress<F>,
 ) -> Option<Option<Sensitivity>> {
     let crew = Crew::default();
     let go_on = || crew.report(progress);
-    let Some(search) = Search::new(tables, ruling, &crew, &go_on) else { return Some(None) };
-    search.all(protocol).map(Some)
+    let Some(search) = Search::new(tables, scale, ruling, (&crew, &go_on)) else { return Some(None) };
+    search.all().map(Some)
 }
 
 fn load(tables: &Tables<'_>, ruling: Protocol, shape: &Shape<'_>) -> Option<Load> {
@@ -143,14 +145,19 @@ impl Load {
 
 impl<'a> Search<'a> {
     /// Returns the search of one thread, or `None` if a number does not fit.
-    fn new(tables: &'a Tables<'a>, ruling: Protocol, crew: &'a Crew, go_on: &'a dyn Fn() -> bool) -> Option<Self> {
+    fn new(
+        tables: &'a Tables<'a>,
+        scale: &'a Scale<'a>,
+        ruling: Protocol,
+        (crew, go_on): (&'a Crew, &'a dyn Fn() -> bool),
+    ) -> Option<Self> {
         let (system, shape) = (tables.system, Shape::new(tables));
         let sharing = across::sharing(tables, ruling);
         let bounds = RefCell::new(Bounds::new(tables, ruling, &sharing).ok()?);
         let load = load(tables, ruling, &shape)?;
         let scratch = RefCell::new((system.clone(), sharing.clone()));
         let share = Cell::new(WHOLE);
-        Some(Self { shape, tables, ruling, crew, go_on, system, sharing, scratch, load, bounds, share })
+        Some(Self { shape, scale, tables, ruling, crew, go_on, system, sharing, scratch, load, bounds, share })
     }
 
     fn asked(&self) -> Option<()> {
@@ -161,31 +168,30 @@ impl<'a> Search<'a> {
     /// Each thread calls `share` once, with its own search and the indices that no other thread has.
     fn shared<R: Send>(
         &self,
-        protocol: Protocol,
         count: usize,
         share: impl Fn(&Search<'_>, &mut dyn Iterator<Item = usize>) -> Option<Vec<(usize, R)>> + Sync,
     ) -> Option<Vec<R>> {
-        let (system, ruling, crew) = (self.system, self.ruling, self.crew);
+        let (system, scale, ruling, crew) = (self.system, self.scale, self.ruling, self.crew);
         crew.each(
             (count, count),
             self.go_on,
             |indices| share(self, indices),
             |indices| {
-                let (tables, go_on) = (Tables::new(system, protocol, Omission::NOTHING), || crew.goes_on());
+                let (tables, go_on) = (Tables::new(system, scale.protocol, Omission::NOTHING), || crew.goes_on());
                 // The bounds of this system exist.
-                let search = Search::new(&tables, ruling, crew, &go_on);
+                let search = Search::new(&tables, scale, ruling, (crew, &go_on));
                 search.map_or_else(|| Some(Vec::new()), |search| share(&search, indices))
             },
         )
     }
 
-    fn all(&self, protocol: Protocol) -> Option<Sensitivity> {
-        let system = self.system;
+    fn all(&self) -> Option<Sensitivity> {
+        let system = self.scale.system;
         let (tasks, resources) = (system.tasks().len(), system.resources().len());
         let unchanged = self.settle(self.load.clone(), &mut self.bounds.borrow_mut(), None).ok();
         let rooms = match &unchanged {
             Some(settled) => {
-                let rooms = self.shared(protocol, tasks, |search, indices| search.rooms(settled, indices))?;
+                let rooms = self.shared(tasks, |search, indices| search.rooms(settled, indices))?;
                 rooms.into_iter().map(Some).collect()
             }
             None => {
@@ -198,7 +204,7 @@ impl<'a> Search<'a> {
             parts.extend(system.task_ids().map(Part::Task));
         }
         parts.extend(system.resource_ids().map(Part::Sections));
-        let mut found = self.shared(protocol, parts.len(), |search, indices| {
+        let mut found = self.shared(parts.len(), |search, indices| {
             let growth = |index: usize| {
                 let growth = search.growth(parts[index], unchanged.as_ref(), &rooms)?;
                 search.crew.add(1);
@@ -462,8 +468,8 @@ impl<'a> Search<'a> {
 
     /// Settles the system with the execution times of a part multiplied by `permille` / 1000.
     fn settle_scaled(&self, part: Part, permille: u64, from: Option<&Settled>, delays: Delays) -> Outcome {
-        let users = users(self.system, part);
-        let body = |task| Some(scaled_body(self.system.task(task), task, part, permille)?.0);
+        let users = users(self.scale.system, part);
+        let body = |task| self.scale.body(task, part, permille);
         let settle = |tables: &Tables<'_>, sharing: &Sharing| {
             let load = self.load_with(tables, &users).ok_or(None)?;
             match (from, delays) {
@@ -502,7 +508,7 @@ impl<'a> Search<'a> {
     /// `None` if the search was interrupted.
     fn shrink(&self, tasks: Range<usize>, from: Option<&Settled>, found: &mut Vec<Growth>) -> Option<()> {
         self.asked()?;
-        let settled = shrunk(self.system, &tasks).and_then(|system| self.settle_system(&system, from).ok());
+        let settled = self.scale.shrunk(&tasks).and_then(|system| self.settle_system(&system, from).ok());
         let Some(settled) = settled else {
             for _ in tasks {
                 found.push(Growth::Broken);
@@ -527,7 +533,7 @@ impl<'a> Search<'a> {
 
     fn growth(&self, part: Part, unchanged: Option<&Settled>, rooms: &[Option<u64>]) -> Option<Growth> {
         self.asked()?;
-        let users = users(self.system, part);
+        let users = users(self.scale.system, part);
         if users.is_empty() {
             return Some(Growth::Unlimited);
         }
@@ -545,11 +551,11 @@ impl<'a> Search<'a> {
             let response = settled.form.costs[place] + settled.point.beside[place];
             self.system.task(user).deadline.as_ns().saturating_sub(response)
         };
-        let most = users.iter().map(|&user| factor_within(self.system, user, part, room(user))).min();
+        let most = users.iter().map(|&user| self.scale.factor_within(user, part, room(user))).min();
         let most = most.unwrap_or(FACTOR_MAX);
         let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
         let found = match part {
-            // If nothing but execution outside of sections grows, the room is the limit.
+            // If only execution outside of sections grows, the room is the limit.
             Part::Task(_) if !has_sections => most,
             _ => self.greatest((1000, most), settled, |most| most, settle)?,
         };

@@ -13,7 +13,7 @@ pub struct Command {
     is_whole: bool,
 }
 
-/// What cargo does with packages of this workspace.
+/// The commands of cargo that the documents use.
 const CARGO: [&str; 14] = [
     "add", "bench", "build", "check", "clippy", "doc", "fmt", "fuzz", "install", "miri", "package", "run", "test",
     "xtask",
@@ -40,7 +40,7 @@ impl Command {
         is_run.then(|| &self.words[behind + 1..])
     }
 
-    /// What is wrong with it: it does not parse, it names what does not exist, or it fails.
+    /// The fault of the command: it does not parse, it names a missing item, or it fails.
     pub fn fault(&self, repository: &Repository) -> Option<String> {
         let shown = self.words.join(" ");
         if self.program() == Some("cargo")

@@ -25,7 +25,7 @@ pub struct Document {
 pub struct Session {
     pub line: usize,
     pub command: String,
-    /// What the next command, `echo $?`, printed.
+    /// The status that the next command, `echo $?`, printed.
     pub status: Option<i32>,
     output: Vec<String>,
 }

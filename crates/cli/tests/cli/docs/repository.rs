@@ -1,4 +1,4 @@
-//! What documents speak of: files, packages and chores.
+//! The items that documents mention: files, packages and chores.
 
 use super::markdown::Document;
 use serde_json::Value;
@@ -32,7 +32,7 @@ impl Repository {
         })
     }
 
-    /// Every Markdown file.
+    /// Every Markdown file, without those that are links to others.
     pub fn documents(&self) -> Vec<Document> {
         let mut folders = vec![PathBuf::new()];
         let mut documents = Vec::new();
@@ -40,10 +40,12 @@ impl Repository {
             for entry in std::fs::read_dir(self.root.join(&folder)).expect("can be listed") {
                 let entry = entry.expect("can be listed");
                 let path = folder.join(entry.file_name());
-                let is_folder = entry.file_type().expect("is known").is_dir();
-                if is_folder && !["target", "corpus", ".git"].contains(&entry.file_name().to_string_lossy().as_ref()) {
+                let kind = entry.file_type().expect("is known");
+                if kind.is_dir()
+                    && !["target", "corpus", ".git"].contains(&entry.file_name().to_string_lossy().as_ref())
+                {
                     folders.push(path);
-                } else if path.extension().is_some_and(|extension| extension == "md") {
+                } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "md") {
                     documents.extend(self.document(&path));
                 }
             }

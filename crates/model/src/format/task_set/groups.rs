@@ -135,6 +135,7 @@ fn join(all: &mut Resource, places: &mut Places, other: Resource, its: Places, f
         ("ceiling", all.ceiling.zip(other.ceiling).is_some_and(|(a, b)| a != b)),
         ("cutoff", all.cutoff.zip(other.cutoff).is_some_and(|(a, b)| a != b)),
         ("home", all.home.zip(other.home).is_some_and(|(a, b)| a != b)),
+        ("object", all.object.zip(other.object).is_some_and(|(a, b)| a != b)),
     ];
     for (key, _) in differ.into_iter().filter(|(_, differ)| *differ) {
         let group = shown(&all.name);
@@ -145,6 +146,7 @@ fn join(all: &mut Resource, places: &mut Places, other: Resource, its: Places, f
     all.ceiling = all.ceiling.or(other.ceiling);
     all.cutoff = all.cutoff.or(other.cutoff);
     all.home = all.home.or(other.home);
+    all.object = all.object.or(other.object);
     // Lookups find the first place of each key, which is that of the value that counts.
     places.values.extend(its.values.into_iter().filter(|(key, _)| *key != "name"));
 }

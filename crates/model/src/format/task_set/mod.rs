@@ -20,7 +20,9 @@ mod value;
 
 use super::diagnostic::{Diagnostic, Diagnostics, Faults, check_length, named, shown};
 use crate::format::foreign::foreign_task_set;
-use crate::{CPUS_MAX, CpuId, Protocol, RESOURCES_MAX, Resource, Scheduler, Subject, System, TASKS_MAX, Task};
+use crate::{
+    CPUS_MAX, CpuId, ObjectKind, Protocol, RESOURCES_MAX, Resource, Scheduler, Subject, System, TASKS_MAX, Task,
+};
 use core::ops::Range;
 use groups::{Groups, Member};
 use places::{Places, refusal};
@@ -259,7 +261,7 @@ fn read_resource(found: &Found, faults: &mut Faults) -> Member {
     let Some(table) = found.table("a resource", "write [[resource]]", faults) else {
         return Member { resource, places, group: None };
     };
-    let keys = ["name", "protocol", "ceiling", "cutoff", "home", "group"];
+    let keys = ["name", "protocol", "ceiling", "cutoff", "home", "object", "group"];
     let fields = Fields::of(table, "a resource", found.span(), &keys, faults);
     for key in keys {
         places.note(key, fields.get(key).as_ref());
@@ -274,6 +276,10 @@ fn read_resource(found: &Found, faults: &mut Faults) -> Member {
     resource.home = fields.get("home").and_then(|home| {
         let cpu = home.integer(&format!("the home of {owner}"), 0, CPUS_MAX as u64 - 1, faults);
         cpu.map(|cpu| CpuId::new(cpu as usize))
+    });
+    resource.object = fields.get("object").and_then(|object| {
+        let names = ObjectKind::ALL.map(|kind| (kind.name(), kind));
+        object.one_of("object", &format!("the object of {owner}"), &names, faults)
     });
     let group = fields.get("group").and_then(|group| groups::name(&group, &owner, faults));
     Member { resource, places, group }

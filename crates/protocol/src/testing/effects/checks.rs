@@ -1,4 +1,4 @@
-//! What must hold in every state, and which states are one.
+//! The invariants of all states, and the states that count as equal.
 
 extern crate std;
 
@@ -52,7 +52,7 @@ impl<M: Stepped> State<M> {
         }
     }
 
-    /// While nobody is in the middle of anything.
+    /// Checks that waiters help their owners, while no thread is in the middle of a decision.
     fn check_help(&self) {
         let is_between = |thread: &Thread| {
             let is_done = thread.first.is_empty() && thread.todo.is_empty() && !thread.is_excluded;
@@ -78,10 +78,10 @@ impl<M: Stepped> State<M> {
         self.executes(me) && !spins && (self.guard.is_none_or(|other| other == me) || !decides)
     }
 
-    /// States that differ only in epochs are one, where these have the same order.
+    /// Makes states equal that differ only in epochs, if the epochs have the same order.
     pub(super) fn forget(&mut self) {
         for task in 0..self.threads.len() {
-            // Of what is to be told, how far it lies behind the latest.
+            // The epochs of the pending actions that concern the task.
             let mut told: Vec<(bool, u32)> = Vec::new();
             for thread in &mut self.threads {
                 for action in thread.first.iter_mut().chain(&mut thread.todo).filter(|action| subject(action) == task) {
@@ -92,12 +92,12 @@ impl<M: Stepped> State<M> {
             let Thread { priority_epoch, place_epoch, .. } = self.threads[task];
             let mut epochs: Vec<u32> = told.iter().map(|&(_, epoch)| epoch).collect();
             epochs.extend([(false, priority_epoch), (true, place_epoch)].iter().filter_map(|&(moves, epoch)| {
-                // Where nothing of the kind is to be told, no epoch is compared with it but later ones.
+                // Without a pending action of this kind, the epoch is compared only with later ones.
                 told.iter().any(|other| other.0 == moves).then_some(epoch)
             }));
             epochs.sort_unstable_by(|&a, &b| (b.wrapping_sub(a) as i32).cmp(&0));
             epochs.dedup();
-            // The latest has 0, from where the machine counts on.
+            // The latest gets 0, from which the machine continues.
             let ranked = |old: u32| {
                 let place = epochs.iter().position(|&epoch| epoch == old).unwrap_or(0) as u32;
                 0_u32.wrapping_sub(place)

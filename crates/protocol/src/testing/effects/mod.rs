@@ -15,8 +15,8 @@
 //! ```
 //!
 //! As on Linux, a thread is above all tasks while it carries out actions that concern others. No thread decides while
-//! another one tells priorities that must be in effect first ([`Machine::settles_others_at_once`]). Jobs arrive and end
-//! above all tasks, at priorities without a meaning to the machine. In every state:
+//! another one sets priorities that must be in effect first ([`Machine::settles_others_at_once`]). Jobs arrive and end
+//! above all tasks, at priorities that the machine does not use. In every state:
 //! - *owners*: a resource is granted only while it has no owner; where requests are served in their order, it goes to
 //!   the earliest request for the resource, wherever its thread is; where they are served by priority, it goes to the
 //!   most urgent waiter;
@@ -26,7 +26,8 @@
 //! - *ceilings*: an owner that executes is never below the least priority of owners;
 //! - *progress*: a thread that sleeps has not been granted anything, unless its wake-up is still to come; and some
 //!   thread can take a step;
-//! - *last words*: a thread that no pending action concerns has the priority and the place that the machine told last;
+//! - *last words*: a thread that no pending action concerns has the priority and the place that the machine has set
+//!   last;
 //! - *help*: under `mrsp`, while no thread is in the middle of a decision, no waiter executes instead of the owner that
 //!   it waits for.
 

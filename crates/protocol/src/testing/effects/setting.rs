@@ -6,42 +6,42 @@ use lockwright_model::Priority;
 pub(super) const TASKS: usize = 4;
 pub(super) const RESOURCES: usize = 2;
 
-/// Who is served next.
+/// The request that a release serves next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Served {
     /// The earliest request.
     Earliest,
-    /// The earliest of those that were let into the queue, which are boosted from then on.
+    /// The earliest request among those that were admitted to the queue; these are boosted from then on.
     Admitted,
-    /// The most urgent waiter.
+    /// The request of the most urgent waiter.
     MostUrgent,
 }
 
-/// What a task rises to before it asks.
+/// The priority to which a task rises before it requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rise {
-    /// Owners have no priority of their own.
+    /// The task does not rise, and owners keep their base priorities.
     Nothing,
     /// Above every base priority.
     Boosted,
     /// Above all tasks.
     NonPreemptive,
-    /// Just above the highest user on its processor.
+    /// Half a level above the most urgent user on its processor.
     Local,
 }
 
-/// Who there is. Task `t` has base priority `t + 1`.
+/// The tasks and resources of a walk. Task `t` has base priority `t + 1`.
 pub(super) struct Setting {
     pub(super) served: Served,
-    /// By task.
+    /// The processor of each task.
     pub(super) cpus: &'static [usize],
-    /// How many of the tasks use resources; the others are more urgent.
+    /// The number of tasks that use resources; the others are more urgent.
     pub(super) users: usize,
-    /// How many of the resources are used.
+    /// The number of resources in use.
     pub(super) resources: usize,
-    /// By resource: where its sections execute, if not where the task is.
+    /// The home of each resource, where its sections execute; `None` if they execute on the task's processor.
     pub(super) homes: Option<[usize; RESOURCES]>,
-    /// Whether priorities tell the order of requests.
+    /// Whether priorities express the order of requests.
     pub(super) is_ordered: bool,
     pub(super) rise: Rise,
     /// Whether waiters may give up.
@@ -64,7 +64,7 @@ impl Setting {
         }
     }
 
-    /// What owners have at least, wherever they are.
+    /// The least priority of an owner, on any processor.
     pub(super) fn floor(&self) -> Priority {
         match self.rise {
             Rise::Nothing => Priority::MIN,
@@ -75,27 +75,27 @@ impl Setting {
     }
 }
 
-/// What is wrong with those that carry out.
+/// The fault of the threads of a mutant, which carry actions out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fault {
     None,
-    /// Others are told in the order of their ids.
+    /// The priorities of others are set in the order of their ids.
     ToldById,
-    /// Others decide before all are told.
+    /// Another thread decides before the priorities of others are set.
     DecidesMeanwhile,
-    /// Nobody is told of the new order.
+    /// The priorities of others are not set.
     NotTold,
-    /// A priority is taken, however old it is.
+    /// A stale priority takes effect.
     TakesStale,
     /// The last wake-up of each decision is lost.
     NoWake,
-    /// The same, only of a waiter's that gives up.
+    /// The last wake-up is lost when a waiter gives up.
     NoWakeOnGivingUp,
-    /// A task asks without rising.
+    /// A task requests without rising.
     NotRaised,
-    /// The machine moves nobody but the caller.
+    /// The machine moves only the caller.
     NotMoved,
-    /// Who gives up does not look whether it was granted meanwhile.
+    /// A waiter gives up although the resource was granted to it meanwhile.
     GivesUpBlindly,
 }
 
@@ -107,13 +107,13 @@ const fn served(served: Served) -> Setting {
 
 /// All tasks on one processor, the home on the other.
 pub(super) const DFLP: Setting = Setting { homes: Some([1, 1]), is_ordered: true, ..served(Served::Earliest) };
-/// One task is at home.
+/// One task is on the home processor.
 pub(super) const AT_HOME: Setting = Setting { cpus: &[0, 1, 0], ..DFLP };
-/// Each on a processor of its own; on none of them is the home.
+/// Each task has a processor of its own, and the home is another one.
 pub(super) const APART: Setting = Setting { cpus: &[0, 1, 2], homes: Some([3, 3]), ..DFLP };
 pub(super) const DPCP: Setting = Setting { is_ordered: false, served: Served::MostUrgent, ..AT_HOME };
 pub(super) const PLUS: Setting = Setting { cpus: &[0, 0, 1], is_ordered: true, ..served(Served::Earliest) };
-/// Three of them on one processor, so that new levels are told to two other tasks.
+/// Three tasks on one processor: a decision sets the priorities of two other tasks.
 pub(super) const PLUS_TOGETHER: Setting = Setting { cpus: &[0, 0, 0, 1], users: 4, ..PLUS };
 pub(super) const LONG: Setting = Setting { is_ordered: false, rise: Rise::Nothing, ..PLUS };
 pub(super) const SHORT: Setting =
@@ -121,9 +121,9 @@ pub(super) const SHORT: Setting =
 pub(super) const MPCP: Setting = Setting { is_ordered: false, served: Served::MostUrgent, ..PLUS };
 pub(super) const MPCP_OF_TWO: Setting = Setting { resources: 2, ..MPCP };
 pub(super) const MRSP: Setting = Setting { rise: Rise::Local, is_ordered: false, ..PLUS };
-/// One that does not ask preempts owners, whom one of another processor helps.
+/// A task that uses no resource preempts owners, and a waiter on another processor helps them.
 pub(super) const HELPED: Setting = Setting { cpus: &[0, 1, 0], users: 2, ..MRSP };
-/// Two can help.
+/// Two waiters can help.
 pub(super) const HELPED_BY_TWO: Setting = Setting { cpus: &[0, 1, 2, 0], users: 3, ..MRSP };
 pub(super) const OMLP: Setting = Setting { served: Served::Admitted, is_ordered: false, ..PLUS };
 pub(super) const OMLP_OF_TWO: Setting = Setting { resources: 2, ..OMLP };

@@ -10,7 +10,7 @@ use std::vec::Vec;
 
 /// A machine whose effects are walked.
 pub(super) trait Stepped: Machine + Clone + Eq + Hash {
-    /// Epochs begin anew.
+    /// Sets all epochs to zero.
     fn zero_epochs(&mut self);
 }
 
@@ -19,7 +19,7 @@ pub(super) enum Phase {
     Idle,
     /// Its job is released.
     Arrives,
-    /// It carries out what came of that.
+    /// It carries out the actions of its arrival.
     Arrived,
     /// Its job must not start.
     Held,
@@ -27,20 +27,20 @@ pub(super) enum Phase {
     GoesOn,
     /// Its job ends.
     Ends,
-    /// It carries out what came of that.
+    /// It carries out the actions of its end.
     Ended,
-    /// It has risen, and asks for this; again or for the first time.
+    /// It has risen, and requests this resource; `true` for the first time.
     Asks(usize, bool),
-    /// It carries out what came of that; `true` where it owns what it asked for.
+    /// It carries out the actions of its request; `true` if it owns the resource.
     Asked(usize, bool),
-    /// It has fallen to what counts, and sleeps until it is told something.
+    /// It is at the priority that the machine has set, and sleeps until it is woken or granted the resource.
     Sleeps(usize),
     /// The same, but it executes.
     Spins(usize),
-    /// It does not want any more what it waited for.
+    /// It cancels its request.
     GivesUp(usize),
     Holds(usize),
-    /// It carries out what came of its release, or of its giving up.
+    /// It carries out the actions of its release or cancellation.
     Released,
 }
 
@@ -51,7 +51,7 @@ impl Phase {
     }
 }
 
-/// What a sleeper was told.
+/// The flag on which a thread sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Flag {
     Nothing,
@@ -62,17 +62,17 @@ pub(super) enum Flag {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Thread {
     pub(super) phase: Phase,
-    /// What it has yet to carry out.
+    /// The actions that it has not carried out yet.
     pub(super) todo: Vec<Action>,
-    /// What it tells others before anybody else decides.
+    /// The priorities of others that it sets before any other thread decides.
     pub(super) first: Vec<Action>,
     pub(super) flag: Flag,
     /// It has gone to sleep in the kernel.
     pub(super) is_asleep: bool,
-    /// What it has risen to to ask.
+    /// The priority to which it has risen for a request.
     pub(super) asking: Priority,
     pub(super) is_excluded: bool,
-    /// As in effect, and as old as this.
+    /// The priority in effect, with the epoch of the action that set it below.
     pub(super) priority: Priority,
     pub(super) cpu: usize,
     pub(super) priority_epoch: u32,
@@ -83,13 +83,13 @@ pub(super) struct Thread {
 pub(super) struct State<M> {
     pub(super) machine: M,
     pub(super) threads: Vec<Thread>,
-    /// Who has the guard between two steps.
+    /// The thread that holds the guard between two steps.
     pub(super) guard: Option<usize>,
-    /// Requests that were decided and are not over: of whom, for what.
+    /// Requests that were decided and have not ended: their tasks and resources, in order.
     pub(super) requests: Vec<(usize, usize)>,
-    /// Of those, by the machine's actions.
+    /// The owner of each resource, according to the actions of the machine.
     pub(super) owners: [Option<usize>; RESOURCES],
-    /// By task: the priority and the place that the machine told last.
+    /// For each task, the priority and the processor that the machine has set last.
     pub(super) told: Vec<(Priority, usize)>,
 }
 
@@ -142,10 +142,10 @@ impl<M: Stepped> State<M> {
         Self { machine, threads, guard: None, requests: Vec::new(), owners: [None; RESOURCES], told }
     }
 
-    /// Whether the thread executes: nobody runnable on its processor is above it.
+    /// Whether the thread executes: no runnable thread on its processor is above it.
     pub(super) fn executes(&self, me: usize) -> bool {
         let mine = &self.threads[me];
-        // The idle ones need not be there.
+        // An idle thread may have no job.
         let is_runnable = |other: &Thread| !other.is_asleep && other.phase != Phase::Idle;
         let is_above =
             |other: &Thread| is_runnable(other) && other.cpu == mine.cpu && other.effective() > mine.effective();
@@ -199,7 +199,7 @@ impl<M: Stepped> State<M> {
                     next.push(after);
                 }
             }
-            // Nobody else decides now: it waits for the guard.
+            // Another thread holds the guard.
             phase if phase.decides() && self.guard.is_some() => {}
             Phase::Arrives => {
                 after.threads[me].phase = Phase::Arrived;
@@ -229,7 +229,7 @@ impl<M: Stepped> State<M> {
                 next.push(after);
             }
             Phase::Asked(resource, is_granted) => {
-                // It falls; and where it owns nothing, it executes at home now, and asks again.
+                // It falls. If it does not own the resource, it executes on the home now, and requests again.
                 after.threads[me].phase =
                     if is_granted { Phase::Holds(resource) } else { Phase::Asks(resource, false) };
                 after.threads[me].asking = Priority::MIN;
@@ -301,7 +301,7 @@ impl<M: Stepped> State<M> {
         }
     }
 
-    /// The state after the kernel has ended a wait whose time is over, where waiters give up.
+    /// The state after a wait of `me` has timed out, if waiters give up.
     pub(super) fn timed_out(&self, me: usize, setting: &Setting) -> Option<Self> {
         let Phase::Sleeps(resource) = self.threads[me].phase else { return None };
         if !setting.gives_up || !self.threads[me].is_asleep {
@@ -326,7 +326,7 @@ impl<M: Stepped> State<M> {
     ) {
         let mut actions = Vec::new();
         event(&mut self.machine, &mut |action| actions.push(action)).expect("an event with a meaning");
-        // It is awake.
+        // The caller is awake.
         actions.retain(|action| *action != Action::Wake { task: TaskId::new(me) });
         let moves_other = |action: &Action| subject(action) != me && matches!(action, Action::Migrate { .. });
         if fault == Fault::NotMoved {

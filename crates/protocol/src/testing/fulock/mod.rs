@@ -1,6 +1,6 @@
 //! Every order of events, for 3 tasks and 2 locks of every pair of protections.
 //!
-//! A shadow knows only what the actions say. After every event it is compared with the machine:
+//! A shadow follows only the actions. After every event it is compared with the machine:
 //! - *exclusion*: a lock is granted only while it has no owner;
 //! - *order*: waiters are queued by effective priority, the earliest first among equals, also after a change; a
 //!   hand-off or a wake-up goes to the first one;

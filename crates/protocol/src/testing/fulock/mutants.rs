@@ -8,59 +8,59 @@ use core::hash::Hash;
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Mutant<const MUTATION: u8>(Fulock<TASKS, LOCKS, 2>);
 
-/// What is asked for is granted, whoever owns it.
+/// Every request is granted, also if another task owns the lock.
 const GRANTS_ALL: u8 = 0;
 /// A release does not happen.
 const KEEPS: u8 = 1;
-/// A second waiter is granted what the first one inherits from the dead.
+/// A second waiter becomes the heir as well.
 const TWO_HEIRS: u8 = 2;
-/// Somebody else than the first waiter is woken, or granted the lock.
+/// A waiter other than the first one is woken, or granted the lock.
 const WRONG_ORDER: u8 = 3;
 /// A waiter whose priority changes stays in its place.
 const STAYS_IN_PLACE: u8 = 4;
-/// Serial is parallel.
+/// A serial unlock is parallel.
 const LETS_STEAL: u8 = 5;
-/// Automatic is serial, whoever waits.
+/// An automatic unlock is serial, also for waiters that are not real-time tasks.
 const ALWAYS_SERIAL: u8 = 6;
-/// Nobody is woken on a release.
+/// A release wakes no task.
 const NO_WAKE: u8 = 7;
-/// The first waiter gives up what it was woken for, and nobody is woken instead.
+/// The first waiter gives up after it was woken, and no other waiter is woken.
 const WAKE_UP_DIES: u8 = 8;
-/// Nobody is woken when the owner dies.
+/// The death of an owner wakes no task.
 const SILENT_DEATH: u8 = 9;
-/// The dead go on waiting.
+/// A task that has died stays in the queue.
 const DEAD_WAITS: u8 = 10;
-/// To its heir a lock looks healthy.
+/// The heir reads a dead lock as healthy.
 const HEIR_NOT_TOLD: u8 = 11;
-/// A lock that was made consistent still looks dead.
+/// A lock that was made consistent stays dead.
 const NEVER_HEALS: u8 = 12;
-/// A dead lock is healthy once it is released.
+/// A dead lock is healthy after its release.
 const FORGIVES: u8 = 13;
-/// Of those who wait for what is not recoverable, one is woken.
+/// A lock that becomes not recoverable wakes one waiter instead of all.
 const WAKES_ONE: u8 = 14;
-/// No inheritance.
+/// Owners do not inherit.
 const NO_INHERITANCE: u8 = 15;
-/// No ceilings.
+/// Owners do not rise to the ceiling.
 const NO_CEILING: u8 = 16;
 /// Inheritance does not pass along chains.
 const ONE_LINK: u8 = 17;
-/// The owner keeps what it inherited when the waiter gives up.
+/// The owner keeps the inherited priority when the waiter gives up.
 const NO_DEBOOST: u8 = 18;
-/// The caller does not fall.
+/// The caller keeps its raised priority after a release.
 const STAYS_UP: u8 = 19;
-/// The caller falls before it wakes the next.
+/// The caller lowers its priority before it wakes the next owner.
 const FALLS_FIRST: u8 = 20;
-/// Who is handed a lock rises after it is awake.
+/// The next owner rises after it is woken.
 const LATE_RISE: u8 = 21;
-/// A deadlock is not seen.
+/// A deadlock is not detected.
 const BLIND: u8 = 22;
 /// The last wait on a cycle is not reported.
 const SHORT_CYCLE: u8 = 23;
-/// Chains have one wait more than announced.
+/// Chains may have one wait more than their limit.
 const LONG_CHAIN: u8 = 24;
-/// A refused request leaves its mark.
+/// A refused request changes the state.
 const MARKS: u8 = 25;
-/// A try waits.
+/// A request that must not wait is queued.
 const TRY_WAITS: u8 = 26;
 
 impl<const MUTATION: u8> Mutant<MUTATION> {

@@ -32,7 +32,7 @@ pub(super) trait Walked: Clone + Eq + Hash {
     fn forget(&mut self);
 }
 
-/// What the actions said.
+/// The state that follows from the actions.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Shadow {
     protections: Protections,
@@ -112,8 +112,8 @@ impl Shadow {
         self.queue(lock).first().copied()
     }
 
-    /// Who would wait for what, if `task` waited for `lock`, from `task` to the end of the chain; whether that closes a
-    /// cycle.
+    /// Returns the chain of waits from `task` if it waited for `lock`: the tasks with their locks, and whether the
+    /// chain is a cycle.
     pub(super) fn chain(&self, task: usize, lock: usize) -> (Vec<(usize, usize)>, bool) {
         let mut chain = std::vec![(task, lock)];
         while let Some(owner) = self.owners[chain[chain.len() - 1].1] {
@@ -153,7 +153,7 @@ impl Shadow {
         priorities
     }
 
-    /// What the event is refused with in this state, if it has no meaning.
+    /// Returns the refusal of the event in this state, if it has no meaning.
     pub(super) fn refusal(&self, event: Event, limit: usize) -> Option<Refusal> {
         let owned = |task: usize, lock: usize| match self.owners[lock] {
             Some(owner) if owner == task => self.waits_for(task).map(|_| Refusal::Waiting),
@@ -225,7 +225,7 @@ impl Shadow {
         }
     }
 
-    /// What the event itself does, before any action.
+    /// Carries out the effect of the event itself, before any action.
     fn begin(&mut self, event: Event) {
         match event {
             Event::Release(_, lock, _) => {
@@ -253,7 +253,7 @@ impl Shadow {
         }
     }
 
-    /// To whom a release must hand the lock, and whom it must wake.
+    /// Returns the task to which a release must hand the lock, and the task that it must wake.
     fn successor(&self, event: Event) -> Option<(usize, Option<usize>, bool)> {
         let Event::Release(_, lock, mode) = event else { return None };
         let first = self.first(lock);

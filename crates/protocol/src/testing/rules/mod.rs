@@ -44,7 +44,7 @@ macro_rules! walked {
 
 walked!(Pcp, Srp, MpcpVs, Dpcp, Dflp, FmlpLong, FmlpPlus, FmlpShort, Mrsp, Omlp);
 
-/// What the actions of one event say, one by one.
+/// The contents of the actions of one event.
 struct Told {
     owners: [Option<usize>; RESOURCES],
     /// Of each task: granted, woken, told a priority, told a place.
@@ -323,12 +323,12 @@ const fn one_and_another(rule: Rule) -> Setting {
     Setting { cpus: &[0, 0, 0, 1], bases: &[[2, 4], [2, 1], [3, 3], [2, 2]], ..one(rule) }
 }
 
-/// Of the second resource nobody is above the ceiling; an owner of the first is preempted.
+/// No task is above the ceiling of the second resource; an owner of the first is preempted.
 const fn ceilings(rule: Rule) -> Setting {
     Setting { bases: &[[4, 2], [2, 1], [3, 1], [4, 2]], users: [&[1, 2], &[0, 1, 2]], ..two(rule) }
 }
 
-/// Two tasks on each of two processors: who helps may be one of two.
+/// Two tasks on each of two processors, so that either of two waiters may help.
 const fn helped(rule: Rule) -> Setting {
     Setting {
         cpus: &[0, 0, 1, 1],
@@ -343,12 +343,13 @@ const fn crossed(rule: Rule) -> Setting {
     Setting { bases: &[[2, 3], [4, 1], [2, 3], [4, 2]], users: [&[0, 2, 3], &[0, 1, 2]], ..helped(rule) }
 }
 
-/// All of one cluster of two processors. Base priorities do not change: the rules of donation know no such change.
+/// All tasks are in one cluster of two processors. Base priorities do not change: the rules of donation have no such
+/// event.
 const fn clustered(rule: Rule) -> Setting {
     Setting { cpus: &[0, 0, 0], bases: &[[2, 2], [1, 1], [3, 3]], sizes: [2, 1, 1], ..two(rule) }
 }
 
-/// The same with a fourth, for whom one that lends may be relieved.
+/// The same with a fourth task, which can take the place of a lender.
 const fn relieved(rule: Rule) -> Setting {
     Setting { cpus: &[0, 0, 0, 0], bases: &[[2, 2], [1, 1], [3, 3], [4, 4]], ..clustered(rule) }
 }

@@ -83,8 +83,8 @@ fn leads_to_results(recording: &Recording) -> Result<(), String> {
     Ok(())
 }
 
-/// A file with a valid frame: a header, two moments of the clocks, and threads and switches that follow from the script.
-/// Of few addresses, so that locks and waits meet, which they never do in random bytes.
+/// A file with a valid frame: a header, two moments of the clocks, and threads and switches that follow from the
+/// script. Of few addresses, so that locks and waits meet, which they never do in random bytes.
 ///
 /// A step of the script is three bytes: the kind of an event, the thread and the object, and the time that passes.
 pub fn file_of(script: &[u8]) -> Vec<u8> {

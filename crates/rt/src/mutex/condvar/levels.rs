@@ -87,7 +87,7 @@ pub(super) fn leave(entry: Entry) {
 /// Frees the slot of a waiter, unless another thread did.
 fn clear(slot: &WaiterSlot, waiter: u64) {
     if slot.waiter.compare_exchange(waiter, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-        // ORDERING: Release pairs with the Acquire in `enter`: whoever finds the slot free finds no waiter in it.
+        // ORDERING: Release pairs with the Acquire in `enter`: a thread that finds the slot free finds no waiter in it.
         slot.at.store(0, Ordering::Release);
     }
 }

@@ -28,8 +28,8 @@ impl RawCondvar {
     /// Takes all waiters from the queue, and wakes them or moves them to the mutex.
     ///
     /// # Bound
-    /// That of [`RawCondvar::signal`]; the kernel's own work grows with the number of waiters. If the level of a waiter has
-    /// changed, waiters of a mutex without inheritance are all woken instead of moved.
+    /// That of [`RawCondvar::signal`]; the kernel's own work grows with the number of waiters. If the level of a waiter
+    /// has changed, waiters of a mutex without inheritance are all woken instead of moved.
     pub fn broadcast(&self) {
         self.take_off(true);
     }

@@ -20,8 +20,8 @@ impl RawCondvar {
     /// Those of the mutex; then the caller does not hold it.
     ///
     /// # Bound
-    /// Until a signal or `until`; then the bound of the mutex. A real-time thread asks for its level before it suspends:
-    /// one system call, and at most 64 slots of a table.
+    /// Until a signal or `until`; then the bound of the mutex. A real-time thread asks for its level before it
+    /// suspends: one system call, and at most 64 slots of a table.
     pub fn wait(&self, mutex: &RawMutex, until: Option<Deadline>) -> Result<(Acquired, WaitEnd), RawError> {
         // SAFETY: the wait rejoins below, and `mutex` is borrowed until then, so it stays where it is.
         let mut waiting = unsafe { self.enlist(mutex, true) }?;
@@ -235,8 +235,8 @@ impl RawCondvar {
         self.signals.load(Ordering::Relaxed) != waiting.seen
     }
 
-    /// Whether waiters are moved to a mutex with these attributes. Not across processes, where a signaller does not know the
-    /// mutex's address.
+    /// Whether waiters are moved to a mutex with these attributes. Not across processes, where a signaller does not
+    /// know the mutex's address.
     fn moves(&self, attributes: u32) -> bool {
         self.scope() == Scope::Private && RawMutex::scope(attributes) == Scope::Private
     }

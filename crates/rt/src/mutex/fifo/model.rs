@@ -5,7 +5,7 @@
 #[path = "queue.rs"]
 mod queue;
 
-use crate::machine;
+use crate::behind::behind;
 use crate::process::holds_in_child;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -86,7 +86,7 @@ mod words {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub(super) enum Limit {
         Never,
-        /// So many looks at the word.
+        /// This number of looks at the word.
         Looks(u32),
         Now,
     }
@@ -276,7 +276,7 @@ impl Model {
     }
 }
 
-/// What threads do: each has a list of requests, with their limits.
+/// The work of all threads: each has a list of requests, with their limits.
 struct Case {
     requests: &'static [&'static [Limit]],
     /// The threads enter the queue in their order, while the first one holds the mutex.
@@ -338,17 +338,17 @@ const CASES: [Case; 6] = [
     Case { requests: &[&[], &[GIVE_UP_LATE, WAIT], &[WAIT], &[WAIT]], is_queued: true },
 ];
 
-// A model keeps a processor busy, so it shares the machine with other searches only.
+// A model keeps a processor busy, so it executes behind the tests on real threads.
 
 #[test]
 fn each_request_is_served_alone_or_leaves_nothing_behind() {
-    let _machine = machine::shared();
+    let _behind = behind();
     CASES.iter().for_each(|case| explore(Mutant::None, case));
 }
 
 #[test]
 fn mutants_are_found() {
-    let _machine = machine::shared();
+    let _behind = behind();
     let holds = |mutant, case| {
         holds_in_child(|| {
             std::panic::set_hook(Box::new(|_| {}));

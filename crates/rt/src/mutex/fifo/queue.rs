@@ -41,7 +41,7 @@
 //! Each such error moves a request from before W to behind it, where it stays. So there are at most as many during a
 //! request as there were requests before it, and a request asks again as often as there are nodes. If the error then
 //! remains, the cycle exists: it passes through other locks. (While owners of this mutex wait for other locks, threads
-//! can move from those locks to behind W; W must be preempted on its walk once for each of these, too.)
+//! can move from those locks to behind W; W must also be preempted on its walk once for each of these.)
 //!
 //! A holder that ends without unlocking leaves a word that is [`LOST`], or that has the id of a thread that no longer
 //! exists; the first request after it makes that word [`LOST`]. All later requests fail.
@@ -115,7 +115,7 @@ impl<N: AsRef<[Node]>> Queue<N> {
         // ORDERING: Acquire, here and below, pairs with the Release with which words are unlocked.
         let last = self.tail.load(Ordering::Acquire);
         let mut at = last;
-        // Nodes that are used again meanwhile can form a circle; then the tail changes, too.
+        // Nodes that are used again meanwhile can form a cycle; then the tail changes as well.
         // BOUND: the number of nodes.
         for _ in self.nodes.as_ref() {
             match self.node(at).word.load(Ordering::Acquire) {
@@ -146,8 +146,8 @@ impl<N: AsRef<[Node]>> Queue<N> {
     fn follow(&self, me: u32, mine: u32, mut before: u32, limit: Limit) -> Result<bool, Failure> {
         let mut has_waited = false;
         let mut cycles = 0;
-        // BOUND: one round for each earlier request that gave up, and `cycles` has one for each node. Each round ends at
-        // `limit`.
+        // BOUND: one round for each earlier request that gave up, and `cycles` has one for each node. Each round ends
+        // at `limit`.
         loop {
             match lock_word(&self.node(before).word, limit) {
                 Ok(waited) => has_waited |= waited,

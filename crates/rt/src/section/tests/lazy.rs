@@ -346,7 +346,7 @@ fn a_reused_thread_id_inherits_the_section() {
     thread.join().expect("the thread does not panic");
 }
 
-/// What two more urgent threads observed of the sections of a third.
+/// The observations of two more urgent threads of the sections of a third.
 ///
 /// ORDERING: Relaxed throughout: all execute on one processor, and the counts are read after the threads are joined.
 #[derive(Default)]

@@ -195,8 +195,8 @@ impl Managed {
     /// Announces the release of a job of `task`, the caller, with the absolute deadline `due`. Returns when the job may
     /// start.
     ///
-    /// A task without a job is above all jobs of a scheduler. If the job waits, its thread keeps that priority, and takes
-    /// that of the job when it is woken: no other thread has to set it.
+    /// A task without a job is above all jobs of a scheduler. If the job waits, its thread keeps that priority, and
+    /// takes that of the job when it is woken: no other thread has to set it.
     pub(super) fn arrive(&self, executor: &Executor, task: TaskId, due: Instant) -> Result<(), ResourceError> {
         let waited = self.tell_of_job(executor, task, |machine, act| machine.arrive_due(task, due, act))?;
         if waited && self.arriving.is_some() {
@@ -235,7 +235,8 @@ impl Managed {
     }
 
     /// Announces the begin or end of a job. The priority of the caller means nothing on other processors. So if their
-    /// tasks use the same guard, the caller is not preempted until everything is carried out. Returns whether it waited.
+    /// tasks use the same guard, the caller is not preempted until everything is carried out. Returns whether it
+    /// waited.
     fn tell_of_job(
         &self,
         executor: &Executor,

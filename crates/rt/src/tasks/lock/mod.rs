@@ -11,8 +11,8 @@
 //! | `managed` | [`Protocol::Ics`], [`Protocol::IcsLock`] | only for the lock below a cutoff; the end of a section returns whether to execute it again |
 //! | `managed` | all others | as the protocol's machine decides: suspended on the task's own flag, ready on another processor, or spinning |
 //!
-//! Under the scheduler `p-edf`, each CPU has a machine that decides which of its jobs executes (`managed`), and that has
-//! its local resources, under `srp`; the others are under `msrp`.
+//! Under the scheduler `p-edf`, each CPU has a machine that decides which of its jobs executes (`managed`), and that
+//! has its local resources, under `srp`; the others are under `msrp`.
 //!
 //! One machine decides for all resources of its protocol that the same tasks can reach. Protocols for one processor
 //! have one machine for each CPU, and `icpp` has one more for the resources shared across CPUs; the other protocols
@@ -188,8 +188,8 @@ impl Locks {
         }
     }
 
-    /// Announces the release of a job of `task`, the calling thread. Returns when its protocols and its scheduler let it
-    /// start. The absolute deadline `due` has a meaning under `p-edf` only; its zero is that of the monotonic clock.
+    /// Announces the release of a job of `task`, the calling thread. Returns when its protocols and its scheduler let
+    /// it start. The absolute deadline `due` has a meaning under `p-edf` only; its zero is that of the monotonic clock.
     pub fn arrive(&self, task: TaskId, due: Instant) -> Result<(), ResourceError> {
         let cpu = self.tasks[task.index()].cpu;
         let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
@@ -203,7 +203,8 @@ impl Locks {
         counting.try_for_each(|machine| machine.finish(&self.executor, task))
     }
 
-    /// Changes the base priority of `task`, whatever the task does at the moment. Under `p-edf` there are none to change.
+    /// Changes the base priority of `task`, whatever the task does at the moment. Under `p-edf` there are none to
+    /// change.
     pub fn set_base(&self, task: TaskId, base: Priority) -> Result<(), ResourceError> {
         if self.machines.iter().any(Managed::schedules) {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The property of the reader of study files for any input: it returns a study that can be judged, or faults with places
-//! inside the source. The tests here and the fuzz target use it.
+//! The property of the reader of study files for any input: it returns a study that can be judged, or faults with
+//! places inside the source. The tests here and the fuzz target use it.
 
 use lockwright_model::Overheads;
 use lockwright_model::format::{Diagnostic, Diagnostics};

@@ -48,7 +48,7 @@ impl Search<'_> {
         // How many times the step is as long as the estimate, and whether the last amount settled.
         let (mut reach, mut last) = (1_u64, None);
         let (mut turn, mut distance) = (0, breaking - holding);
-        // BOUND: the distance halves at least once in so many rounds.
+        // BOUND: the distance halves at least once in TURNS_MAX rounds.
         while breaking - holding > 1 {
             self.asked()?;
             let from = below.as_ref().map_or(settled, |(_, below)| below);

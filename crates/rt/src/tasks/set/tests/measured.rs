@@ -1,4 +1,4 @@
-//! What is counted of jobs on real threads.
+//! The counters of jobs, tested on real threads.
 
 use super::*;
 use crate::tasks::{Statistics, TaskStatistics};

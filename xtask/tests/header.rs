@@ -1,4 +1,4 @@
-//! Tests that include/lockwright.h is what cbindgen generates from the sources.
+//! Tests that bindings/c/include/lockwright.h is what cbindgen generates from the sources.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -26,12 +26,13 @@ const SOURCES: [&str; 19] = [
     "fault.rs",
 ];
 
-fn here() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+/// The package of the C library.
+fn package() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings/c")
 }
 
 fn path() -> PathBuf {
-    here().join("include/lockwright.h")
+    package().join("include/lockwright.h")
 }
 
 /// Writes the pointers of `argument.rs` as C sees them: cbindgen does not see through types with parameters.
@@ -52,12 +53,12 @@ fn generated() -> &'static str {
 }
 
 fn generate() -> String {
-    let config = cbindgen::Config::from_file(here().join("cbindgen.toml")).expect("a configuration");
+    let config = cbindgen::Config::from_file(package().join("cbindgen.toml")).expect("a configuration");
     let builder = cbindgen::Builder::new().with_config(config);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("header-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let builder = SOURCES.iter().fold(builder, |builder, file| {
-        let source = std::fs::read_to_string(here().join("src").join(file)).expect("a source");
+        let source = std::fs::read_to_string(package().join("src").join(file)).expect("a source");
         std::fs::write(folder.join(file), with_plain_pointers(&source)).expect("can be written");
         builder.with_src(folder.join(file))
     });
@@ -74,7 +75,10 @@ fn the_committed_header_is_up_to_date() {
         std::fs::write(path(), generated).expect("can be written");
     }
     let committed = std::fs::read_to_string(path()).unwrap_or_default();
-    assert!(committed == generated, "include/lockwright.h is out of date; regenerate it with `cargo xtask header`");
+    assert!(
+        committed == generated,
+        "bindings/c/include/lockwright.h is out of date; regenerate it with `cargo xtask header`"
+    );
 }
 
 /// Programs use the names of earlier versions. A name may get another meaning only under another name.
@@ -83,7 +87,7 @@ fn no_name_of_an_earlier_version_has_disappeared() {
     let header = std::fs::read_to_string(path()).expect("the header");
     let names: std::collections::HashSet<&str> =
         header.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
-    let known = include_str!("compat/0.1.0/names.txt");
+    let known = include_str!("../../bindings/c/tests/compat/0.1.0/names.txt");
     let missing: Vec<&str> = known.lines().filter(|name| !names.contains(name)).collect();
     assert!(known.lines().count() > 100 && missing.is_empty(), "{missing:?} are in no line of the header");
 }
@@ -93,7 +97,7 @@ fn no_name_of_an_earlier_version_has_disappeared() {
 fn every_exported_function_is_in_the_header() {
     let header = generated();
     let mut count = 0;
-    for file in std::fs::read_dir(here().join("src")).expect("a folder") {
+    for file in std::fs::read_dir(package().join("src")).expect("a folder") {
         let text = std::fs::read_to_string(file.expect("a file").path()).expect("text");
         for line in text.lines() {
             let exported = ["C", "C-unwind"].map(|abi| line.strip_prefix(&format!("pub unsafe extern \"{abi}\" fn ")));

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The cost of one operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Overhead {
+pub struct SectionCost {
     /// The name of the operation.
     pub name: &'static str,
     /// How its sections commit; `None` for operations without sections.
@@ -24,14 +24,14 @@ pub struct Overhead {
 
 /// The costs of sections without contention.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Overheads {
+pub struct SectionCosts {
     /// How the threads of one processor commit on this machine.
     pub strategy: Kind,
     /// Whether the readings were taken under SCHED_FIFO. Otherwise other threads may have disturbed them, and context
     /// switches are not measured.
     pub realtime: bool,
     /// The cost of each operation.
-    pub costs: Vec<Overhead>,
+    pub costs: Vec<SectionCost>,
 }
 
 /// The number of sections in each reading, as in the paper.
@@ -101,12 +101,12 @@ fn sections<C: Commit + 'static>(all: &mut Vec<Work>, kind: Kind, strategy: impl
 ///
 /// # Errors
 /// Fails if threads cannot be started.
-pub fn ics_overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> {
+pub fn section_costs(readings: usize, control: &Control) -> Result<SectionCosts, RunError> {
     let control = control.clone();
-    measuring(move || overheads(readings.max(1), &control))
+    measuring(move || costs(readings.max(1), &control))
 }
 
-fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> {
+fn costs(readings: usize, control: &Control) -> Result<SectionCosts, RunError> {
     let cpu = one_cpu()?;
     let realtime = become_measuring(cpu)?;
     let chosen = Strategy::for_cpu(cpu as u32).kind();
@@ -137,16 +137,16 @@ fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> 
         sections(&mut all, chosen, || Strategy::for_cpu(cpu as u32))?;
     }
     let seen = in_turns(all, CLOCK_STEP_NS, readings, 50_000_000, control);
-    let mut costs: Vec<Overhead> =
-        seen.into_iter().map(|((name, strategy), ns)| Overhead { name, strategy, ns }).collect();
+    let mut costs: Vec<SectionCost> =
+        seen.into_iter().map(|((name, strategy), ns)| SectionCost { name, strategy, ns }).collect();
     if realtime {
         for (name, strategy) in [("switch", None), ("switch, section of a word", Some(chosen))] {
             let total = Readings::new(switches(cpu, readings.min(20), strategy.is_some(), control)?);
             let ns = total.map(|total| Batches { count: SECTIONS, total, step: CLOCK_STEP_NS });
-            costs.extend(ns.map(|ns| Overhead { name, strategy, ns }));
+            costs.extend(ns.map(|ns| SectionCost { name, strategy, ns }));
         }
     }
-    Ok(Overheads { strategy: chosen, realtime, costs })
+    Ok(SectionCosts { strategy: chosen, realtime, costs })
 }
 
 /// Measures 10,000 switches between two threads of one level, which yield in turn.
@@ -199,9 +199,9 @@ mod tests {
     use crate::machine::require_realtime;
 
     #[test]
-    fn overheads_are_measured() {
+    fn costs_are_measured() {
         let Some(_machine) = require_realtime() else { return };
-        let all = ics_overheads(10, &Control::new()).expect("permission was checked");
+        let all = section_costs(10, &Control::new()).expect("permission was checked");
         assert!(all.realtime && all.costs.len() >= 9, "{all:?}");
         for cost in &all.costs {
             assert!(cost.ns.each(0.0) > 0.0 && (cost.ns.total.count(), cost.ns.count) == (10, 10_000), "{cost:?}");

@@ -1,6 +1,6 @@
 //! Three tasks on each processor of the machine, with sections of many lengths and homes everywhere, under every
-//! protocol for several processors: the protocol's exclusion holds, the most urgent task of each processor executes, and
-//! where the protocol serves in order of arrival, few waits are overtaken twice by one task.
+//! protocol for several processors: the protocol's exclusion holds, the most urgent task of each processor executes,
+//! and where the protocol serves in order of arrival, few waits are overtaken twice by one task.
 
 use crate::order::{Promise, is_for_one, promise, waits};
 use crate::support::{as_nested_as, fault, require_cpus, run_ms, run_us, task};
@@ -12,7 +12,7 @@ const RESOURCES: usize = 4;
 
 /// Each task has two sections of different resources, and every third a nested one. The periods grow with the number of
 /// processors, so that most jobs end in time.
-fn storm(cpus: usize, scale: u64) -> System {
+fn stressed(cpus: usize, scale: u64) -> System {
     let varied = |base: u64, number: usize, count: usize| (base + 7 * (number % count) as u64) * scale;
     let section = |number: usize, nested: bool| {
         let outer = ResourceId::new(number % (RESOURCES - 1));
@@ -38,7 +38,7 @@ fn storm(cpus: usize, scale: u64) -> System {
         resource
     };
     let resources = (0..RESOURCES).map(resource).collect();
-    System::new("storm".into(), cpus, None, resources, tasks.collect()).expect("a valid system")
+    System::new("stress".into(), cpus, None, resources, tasks.collect()).expect("a valid system")
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn all_processors_share_resources() {
     // Switching threads takes longer on an emulated processor, so sections and periods are longer there.
     let scale = std::env::var("TEST_TIME_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
     for protocol in Protocol::ALL.into_iter().filter(|protocol| !is_for_one(*protocol)) {
-        let system = as_nested_as(protocol, &storm(cpus, scale));
+        let system = as_nested_as(protocol, &stressed(cpus, scale));
         let outcome = run_ms(&system, protocol, 200 * scale);
         assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
         // The most urgent tasks of the processors. Others may get no time where the machine is overloaded.
