@@ -105,8 +105,8 @@ pub fn strips<'a>(result: &ProtocolResult, watched: Option<&Watched<'_>>) -> Vec
     seen.map(strip).collect()
 }
 
-/// The worst job of each of the first `tasks` tasks, those with the least slack first. `how` tells how they were executed,
-/// such as "under pip".
+/// The worst job of each of the first `tasks` tasks, those with the least slack first. `how` tells how they were
+/// executed, such as "under pip".
 pub fn jobs<'a>(how: &str, system: &'a System, records: &[Record], tasks: usize) -> Vec<Part<'a>> {
     let mut worst: Vec<(i128, TaskId, Window)> = worst_jobs(system, records)
         .into_iter()
