@@ -2,6 +2,7 @@
 
 mod bounds;
 mod page;
+mod schedule;
 mod text;
 mod trace;
 
@@ -119,7 +120,8 @@ fn told(
     let (scene, records) = trace::trace(recording, &inferred);
     trace.write(|out| Ok(perfetto::write(&scene, &records, out)?), console)?;
     if let Some(file) = html {
-        html::write_file(file, &page::page(&output, bounds.as_ref(), arguments), console)?;
+        let recorded = schedule::schedule(recording, &inferred, &findings, &records);
+        html::write_file(file, &page::page(&output, bounds.as_ref(), recorded.as_ref(), arguments), console)?;
     }
     for warning in &inferred.warnings {
         console.warn(warning);
