@@ -5,7 +5,7 @@
 
 pthread_mutex_t bus = PTHREAD_MUTEX_INITIALIZER, twice = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
-static atomic_int is_held;
+static atomic_int is_held, control;
 static int asks, is_done;
 
 static void *logs(void *unused)
@@ -14,8 +14,10 @@ static void *logs(void *unused)
     pthread_setname_np(pthread_self(), "logging");
     GIVES(0, pthread_mutex_lock(&bus));
     is_held = 1;
-    struct timespec time = { 0, 20000000 };
-    nanosleep(&time, NULL);
+    while (!control)
+        sched_yield();
+    until_asleep(control);
+    sleep_ms(20);
     if (asks)
         raise(SIGUSR2);
     GIVES(0, pthread_mutex_unlock(&bus));
@@ -26,6 +28,7 @@ static void *controls(void *unused)
 {
     (void)unused;
     pthread_setname_np(pthread_self(), "control");
+    control = gettid();
     GIVES(0, pthread_mutex_lock(&bus));
     is_done = 1;
     GIVES(0, pthread_cond_signal(&done));
