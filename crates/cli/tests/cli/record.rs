@@ -320,6 +320,8 @@ fn a_workload_of_rt_app_is_recorded() {
     let attempt = |_| {
         let mut command = lockwright();
         command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(&folder).arg("--");
+        // rt-app writes its logs where it is executed.
+        command.current_dir(files.path.parent().expect("a folder"));
         let ended = end(command.arg(&program).arg(&files.path));
         assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
         std::fs::read_to_string(folder.join("system.toml")).expect("there is a task set")
