@@ -168,7 +168,9 @@ fn counting(mutex: &RawMutex, limit: Limit, lock: impl FnOnce() -> c_int) -> c_i
     let (address, me, holder) = (address(mutex), thread_id(), mutex.owner());
     let waited = (holder != 0 && holder != me && limit != Limit::Now).then(|| counters.asks(address, holder));
     let answer = lock();
-    if matches!(answer, 0 | EOWNERDEAD) {
+    if matches!(answer, 0 | EOWNERDEAD) && mutex.is_taken_again() {
+        counters.locked_again(address);
+    } else if matches!(answer, 0 | EOWNERDEAD) {
         counters.locked(address, me, waited);
     } else if waited.is_some() {
         counters.refused(address);

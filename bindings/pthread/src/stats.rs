@@ -40,8 +40,11 @@ pub(crate) fn begin(value: &CStr) {
     }
     counters();
     if value.to_bytes() != b"1" {
-        let path = String::from_utf8_lossy(value.to_bytes()).replace("%p", &std::process::id().to_string());
-        if let (Ok(path), Ok(new)) = (CString::new(path.clone()), CString::new(format!("{path}.new"))) {
+        // The program may change its directory.
+        let given = String::from_utf8_lossy(value.to_bytes()).replace("%p", &std::process::id().to_string());
+        let path = std::path::absolute(&given).map_or(given, |path| path.to_string_lossy().into_owned());
+        let new = format!("{path}.{}.new", std::process::id());
+        if let (Ok(path), Ok(new)) = (CString::new(path), CString::new(new)) {
             let _ = FILE.set([path, new]);
         }
     }
@@ -86,12 +89,23 @@ static END: extern "C" fn() = end;
 
 /// Writes the report.
 fn write() {
+    static WRITES: AtomicBool = AtomicBool::new(false);
     let Some(counters) = counters() else { return };
+    // ORDERING: AcqRel: of two signals at one time, one writes.
+    if WRITES.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    write_report(counters);
+    WRITES.store(false, Ordering::Release);
+}
+
+fn write_report(counters: &MutexCounters) {
     let Some([path, new]) = FILE.get() else { return lines(counters, libc::STDERR_FILENO) };
     // SAFETY: both paths are strings with a final zero, which live as long as the process, and the calls take no other
     // pointers. A handler may make them.
     unsafe {
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        libc::unlink(new.as_ptr());
         let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, new.as_ptr(), flags, 0o666) as c_int;
         if file < 0 {
             return report::no_file(path);
@@ -134,6 +148,9 @@ fn lines(counters: &MutexCounters, file: c_int) {
     });
     for mutex in shown.iter().flatten() {
         put(&|line| row(line, mutex));
+    }
+    if counters.left_out() > 0 {
+        put(&|line| write!(line, "{} locks of further mutexes were not counted", counters.left_out()));
     }
     if count > SHOWN_MAX {
         put(&|line| write!(line, "and {} mutexes with shorter waits", count - SHOWN_MAX));

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::atomic::AtomicU64;
 
 /// The most bytes that [`read_named`] reads from one file.
@@ -124,7 +124,9 @@ pub fn read_named(pid: u32, name: &CStr) -> io::Result<Vec<Vec<u64>>> {
         if !is_it {
             continue;
         }
-        let file = File::open(&path)?;
+        // Another file may have the descriptor by now; nothing waits for it.
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+        let file = File::options().read(true).custom_flags(flags).open(&path)?;
         let details = file.metadata()?;
         let number = std::os::unix::fs::MetadataExt::ino(&details);
         if details.len() > BYTES_MAX || found.iter().any(|(known, _)| *known == number) {

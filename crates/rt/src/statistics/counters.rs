@@ -132,10 +132,6 @@ impl MutexCounters {
         if waited.is_some() {
             entry[of_mutex::WAITING].fetch_sub(1, Ordering::Relaxed);
         }
-        if get(&entry[of_mutex::OWNER]) == u64::from(thread) {
-            add(&entry[of_mutex::AGAIN], 1);
-            return;
-        }
         let now = clock::now_ns();
         entry[of_mutex::OWNER].store(thread.into(), Ordering::Relaxed);
         entry[of_mutex::AGAIN].store(0, Ordering::Relaxed);
@@ -152,10 +148,23 @@ impl MutexCounters {
         }
     }
 
-    /// The caller, which holds the mutex, is about to unlock it.
+    /// The caller, which held the mutex, has locked it once more.
+    pub fn locked_again(&self, mutex: usize) {
+        if let Some(entry) = self.entry(mutex) {
+            add(&entry[of_mutex::AGAIN], 1);
+        }
+    }
+
+    /// How many locks were not counted.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        get(&self.words[head::LEFT_OUT])
+    }
+
+    /// The caller is about to unlock the mutex. If the mutex serves as a semaphore, another thread may have locked it.
     pub fn unlocking(&self, mutex: usize, thread: u32) {
         let Some(entry) = self.entry(mutex) else { return };
-        if get(&entry[of_mutex::OWNER]) != u64::from(thread) {
+        if get(&entry[of_mutex::OWNER]) == 0 {
             return;
         }
         let again = get(&entry[of_mutex::AGAIN]);

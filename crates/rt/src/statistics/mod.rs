@@ -79,7 +79,9 @@ impl Mutexes {
     /// Those of [`tasks::Statistics::of_process`](crate::tasks::Statistics::of_process).
     pub fn of_process(process: u32) -> io::Result<Option<Self>> {
         let all = read_named(process, counters::NAME)?;
-        let Some(words) = all.first().filter(|words| words.first() != Some(&0)) else { return Ok(None) };
+        let Some(words) = all.first().filter(|words| words.first().is_some_and(|&first| first != 0)) else {
+            return Ok(None);
+        };
         let word = |at: usize| words.get(at).copied();
         let other = || io::Error::new(io::ErrorKind::InvalidData, "the process has statistics of another version");
         if word(0) != Some(head::MAGIC) {
@@ -156,12 +158,12 @@ mod tests {
         assert_eq!((seen().waiting, seen().held.map(|held| held.0)), (1, Some(other)));
         counters.unlocking(mutex, other);
         counters.locked(mutex, me, Some(asked));
-        counters.locked(mutex, me, None);
+        counters.locked_again(mutex);
         counters.unlocking(mutex, me);
         // A mutex that is locked twice is held until it is unlocked twice.
         assert_eq!(seen().held.map(|held| held.0), Some(me));
         counters.unlocking(mutex, me);
-        // What does not hold it does not unlock it.
+        // A free mutex is not unlocked.
         counters.unlocking(mutex, other);
         let seen = seen();
         assert_eq!((seen.address, seen.sections, seen.waits, seen.waiting, seen.held), (0x5000, 2, 1, 0, None));
@@ -171,6 +173,19 @@ mod tests {
         assert_eq!(seen.holder.map(|holder| (holder.id, holder.name().to_string())), Some((other, String::new())));
         let of_process = Mutexes::of_process(std::process::id()).expect("it is this process").expect("it counts");
         assert!(of_process.left_out == 0 && of_process.mutexes.iter().any(|one| one.sections == 2), "{of_process:?}");
+    }
+
+    /// One thread locks and another one unlocks, as programs do that use a mutex as a semaphore.
+    #[test]
+    fn each_lock_of_a_semaphore_is_a_section() {
+        let counters = MutexCounters::new();
+        for _ in 0..2 {
+            counters.locked(0x5000, 1, None);
+            counters.unlocking(0x5000, 2);
+        }
+        let mut seen = Vec::new();
+        counters.for_each(|mutex| seen.push((mutex.sections, mutex.held)));
+        assert_eq!(seen, [(2, None)]);
     }
 
     #[test]
