@@ -1,7 +1,8 @@
 //! Counters of mutexes, in memory that other processes may read.
 //!
 //! Each mutex has an entry, which its address determines. Only the thread that holds the mutex writes most of it, so
-//! the counters need no other order than that of the mutex. None of this allocates or waits.
+//! the counters need no other order than that of the mutex. None of this allocates. A longest wait or section reads the
+//! name of its thread, by three system calls while the thread holds the mutex; a wait reads that of the holder before.
 
 use lockwright_sys::clock;
 use lockwright_sys::sched::{ThreadName, Tid};
