@@ -8,13 +8,14 @@ mod machine;
 use judge::{Attempt, Judgement, Lost, judge, require, tell};
 use lockwright_engine::Control;
 use lockwright_engine::observe::{Gap, losses};
-use lockwright_model::{Duration, Event, Protocol};
+use lockwright_model::{Duration, Event, Protocol, Scheduler};
 use lockwright_scenarios::{Scenario, Seen, run_config, simulate};
 use lockwright_sim::Unlock;
 
-/// Scenarios about the ways to unlock a `fulock`. No real thread of a task set executes these yet.
-const SIMULATED: [&str; 2] = ["fulock-parallel", "fulock-serial"];
-const ALL: [&str; 25] = [
+/// Scenarios about the ways to unlock a `fulock`, and about locks under `g-edf`. No real thread of a task set executes
+/// these: the kernel's EDF has no sections without preemption, and does not lend deadlines in time.
+const SIMULATED: [&str; 4] = ["fmlp_long-edf", "fmlp_short-edf", "fulock-parallel", "fulock-serial"];
+const ALL: [&str; 27] = [
     "dflp-home",
     "dpcp-home",
     "fmlp_long-order",
@@ -25,10 +26,12 @@ const ALL: [&str; 25] = [
     "ics-continue",
     "ics-restart",
     "ics_lock-cutoff",
+    "lock_free-edf",
     "lock_free-retry",
     "mpcp-order",
     "mpcp_vs-admission",
     "mrsp-help",
+    "msrp-edf",
     "msrp-spin",
     "none-inversion",
     "omlp-donation",
@@ -170,6 +173,10 @@ fn expectations_fail_under_another_protocol() {
         ("wait_free-once", across),
         ("phase_fair-phases", across),
         ("task_fair-order", across),
+        ("fmlp_short-edf", &[None, FmlpLong, LockFree, WaitFree]),
+        ("fmlp_long-edf", &[None, FmlpShort, LockFree, WaitFree]),
+        ("msrp-edf", &[LockFree, WaitFree]),
+        ("lock_free-edf", &[Msrp, WaitFree]),
     ] {
         let own = Scenario::read(name).protocol();
         for &other in others.iter().filter(|&&other| other != own) {
@@ -177,6 +184,28 @@ fn expectations_fail_under_another_protocol() {
             let seen = simulate(&scenario);
             assert!(!scenario.faults(&seen).is_empty(), "{name} also holds under {other}");
         }
+    }
+}
+
+/// The expectations of a scenario under earliest deadlines fail under fixed priorities, which are against them.
+#[test]
+fn deadlines_do_not_pass_for_priorities() {
+    for (name, fixed) in
+        [("msrp-edf", Scheduler::PFp), ("fmlp_short-edf", Scheduler::GFp), ("fmlp_long-edf", Scheduler::GFp)]
+    {
+        let mut scenario = Scenario::read(name);
+        scenario.system = scenario.system.under(fixed);
+        assert!(!scenario.faults(&simulate(&scenario)).is_empty(), "{name} also holds under {fixed}");
+    }
+}
+
+/// What real threads do not execute is refused, and not executed in another way.
+#[test]
+fn locks_under_global_deadlines_are_refused() {
+    for name in ["fmlp_long-edf", "fmlp_short-edf"] {
+        let scenario = Scenario::read(name);
+        let refused = lockwright_engine::run(&scenario.system, &run_config(&scenario), &Control::new());
+        assert!(refused.is_err(), "{name}");
     }
 }
 
@@ -193,7 +222,7 @@ fn donation_needs_a_cluster() {
         for (place, task) in tasks.iter_mut().enumerate() {
             task.cpu = lockwright_model::CpuId::new(spread >> place & 1);
         }
-        let alone = scenario.system.under(lockwright_model::Scheduler::PFp);
+        let alone = scenario.system.under(Scheduler::PFp);
         scenario.system = alone.with_tasks(tasks).unwrap();
         for protocol in Protocol::ALL {
             let faults = scenario.faults(&simulate(&scenario));

@@ -121,6 +121,8 @@ fn features() -> Result<(), String> {
         let chosen = ["check", "--package", package, "--no-default-features", "--features", features];
         tool::cargo(&chosen)?;
     }
+    // The installed command line has all features; its screen is tested in memory.
+    tool::cargo(&["test", "--package", "lockwright-cli", "--all-features", "--lib", "--", "watch::"])?;
     tool::cargo(&["test", "--package", "lockwright-locks", "--all-features"])
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const HEADERS: [&str; 2] = ["lockwright.h", "lockwright.hpp"];
+const HEADERS: [&str; 3] = ["c/include/lockwright.h", "c/include/lockwright.hpp", "record/include/lockwright_record.h"];
 /// The system libraries that the static library needs: the output of `rustc --print native-static-libs`.
 pub const SYSTEM: &str = "-lutil -lrt -lpthread -lm -ldl";
 
@@ -90,7 +90,8 @@ pub fn put(places: &Places) -> Result<(), String> {
         std::fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     }
     for header in HEADERS {
-        copy(&tool::root().join("bindings/c/include").join(header), &include.join(header))?;
+        let from = tool::root().join("bindings").join(header);
+        copy(&from, &include.join(from.file_name().unwrap_or_default()))?;
     }
     copy(&built.join("liblockwright_c.a"), &lib.join("liblockwright.a"))?;
     strip(&lib.join("liblockwright.a"));
@@ -172,7 +173,7 @@ fn build() -> Result<PathBuf, String> {
         "--bin",
         "lockwright",
         "--features",
-        "names,serve",
+        "names,parquet,screen,serve",
     ])?;
     let libraries =
         [("lockwright-c", "staticlib,cdylib"), ("lockwright-pthread", "cdylib"), ("lockwright-recorder", "cdylib")];

@@ -187,6 +187,8 @@ impl Crate {
                     }
                     (at, is_test) = (end, false);
                 }
+                // A visibility is not an import.
+                "pub" if next(1) == "(" => at = closed(tokens, at + 1),
                 _ if is_test => (at, is_test) = (item_end(tokens, at), false),
                 "use" if next(1) != "<" => at = use_tree(tokens, at + 1, Module::new(), &mut imports),
                 word => {
@@ -344,8 +346,13 @@ fn a_circle_is_noticed() {
         let circle = circles_of(&[root, ("a.rs", "use crate::b::B;\npub struct A(B);"), ("b.rs", back)]);
         assert_eq!(circle, [["a.rs", "b.rs"]], "{back}");
     }
-    // Comments, strings and tests import nothing.
-    for none in ["// crate::a::A", "const S: &str = \"crate::a::A\";", "#[cfg(test)]\nmod tests { use crate::a::A; }"] {
+    // Comments, strings, visibilities and tests import nothing.
+    for none in [
+        "// crate::a::A",
+        "pub(in crate::a) struct B;",
+        "const S: &str = \"crate::a::A\";",
+        "#[cfg(test)]\nmod tests { use crate::a::A; }",
+    ] {
         assert!(
             circles_of(&[root, ("a.rs", "use crate::b::B;\npub struct A(B);"), ("b.rs", none)]).is_empty(),
             "{none}"

@@ -16,7 +16,7 @@ use std::cell::Cell;
 
 /// The mutex inherits because of the policy, not because the program requested it.
 const CONVERTED: u32 = 1 << 25;
-/// What threads do with the mutex is counted.
+/// The uses of the mutex are counted.
 const COUNTED: u32 = 1 << 26;
 /// The bits that a program or an initialiser may set in the attributes. The C library's bits for lock elision are
 /// ignored here.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const READ: u32 = 1 << 31;
 /// A deadlock returns an error instead of waiting.
 const REFUSES: u32 = 1 << 30;
-/// What mutexes do is counted.
+/// The uses of mutexes are counted.
 const COUNTS: u32 = 1 << 29;
 /// The bits that every mutex gets in its attributes, if they apply to it.
 const BITS: u32 = attributes::INHERIT | attributes::SERIAL | attributes::AUTO | attributes::CHECKED;

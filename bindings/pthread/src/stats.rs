@@ -1,4 +1,4 @@
-//! What the mutexes of the program did: `LOCKWRIGHT_STATS`.
+//! The statistics of the program's mutexes: `LOCKWRIGHT_STATS`.
 //!
 //! Mutexes that are counted have a bit in their attributes, so other programs pay nothing. The report is written when
 //! the process ends and on SIGUSR2, without allocation. `lockwright watch` reads the same counters.

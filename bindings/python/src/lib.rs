@@ -1,11 +1,14 @@
-//! The compiled part of the Python package `lockwright`: the reader of task-set files, and the command line.
+//! The compiled part of the Python package `lockwright`: the reader of task-set files, the generators, and the
+//! command line.
 //!
-//! The Python part builds everything else on these two functions, so a result in Python is the one that `--json`
+//! The Python part builds everything else on these functions, so a result in Python is the one that `--json`
 //! prints.
 
 use lockwright_model::System;
-use lockwright_model::format::{Diagnostic, Placing, parse_placed_bytes};
-use pyo3::exceptions::PyRuntimeError;
+use lockwright_model::format::{Diagnostic, Placing, parse_placed_bytes, write_system};
+use lockwright_study::generators::{ConvolutionalFixedSum, Impossible, Philox};
+use lockwright_study::plan::parse_generator;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;
@@ -104,11 +107,54 @@ fn described<'py>(py: Python<'py>, system: &System) -> PyResult<Bound<'py, PyDic
     Ok(system_fields)
 }
 
+/// Draws the system with this number by a generator: the tables `[generator]` and `[sections]` of a study file. Returns
+/// the text of a task-set file, or faults.
+#[pyfunction]
+fn draw(py: Python<'_>, generator: &str, seed: u64, sample: u64) -> (Option<String>, Vec<Fault>) {
+    py.detach(|| {
+        let generator = match parse_generator(generator) {
+            Ok(generator) => generator,
+            Err(faults) => return (None, faults.iter().map(|fault| located(fault, generator)).collect()),
+        };
+        match generator.draw(seed, sample) {
+            Ok(system) => (Some(write_system(&system)), Vec::new()),
+            Err(why) => (None, vec![(why.to_string(), None, None, None)]),
+        }
+    })
+}
+
+/// Draws vectors of numbers within `limits` with the sum `total`. Returns them, or a message.
+#[pyfunction]
+fn fixed_sum(
+    py: Python<'_>,
+    limits: Vec<(f64, f64)>,
+    total: f64,
+    count: u64,
+    seed: u64,
+) -> Result<Vec<Vec<f64>>, PyErr> {
+    let drawn = py.detach(|| {
+        let prepared = ConvolutionalFixedSum::new(&limits, total)?;
+        let random = Philox::new(seed, 0);
+        Ok((0..count).map(|sample| prepared.draw(&mut random.stream(sample, 0))).collect())
+    });
+    drawn.map_err(|why: Impossible| PyValueError::new_err(why.to_string()))
+}
+
+/// The first words of a stream of random numbers.
+#[pyfunction]
+fn words(seed: u64, cell: u64, sample: u64, part: u64, count: usize) -> Vec<u64> {
+    let mut stream = Philox::new(seed, cell).stream(sample, part);
+    (0..count).map(|_| stream.word()).collect()
+}
+
 /// The module `lockwright._lockwright`.
 #[pymodule]
 fn _lockwright(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(call, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(parse, module)?)?;
+    module.add_function(wrap_pyfunction!(draw, module)?)?;
+    module.add_function(wrap_pyfunction!(fixed_sum, module)?)?;
+    module.add_function(wrap_pyfunction!(words, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -1,8 +1,11 @@
 """Studies on one core, on several, and on a cluster: the results have the same bytes."""
 
 import hashlib
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -50,7 +53,7 @@ def spec(tmp_path_factory):
 def digest(folder):
     """A hash of all results; the manifest names the machine, and is none."""
     files = sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.name != "manifest.json")
-    assert any(path.name == "results.csv" for path in files)
+    assert {"results.csv", "results.parquet"} <= {path.name for path in files}
     hashes = hashlib.sha256()
     for path in files:
         hashes.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
@@ -87,6 +90,13 @@ def test_another_seed_gives_other_bytes(spec, expected, tmp_path):
     assert digest(tmp_path) != expected
 
 
+def test_loky_gives_the_same_bytes(spec, expected, tmp_path):
+    loky = pytest.importorskip("loky")
+    with loky.ProcessPoolExecutor(2) as pool:
+        lw.study(spec, tmp_path, executor=pool, shares=5)
+    assert digest(tmp_path) == expected
+
+
 class Dies(ThreadPoolExecutor):
     """An executor whose third share fails."""
 
@@ -100,8 +110,44 @@ def test_an_interrupted_study_continues(spec, expected, tmp_path):
     with Dies(1) as pool, pytest.raises(FileNotFoundError):
         lw.study(spec, tmp_path, executor=pool, shares=4)
     assert list((tmp_path / "parts").glob("*.json")) and not (tmp_path / "results.csv").exists()
+    # Only the shares that are missing are executed.
+    missing = 4 - len(list((tmp_path / "parts").glob("share-*-of-4")))
+    told = []
+    with ThreadPoolExecutor(1) as pool:
+        lw.study(spec, tmp_path, executor=pool, shares=4, told=lambda *numbers: told.append(numbers))
+    assert 1 <= missing < 4 and told == [(number, 4) for number in range(5 - missing, 5)]
+    assert digest(tmp_path) == expected
+
+
+class LosesAWorker(ProcessPoolExecutor):
+    """An executor of which one process dies in the third share."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        if args[2].startswith("3/"):
+            return super().submit(os._exit, 9)
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_a_worker_that_dies_loses_only_its_share(spec, expected, tmp_path):
+    with LosesAWorker(1) as pool, pytest.raises(lw.Refused, match="a worker died.*same arguments"):
+        lw.study(spec, tmp_path, executor=pool, shares=4)
     lw.study(spec, tmp_path)
     assert digest(tmp_path) == expected
+
+
+def test_a_parquet_file_that_is_cut_short_is_written_again(spec, expected, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    result = lw.study(spec, tmp_path)
+    table = pyarrow.table(result)
+    assert table.to_pylist() == result.rows()
+    assert str(table.schema.field("load").type) == "double" and str(table.schema.field("accepted").type) == "int64"
+    file = tmp_path / "results.parquet"
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(lw.BadInput, match="results.parquet.*same arguments"):
+        result.to_arrow()
+    assert result.rows()
+    lw.study(spec, tmp_path)
+    assert digest(tmp_path) == expected and result.to_arrow() == table
 
 
 @pytest.mark.skipif(not os.environ.get("LOCKWRIGHT_REQUIRE_DASK"), reason="LOCKWRIGHT_REQUIRE_DASK is not set")
@@ -122,6 +168,72 @@ def test_a_dask_cluster_with_a_dying_worker_gives_the_same_bytes(spec, expected,
         lw.study(spec, tmp_path, executor=client, shares=24, samples=None)
         killer.join()
     assert digest(tmp_path) == expected
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A scheduler and two workers of Dask, each a process of its own, over TCP: the address and the workers."""
+    if not os.environ.get("LOCKWRIGHT_REQUIRE_DASK"):
+        pytest.skip("LOCKWRIGHT_REQUIRE_DASK is not set")
+    place = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    common = ["--scheduler-file", place, "--no-dashboard"]
+
+    def start(*arguments):
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen([*dask, *arguments, *common], cwd=tmp_path, **quiet)
+
+    scheduler = start("scheduler", "--host", "tcp://127.0.0.1", "--port", "0")
+    workers = [start("worker", "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny") for _ in range(2)]
+    try:
+        wait_for(place.exists)
+        yield json.loads(place.read_text())["address"], workers
+    finally:
+        for process in [*workers, scheduler]:
+            process.kill()
+            process.wait()
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_the_command_uses_a_cluster_that_loses_a_worker(spec, cluster, tmp_path):
+    address, workers = cluster
+    lw.study(spec, tmp_path / "alone", samples=4_000)
+    out = tmp_path / "out"
+    lockwright = Path(sys.executable).with_name("lockwright")
+    arguments = [lockwright, "study", spec, "-o", out, "--samples", "4000", "--dask", address]
+    command = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: command.poll() is not None or list(out.glob("parts/share-*")))
+    assert command.poll() is None, "the study ended before a worker could die"
+    workers[0].kill()
+    printed, messages = command.communicate(timeout=300)
+    assert command.returncode == 0, messages
+    assert "small: 3 cells, 4000 systems each" in printed and "shares" in messages
+    assert digest(out) == digest(tmp_path / "alone")
+    # Without --resume, an unfinished study is refused.
+    manifest = out / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"complete": true', '"complete": false'))
+    again = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert again.returncode == 2 and "--resume" in again.stderr
+
+
+def test_a_published_study_is_one_object(tmp_path):
+    figure = lw.papers.rtas2008.figure(1)
+    alone = figure.run(tmp_path / "alone", samples=1)
+    assert alone.plot().svg.startswith("<svg") and alone.conclusions[0]["number"] == "C1"
+    assert {row["figure"] for row in alone.rows()} == {1} and len(alone.rows()) == (6 * 4 + 3 * 2) * 14
+    with ThreadPoolExecutor(2) as pool:
+        figure.run(tmp_path / "shared", executor=pool, shares=4, samples=1)
+    assert digest(tmp_path / "shared") == digest(tmp_path / "alone")
+    with pytest.raises(lw.BadInput, match="figure 5 cannot be repeated"):
+        lw.papers.rtas2008.figure(5).run(tmp_path / "five")
+    with pytest.raises(lw.BadInput, match="sometimes"):
+        lw.papers.rtas2008.figure(1, nesting="sometimes").run(tmp_path / "wrong")
 
 
 @pytest.mark.parametrize("name", ["{}/costs.toml", "../costs.toml"])

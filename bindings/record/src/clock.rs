@@ -18,7 +18,7 @@ pub(crate) fn now_ns(clock: libc::clockid_t) -> u64 {
 }
 
 fn counter() -> u64 {
-    // ORDERING: Relaxed: set before there is a second thread.
+    // ORDERING: Relaxed: set before threads are recorded, which `stage` releases.
     if IS_CYCLES.load(Ordering::Relaxed) {
         // SAFETY: the instruction is part of x86-64 and touches no memory.
         unsafe { _rdtsc() }
@@ -30,7 +30,7 @@ fn counter() -> u64 {
 /// Returns the stamp of now, since the start of the recording.
 #[inline(always)]
 pub(crate) fn stamp() -> u64 {
-    // ORDERING: Relaxed: set before there is a second thread.
+    // ORDERING: Relaxed: as in `counter`.
     counter().wrapping_sub(START.load(Ordering::Relaxed))
 }
 

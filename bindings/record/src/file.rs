@@ -31,6 +31,17 @@ pub(crate) fn open(folder: &Path) -> io::Result<Option<File>> {
     options.open(&path).map(Some)
 }
 
+/// Makes a new file in a folder, which is made as well. An earlier recording is removed.
+pub(crate) fn replace(folder: &Path) -> io::Result<File> {
+    std::fs::create_dir_all(folder)?;
+    let path = folder.join(FILE_NAME);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new().read(true).write(true).create_new(true).open(path)
+}
+
 /// The file of a recording.
 pub(crate) struct Output {
     file: File,

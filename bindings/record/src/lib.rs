@@ -15,15 +15,21 @@
 //! | `wait` | condition variables, semaphores, barriers |
 //! | `sleep`, `input` | sleeps; waits for timers and data |
 //! | `scheduling` | changes of policies, priorities and CPUs; `sched_yield` |
+//! | `ros` | callbacks of executors of ROS 2 |
 //! | `kernel` | the scheduling of a thread, as the kernel reports it |
 //! | `syscall` | futex waits that do not use the C library's locks |
 //! | `threads_h` | the names of C11 |
 //! | `clock` | stamps |
 //! | `switches` | the kernel's records of context switches |
+//! | `traced` | wake-ups and inherited priorities, for root |
 //! | `file` | the file that is written |
 //! | `spill` | the thread that writes rings and switches to the file |
 //! | `stage` | whether threads are recorded now |
 //! | `load` | what happens when the program begins, forks and ends |
+//! | `code` | recordings that the program itself begins and ends |
+//!
+//! A program that is linked with this library begins and ends its recording itself: [`start`] and [`stop`], and
+//! `lw_record_start` and `lw_record_stop` of `lockwright_record.h`.
 //!
 //! The path of a recorded call does not allocate, lock or wait: an event that does not fit into the ring is lost and
 //! counted. The first event of a thread maps its ring.
@@ -35,6 +41,7 @@
 #![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 
 mod clock;
+mod code;
 mod create;
 mod entry;
 mod file;
@@ -44,6 +51,7 @@ mod load;
 mod mutex;
 mod next;
 mod ring;
+mod ros;
 mod rwlock;
 mod scheduling;
 mod sleep;
@@ -54,4 +62,7 @@ mod switches;
 mod syscall;
 mod thread;
 mod threads_h;
+mod traced;
 mod wait;
+
+pub use code::{start, stop};

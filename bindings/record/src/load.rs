@@ -1,14 +1,18 @@
 //! The work of the recorder when the program begins, forks and ends.
 
 use crate::file::{self, Output};
+use crate::spill::{self, Kernel};
 use crate::stage::{self, RING_USUAL, Stage};
 use crate::switches::Switches;
-use crate::{clock, next, spill, thread};
+use crate::traced::Traced;
+use crate::{clock, next, thread};
 use libc::{c_char, c_int};
 use lockwright_record::file::format::chunk;
 use std::ffi::CStr;
+use std::fs::File;
+use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// The folder of the recording. Without it, nothing is recorded.
 const FOLDER: &CStr = c"LOCKWRIGHT_RECORD";
@@ -19,6 +23,8 @@ const RING_MAX: usize = 1 << 32;
 
 /// The process that is recorded. A child that shares its memory has another number.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
+/// A process records once.
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" {
     /// As `getenv`, but returns null in a program that has more rights than its caller.
@@ -40,31 +46,61 @@ fn ring_bytes() -> usize {
 /// Called by the loader, before the program's own constructors.
 extern "C" fn load() {
     next::warm_up();
-    let begun = variable(FOLDER).is_some_and(|folder| match begin(Path::new(folder)) {
-        Ok(begun) => begun,
-        Err(error) => {
-            eprintln!("lockwright: nothing is recorded: {folder}: {error}");
-            false
-        }
+    // Without the variable, the program may ask for a recording later.
+    let Some(folder) = variable(FOLDER) else { return };
+    let begun = file::open(Path::new(folder)).and_then(|file| file.map_or(Ok(false), begin));
+    let begun = begun.unwrap_or_else(|error| {
+        eprintln!("lockwright: nothing is recorded: {folder}: {error}");
+        false
     });
     stage::set(if begun { Stage::Records { ring_bytes: ring_bytes() } } else { Stage::Ended });
     thread::current();
 }
 
-/// Begins the recording. Returns whether this process is recorded.
-fn begin(folder: &Path) -> std::io::Result<bool> {
-    let Some(file) = file::open(folder)? else { return Ok(false) };
+/// Begins a recording in this folder, which the program asks for; an earlier one in the folder is replaced.
+///
+/// # Errors
+/// The folder cannot be written, or the process has recorded before.
+pub(crate) fn start(folder: &Path) -> io::Result<()> {
+    // ORDERING: AcqRel: of two calls at one time, the second one fails.
+    if HAS_BEGUN.swap(true, Ordering::AcqRel) {
+        return Err(io::Error::from_raw_os_error(libc::EBUSY));
+    }
+    let begun = file::replace(folder).and_then(begin).inspect_err(|_| HAS_BEGUN.store(false, Ordering::Release))?;
+    if !begun {
+        return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+    }
+    stage::set(Stage::Records { ring_bytes: ring_bytes() });
+    thread::current();
+    Ok(())
+}
+
+/// Ends the recording. Returns whether this process was recorded.
+pub(crate) fn stop() -> bool {
+    let is_recorded = is_recorded();
+    if is_recorded {
+        // Threads that begin from now on are not recorded. What the others still record is not written.
+        stage::set(Stage::Ended);
+        thread::ignore();
+        spill::finish();
+    }
+    is_recorded
+}
+
+/// Begins the recording in this file. Returns whether this process is recorded.
+fn begin(file: File) -> io::Result<bool> {
+    HAS_BEGUN.store(true, Ordering::Release);
     let (is_cycles, start) = clock::start();
     let mut output = Output::begin(file, is_cycles, start);
     output.chunk(chunk::PROGRAM, 0, &std::fs::read("/proc/self/cmdline").unwrap_or_default());
     // SAFETY: the call takes nothing and cannot fail.
     PROCESS.store(unsafe { libc::getpid() }, Ordering::Relaxed);
-    let switches = Switches::open();
+    let kernel = Kernel { switches: Switches::open(), traced: Traced::open() };
     // SAFETY: the handler takes nothing, cannot unwind, and lives as long as the process.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     // Two moments give the rate of the counter.
     output.moment(clock::moment());
-    Ok(thread::warm_up() && spill::start(output, switches))
+    Ok(thread::warm_up() && spill::start(output, kernel))
 }
 
 /// A child is not recorded: it has none of the other threads, and the file is the parent's.
@@ -73,11 +109,16 @@ extern "C" fn in_child() {
     thread::ignore();
 }
 
-/// Writes the rest of the recording, if this is the recorded process.
-fn end() {
+/// Whether this is the recorded process, and the recording has not ended.
+fn is_recorded() -> bool {
     // SAFETY: the call takes nothing and cannot fail.
     let is_it = PROCESS.load(Ordering::Relaxed) == unsafe { libc::getpid() };
-    if is_it && matches!(stage::get(), Stage::Records { .. }) {
+    is_it && matches!(stage::get(), Stage::Records { .. })
+}
+
+/// Writes the rest of the recording, if this is the recorded process.
+fn end() {
+    if is_recorded() {
         // The wait below is not the program's.
         thread::ignore();
         spill::finish();

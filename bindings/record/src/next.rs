@@ -75,6 +75,9 @@ macro_rules! next {
     };
 }
 
+/// The answer of a function without one.
+fn nothing() {}
+
 /// Sets the error number, and returns the answer of a system call that failed.
 #[cold]
 fn missing() -> i8 {
@@ -178,6 +181,9 @@ next! {
     syscall(
         number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long
     ) -> c_long = missing().into();
+    ros_trace_callback_start(callback: *const c_void, is_within_process: bool) -> () = nothing();
+    ros_trace_callback_end(callback: *const c_void) -> () = nothing();
+    ros_trace_rclcpp_callback_register(callback: *const c_void, name: *const c_char) -> () = nothing();
     _exit(status: c_int) -> c_int = status;
 }
 

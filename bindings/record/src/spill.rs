@@ -7,6 +7,7 @@ use crate::next;
 use crate::ring::{self, Ring, state};
 use crate::switches::Switches;
 use crate::thread;
+use crate::traced::Traced;
 use libc::{c_int, c_void};
 use lockwright_record::file::format::chunk;
 use std::fs::File;
@@ -64,11 +65,18 @@ pub(crate) fn finish() {
     }
 }
 
+/// What the kernel records, as far as it permits that.
+pub(crate) struct Kernel {
+    pub(crate) switches: Option<Switches>,
+    pub(crate) traced: Option<Traced>,
+}
+
 /// Starts the thread. Returns whether it succeeded.
-pub(crate) fn start(output: Output, switches: Option<Switches>) -> bool {
-    let descriptors: Vec<c_int> =
-        switches.iter().flat_map(Switches::descriptors).chain([output.descriptor()]).collect();
-    let spill = Box::new(Spill::new(output, switches, descriptors.clone()));
+pub(crate) fn start(output: Output, kernel: Kernel) -> bool {
+    let switches = kernel.switches.iter().flat_map(Switches::descriptors);
+    let traced = kernel.traced.iter().flat_map(Traced::descriptors);
+    let descriptors: Vec<c_int> = switches.chain(traced).chain([output.descriptor()]).collect();
+    let spill = Box::new(Spill::new(output, kernel, descriptors.clone()));
     // SAFETY: every object is initialised before it is used, and outlives the calls. The new thread owns the box; if
     // there is no new thread, this frame still does.
     unsafe {
@@ -189,9 +197,11 @@ struct Known {
 /// The thread's own state. It allocates nothing later: the program's allocator may lock.
 struct Spill {
     output: Output,
-    switches: Option<Switches>,
+    kernel: Kernel,
     descriptors: Vec<c_int>,
     own_id: u32,
+    /// The threads of the program in this round, in the order of their numbers in the kernel.
+    threads: Vec<u32>,
     rounds: u64,
     known: Vec<Known>,
     words: Vec<u64>,
@@ -201,12 +211,13 @@ struct Spill {
 }
 
 impl Spill {
-    fn new(output: Output, switches: Option<Switches>, descriptors: Vec<c_int>) -> Self {
+    fn new(output: Output, kernel: Kernel, descriptors: Vec<c_int>) -> Self {
         Self {
             output,
-            switches,
+            kernel,
             descriptors,
             own_id: 0,
+            threads: Vec::with_capacity(ring::RINGS_MAX),
             rounds: 0,
             known: vec![Known::default(); ring::RINGS_MAX],
             words: vec![0; COPY],
@@ -226,6 +237,11 @@ impl Spill {
         }
         let reads_names = is_last || self.rounds % NAME_ROUNDS == NAME_ROUNDS - 1;
         let mut is_behind = false;
+        if self.kernel.traced.is_some() {
+            self.threads.clear();
+            self.threads.extend(ring::all().map(|ring| ring.id.load(Ordering::Relaxed)));
+            self.threads.sort_unstable();
+        }
         for (index, ring) in ring::all().enumerate() {
             is_behind |= self.spill(index, ring, reads_names) >= ring.size() / 2;
         }
@@ -293,10 +309,10 @@ impl Spill {
     }
 
     fn write_switches(&mut self) {
-        let Some(switches) = &mut self.switches else { return };
+        let Some(switches) = &mut self.kernel.switches else { return };
         let (output, bytes, own_id) = (&mut self.output, &mut self.bytes, u64::from(self.own_id));
         bytes.clear();
-        let lost = switches.take(|switch| {
+        let mut put = |switch: [u64; 2]| {
             if switch[1] & 0xFFFF_FFFF == own_id {
                 return;
             }
@@ -305,7 +321,11 @@ impl Spill {
                 bytes.clear();
             }
             bytes.extend(switch.iter().flat_map(|word| word.to_le_bytes()));
-        });
+        };
+        let mut lost = switches.take(&mut put);
+        if let Some(traced) = &mut self.kernel.traced {
+            lost += traced.take(&self.threads, &mut put);
+        }
         if !bytes.is_empty() || lost > 0 || self.rounds == 0 {
             output.chunk(chunk::SWITCHES, u32::try_from(lost).unwrap_or(u32::MAX), bytes);
         }

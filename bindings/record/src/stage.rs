@@ -8,7 +8,7 @@ pub(crate) const RING_USUAL: usize = 4 << 20;
 /// Where the recording is.
 #[derive(Clone, Copy)]
 pub(crate) enum Stage {
-    /// The library is not loaded yet.
+    /// Nothing is recorded yet: the library is not loaded, or the program has not asked for it.
     Before,
     /// Threads are recorded.
     Records { ring_bytes: usize },

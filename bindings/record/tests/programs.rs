@@ -5,7 +5,10 @@
 
 mod programs {
     mod ends;
+    mod holder;
+    mod itself;
     mod kinds;
     mod load;
+    mod ros;
     mod support;
 }

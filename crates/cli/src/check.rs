@@ -11,10 +11,11 @@ use crate::html::{self, Account};
 use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
-use crate::layout::{Column, Layout};
+use crate::layout::Layout;
 use crate::placed::{Assigned, placed};
+use crate::ranking::ranking;
 use crate::report::{Rank, Report};
-use crate::same::{self, grouped};
+use crate::same::grouped;
 use crate::scheduled;
 use crate::table;
 use crate::tame::tame;
@@ -197,11 +198,6 @@ const SENSITIVITY_OF_BOUNDS: &str = "Sensitivity of the classic bounds:\n";
 const SENSITIVITY_BELOW_BEST: &str = "Sensitivity of the classic bounds (`--bound classic` prints them); the tighter \
     bounds above may prove deadlines beyond these factors:\n";
 
-/// The order of the comparison, for a line below it.
-const ORDER: &str = "Sorted best first: protocols under which all deadlines are proved, then those under which all \
-    tasks have bounds, each by worst slack; then those that leave tasks without a bound; protocols that do not apply to \
-    this system come last. Ties follow the order in `--help`.\n";
-
 /// The comparison: one row for each protocol, best first.
 fn compare(input: &Input, answers: &[Answer], layout: Layout) -> String {
     let system = &input.system;
@@ -222,24 +218,6 @@ fn compare(input: &Input, answers: &[Answer], layout: Layout) -> String {
         }
     }
     text
-}
-
-/// A table with one row for each protocol, in this order.
-pub(crate) fn ranking(input: &Input, reports: &[&Report], layout: Layout) -> String {
-    let system = &input.system;
-    let slack = |report: &Report| match report.worst_slack(system) {
-        Some((slack, task)) => format!("{} ({})", units::slack(slack), system.task(task).name),
-        None => "no bound".into(),
-    };
-    let holds = |report: &Report| if report.holds() { "yes" } else { "no" }.to_owned();
-    let columns = [
-        Column::words("protocol", reports.iter().map(|report| report.protocol.to_string())),
-        Column::words("schedulable", reports.iter().map(|report| holds(report))),
-        Column::prose("worst slack", reports.iter().map(|report| slack(report))),
-        Column::prose("not proved", reports.iter().map(|report| losers(system, report))),
-    ];
-    let table = layout.draw(&columns);
-    format!("{}\n{table}{}{ORDER}", table::system_line(&input.name, system), same::legend(reports.iter().copied()))
 }
 
 /// The first answer of each group of protocols with the same rules, with the report that names the others.
@@ -277,19 +255,6 @@ fn first_reasons(system: &System, answers: &[&Answer]) -> String {
         }
     }
     if text.is_empty() { text } else { format!("\nWithout a bound, among others:\n{}", tame(&text)) }
-}
-
-/// Greatest number of names in the column of tasks that are not proved.
-const LOSERS_SHOWN: usize = 4;
-
-fn losers(system: &System, report: &Report) -> String {
-    let names: Vec<&str> =
-        report.rows.iter().filter(|row| !row.holds()).map(|row| system.task(row.task).name.as_str()).collect();
-    match names.len() {
-        0 => "none".into(),
-        n if n > LOSERS_SHOWN => format!("{} and {} more", names[..LOSERS_SHOWN].join(", "), n - LOSERS_SHOWN),
-        _ => names.join(", "),
-    }
 }
 
 fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term], layout: Layout) -> String {

@@ -201,6 +201,12 @@ impl Column {
         Self { rank: Some(rank), ..self }
     }
 
+    /// The order in which it is left out, greatest first.
+    #[must_use]
+    pub fn rank(&self) -> Option<u8> {
+        self.rank
+    }
+
     fn width(&self) -> usize {
         let cells = self.cells.iter().map(|cell| textwrap::core::display_width(&one_line(cell)));
         cells.max().unwrap_or(0).max(textwrap::core::display_width(&self.title))

@@ -31,6 +31,7 @@ pub mod measure;
 pub mod perfetto;
 mod placed;
 pub mod progress;
+mod ranking;
 mod record;
 pub mod report;
 mod responses;
@@ -48,6 +49,7 @@ mod tame;
 mod terms;
 pub mod units;
 pub mod verify;
+mod watch;
 
 use args::{Cli, Verb};
 use clap::Parser;
@@ -135,6 +137,7 @@ fn execute(arguments: &[OsString]) -> Exit {
         Verb::Import(arguments) => import::import(arguments, &console),
         Verb::Export(arguments) => exported::export(arguments, &console),
         Verb::Record(arguments) => record::record(arguments, &console),
+        Verb::Watch(arguments) => watch::watch(arguments, &console),
         Verb::Measure(arguments) => measure::measure(arguments, &console),
         Verb::Study(arguments) => study::study(arguments, &console),
         Verb::Completions(arguments) => completions::completions(arguments, &console),

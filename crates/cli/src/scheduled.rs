@@ -3,7 +3,6 @@
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::charges::{self, Charges};
-use crate::check::ranking;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::html::{self, Account};
@@ -11,6 +10,7 @@ use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, BlockedBy, Explain, Output, PointResult, ProtocolResult, SensitivityResult, TestResult};
 use crate::layout::{Column, Layout};
+use crate::ranking::ranking;
 use crate::report::{Bound, Rank, Report, Row, Standard, table_order};
 use crate::same::grouped;
 use crate::table;
@@ -37,8 +37,8 @@ pub fn protocol(system: &System) -> Protocol {
     }
 }
 
-/// The chosen protocols, for a system under EDF or a global scheduler. Prints a note for a choice without effect, and for
-/// another protocol in the file.
+/// The chosen protocols, for a system under EDF or a global scheduler. Prints a note for a choice without effect, and
+/// for another protocol in the file.
 #[must_use]
 pub fn protocols(choice: ProtocolChoice, system: &System, console: &Console) -> Vec<Protocol> {
     let is_global = system.scheduler().is_global();
@@ -49,14 +49,13 @@ pub fn protocols(choice: ProtocolChoice, system: &System, console: &Console) -> 
         return vec![Protocol::None];
     }
     if !is_global {
-        if matches!(choice, ProtocolChoice::One(protocol) if !protocol.is_object()) {
+        let has_effect = |named: Protocol| matches!(named, Protocol::Srp | Protocol::Msrp) || named.is_object();
+        if matches!(choice, ProtocolChoice::One(protocol) if !has_effect(protocol)) {
             console.note(format!("--protocol has no effect here: {RULED}"));
         }
         let own = system.resource_ids().filter_map(|resource| system.resource(resource).protocol);
         // The tests refuse readers.
-        let is_ruled_out = |named: &Protocol| {
-            !matches!(named, Protocol::Srp | Protocol::Msrp) && !named.is_object() && !named.has_readers()
-        };
+        let is_ruled_out = |named: &Protocol| !has_effect(*named) && !named.has_readers();
         if let Some(named) = own.chain(system.protocol()).find(is_ruled_out) {
             console.note(format!("the file's protocol `{named}` has no effect here: {RULED}"));
         }
@@ -122,7 +121,7 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     }
     let answers = answers(arguments, system, overheads, task, console)?;
     let given = arguments.subject.overheads.is_some();
-    let results = answers.iter().map(|answer| result(answer)).collect();
+    let results = answers.iter().map(result).collect();
     let mut output = Output::new(json::Verb::Check, &input.name, results);
     output.overheads = arguments.subject.overheads.as_deref().map(json::Charged::given);
     if let Some(file) = html {
@@ -262,7 +261,8 @@ pub fn report(system: &System, protocol: Protocol, found: &Scheduled) -> Report 
 /// bounds if the tests do not cover the system and the scheduler does.
 ///
 /// # Errors
-/// Overheads that cannot be charged, or nested requests that the protocol does not support; the console has the message.
+/// Overheads that cannot be charged, or nested requests that the protocol does not support; the console has the
+/// message.
 pub fn promised(
     input: &Input,
     protocol: Protocol,

@@ -19,8 +19,8 @@ pub struct Resource {
     /// The cutoff under `ics_lock`: tasks of at least this priority take no lock. For `None`, see
     /// [`System::cutoff`](crate::System::cutoff).
     pub cutoff: Option<Priority>,
-    /// The kind of object. If overheads have costs of this kind, a section under `lock_free` or `wait_free` takes as long
-    /// as an operation on such an object, instead of its own length.
+    /// The kind of object. If overheads have costs of this kind, a section under `lock_free` or `wait_free` takes as
+    /// long as an operation on such an object, instead of its own length.
     pub object: Option<ObjectKind>,
 }
 

@@ -111,9 +111,9 @@ impl System {
         self.resource_ids().find(|id| self.scheduler.is_global() && is_refused(id))
     }
 
-    /// Returns a used resource that cannot be executed under `g-edf` if the system is under `protocol`: all except those
-    /// under `lock_free`, `wait_free` and `none`. The kernel's EDF has no priority levels, and a thread that holds a lock
-    /// does not inherit the deadlines of those that wait for it.
+    /// Returns a used resource that cannot be executed under `g-edf` if the system is under `protocol`: all except
+    /// those under `lock_free`, `wait_free` and `none`. The kernel's EDF has no priority levels, and a thread that
+    /// holds a lock does not inherit the deadlines of those that wait for it.
     #[must_use]
     pub fn refused_by_deadlines(&self, protocol: Protocol) -> Option<ResourceId> {
         let is_refused = |&id: &ResourceId| {
@@ -226,8 +226,8 @@ impl System {
     /// kept for a resource with its home on another processor, and all are kept if there are clusters of several
     /// processors or the scheduler is global.
     ///
-    /// Under [`Scheduler::PEdf`] the result is `srp` for a resource of one processor and `msrp` for the others, whatever
-    /// is named, with one exception: `lock_free` and `wait_free` are kept.
+    /// Under [`Scheduler::PEdf`] the result is `srp` for a resource of one processor and `msrp` for the others,
+    /// whatever is named, with one exception: `lock_free` and `wait_free` are kept.
     #[must_use]
     pub fn protocol_of(&self, resource: ResourceId, protocol: Protocol) -> Protocol {
         let named = self.resource(resource).protocol.unwrap_or(protocol);

@@ -6,6 +6,8 @@ pub type ThreadIndex = u32;
 pub type ObjectId = u32;
 /// An index into [`Recording::sites`](crate::Recording::sites).
 pub type SiteId = u32;
+/// An index into [`Recording::callbacks`](crate::Recording::callbacks).
+pub type CallbackId = u32;
 
 /// One thing that a thread of the recorded program did, or that the kernel did to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,16 @@ pub enum EventKind {
     Signal {
         /// The condition variable or the semaphore.
         object: ObjectId,
+    },
+    /// An executor of ROS 2 calls a callback.
+    CallbackStart {
+        /// The callback.
+        callback: CallbackId,
+    },
+    /// The callback returns.
+    CallbackEnd {
+        /// The callback.
+        callback: CallbackId,
     },
     /// The kernel dispatches the thread on this CPU.
     SwitchIn {
@@ -178,6 +190,8 @@ pub enum Wait {
     },
     /// `sched_yield`: under `SCHED_DEADLINE`, until the next period.
     Yield,
+    /// For the next call by an executor of ROS 2: so do the threads that stand for callbacks.
+    Call,
     /// A contended wait by a raw futex call: a lock of Rust's standard library or parking_lot, for example.
     Futex {
         /// The word.

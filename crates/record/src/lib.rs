@@ -13,6 +13,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "infer")]
+mod callbacks;
 mod event;
 pub mod file;
 #[cfg(feature = "infer")]
@@ -44,7 +46,9 @@ pub use findings::{
 #[cfg(feature = "infer")]
 pub use infer::{Boundary, Choices, Inferred, InferredTask, Job, LeftOut, Regularity, infer};
 pub use lockwright_model::Mode;
-pub use recording::{MutexProtocol, Object, ObjectId, ObjectKind, Recording, Site, SiteId, Thread, ThreadIndex};
+pub use recording::{
+    Callback, CallbackId, MutexProtocol, Object, ObjectId, ObjectKind, Recording, Site, SiteId, Thread, ThreadIndex,
+};
 #[cfg(feature = "infer")]
 pub use schedule::of_schedule;
 #[cfg(feature = "programs")]

@@ -1,5 +1,5 @@
 use crate::event::Event;
-pub use crate::event::{ObjectId, SiteId, ThreadIndex};
+pub use crate::event::{CallbackId, ObjectId, SiteId, ThreadIndex};
 
 /// All that was recorded of one run of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Recording {
     pub objects: Vec<Object>,
     /// The places in the code from which functions were called.
     pub sites: Vec<Site>,
+    /// The callbacks of executors of ROS 2.
+    pub callbacks: Vec<Callback>,
     /// The events, by time; events of one thread at one instant stand in the order in which they happened.
     pub events: Vec<Event>,
     /// How many events were lost because a ring was full.
@@ -35,6 +37,16 @@ pub struct Thread {
     pub name: String,
     /// How many of its events were lost.
     pub lost: u64,
+}
+
+/// A callback of an executor of ROS 2.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Callback {
+    /// Its address in the program.
+    pub address: u64,
+    /// The name under which the program registered it; empty if that was not recorded.
+    pub name: String,
 }
 
 /// Something that threads wait for or lock.

@@ -58,6 +58,7 @@ pub fn of_schedule(system: &System, protocol: Protocol, records: &[Record]) -> R
         threads: threads.collect(),
         objects: system.resource_ids().map(object).collect(),
         sites: vec![site("thread", 0x10), site("job", 0x20)],
+        callbacks: Vec::new(),
         events,
         lost: 0,
         complete: true,

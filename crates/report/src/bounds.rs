@@ -18,7 +18,7 @@ const LINE: f64 = 18.0;
 /// The width of the protocol names, if there are several.
 const NAMES: f64 = 84.0;
 /// The width of the response times to the right of the bars.
-const TIMES: f64 = 84.0;
+const TIMES: f64 = 104.0;
 /// The greatest share of the deadline that is drawn. Longer bars are cut, and an arrow marks the cut.
 const SHARE_MAX: f64 = 1.5;
 /// The most characters of a line of text in the picture. Longer lines are cut; the descriptions have the whole text.

@@ -86,23 +86,25 @@ pub fn draw(strip: &Strip, place: Place<'_>) -> String {
             bin.until
         ));
     }
+    let lines = [("seen", strip.seen), ("bound", strip.bound), ("deadline", Some(strip.deadline))];
+    let lines: Vec<(&str, Duration)> = lines.into_iter().filter_map(|(word, time)| Some((word, time?))).collect();
+    let letters: usize = lines.iter().map(|(word, time)| format!("{word} {time}").chars().count()).sum();
+    let is_long = 6.6 * letters as f64 + 40.0 * lines.len() as f64 > RIGHT - LEFT;
+    let (size, letter, gap) = if is_long { ("tiny", 6.0, 10.0) } else { ("small", 6.6, 20.0) };
     let mut left = LEFT;
-    for (class, word, time) in
-        [("seen", "seen", strip.seen), ("bound", "bound", strip.bound), ("deadline", "deadline", Some(strip.deadline))]
-    {
-        let Some(time) = time else { continue };
+    for (word, time) in lines {
         let (at, top) = (x(time), BASE - TALL - 6.0);
         canvas.put(format_args!(
-            "<path class=\"{class}\" d=\"M{at:.1} {top:.1}V{:.1}\" data-{word}-ns=\"{}\"><title>{word} {time}</title></path>",
+            "<path class=\"{word}\" d=\"M{at:.1} {top:.1}V{:.1}\" data-{word}-ns=\"{}\"><title>{word} {time}</title></path>",
             BASE + 4.0,
             time.as_ns()
         ));
         let text = format!("{word} {time}");
         canvas.put(format_args!(
-            "<path class=\"{class}\" d=\"M{left:.0} 122h16\"/><text class=\"small\" x=\"{:.0}\" y=\"126\">{text}</text>",
+            "<path class=\"{word}\" d=\"M{left:.0} 122h16\"/><text class=\"{size}\" x=\"{:.0}\" y=\"126\">{text}</text>",
             left + 20.0
         ));
-        left += 30.0 + 6.6 * text.chars().count() as f64 + 10.0;
+        left += 20.0 + letter * text.chars().count() as f64 + gap;
     }
     canvas.finish()
 }

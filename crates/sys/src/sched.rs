@@ -3,7 +3,7 @@
 //! All functions take thread ids and make system calls directly: the C library's functions of the same names refer to
 //! processes in some libraries, and do nothing in others.
 
-use crate::error::SysError;
+use crate::error::{KeepErrno, SysError};
 use crate::{block, fork};
 use std::cell::Cell;
 use std::fmt::{self, Write as _};
@@ -53,8 +53,44 @@ fn ask() -> Tid {
 
 /// Whether a thread of this process has this id. A thread that has just ended may still count.
 pub fn is_ours(tid: Tid) -> bool {
+    // SAFETY: the call has no arguments and cannot fail.
+    let process = unsafe { libc::getpid() };
     // SAFETY: signal 0 is not sent; the kernel only checks whether it could be.
-    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid.0, 0) == 0 }
+    let is_known = unsafe { libc::syscall(libc::SYS_tgkill, process, tid.0, 0) == 0 };
+    // The kernel knows the main thread until all others have ended.
+    is_known && !(process as u32 == tid.0 && is_zombie(tid))
+}
+
+/// Whether the kernel has no more than the id of the thread.
+#[cold]
+fn is_zombie(tid: Tid) -> bool {
+    // `71 (name) Z ...`, where the name may contain anything, and has up to 15 bytes here.
+    let mut text = [0; 64];
+    let length = read_file(tid, "stat", &mut text);
+    let name_ends = text[..length].iter().rposition(|&byte| byte == b')');
+    name_ends.is_some_and(|at| text.get(at + 2) == Some(&b'Z'))
+}
+
+/// Reads the beginning of a file about a thread of this process. Returns how many bytes there are, 0 if the thread has
+/// ended. Makes three system calls, and allocates nothing.
+fn read_file(tid: Tid, name: &str, to: &mut [u8]) -> usize {
+    let _errno = KeepErrno::now();
+    let mut path = [0_u8; 48];
+    let mut rest = &mut path[..];
+    // The longest path leaves a zero at the end.
+    if write!(rest, "/proc/self/task/{}/{name}", tid.0).is_err() || rest.is_empty() {
+        return 0;
+    }
+    // SAFETY: the path ends with a zero, and the kernel writes at most as many bytes as `to` has.
+    unsafe {
+        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return 0;
+        }
+        let length = libc::syscall(libc::SYS_read, file, to.as_mut_ptr(), to.len());
+        libc::syscall(libc::SYS_close, file);
+        usize::try_from(length).unwrap_or(0)
+    }
 }
 
 /// The name of a thread, as the kernel has it: up to 15 bytes, padded with zeros.
@@ -68,25 +104,8 @@ impl ThreadName {
     /// allocates nothing.
     #[must_use]
     pub fn of(tid: Tid) -> Self {
-        const BEFORE: &[u8] = b"/proc/self/task/";
-        let mut path = [0_u8; 48];
-        path[..BEFORE.len()].copy_from_slice(BEFORE);
-        let mut rest = &mut path[BEFORE.len()..];
-        // The longest number leaves a zero at the end.
-        if write!(rest, "{}/comm", tid.0).is_err() {
-            return Self::default();
-        }
         let mut name = [0; 16];
-        // SAFETY: the path ends with a zero, and the kernel writes at most as many bytes as `name` has.
-        let length = unsafe {
-            let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-            if file < 0 {
-                return Self::default();
-            }
-            let length = libc::syscall(libc::SYS_read, file, name.as_mut_ptr(), name.len());
-            libc::syscall(libc::SYS_close, file);
-            usize::try_from(length).unwrap_or(0)
-        };
+        let length = read_file(tid, "comm", &mut name);
         // The kernel ends the name with a line break.
         name[length.saturating_sub(1)..].fill(0);
         Self(name)

@@ -78,7 +78,17 @@ fn map(name: &CStr, length: usize) -> Option<(*const AtomicU64, OwnedFd)> {
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
     // SAFETY: the kernel chooses a free range for the mapping, so no memory in use is affected.
     let words = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, file.as_raw_fd(), 0) };
-    (words != libc::MAP_FAILED).then_some((words.cast_const().cast(), file))
+    if words == libc::MAP_FAILED {
+        return None;
+    }
+    // From now on nobody else can write. Kernels before 5.1 cannot promise that.
+    for seals in [libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL, libc::F_SEAL_SEAL] {
+        // SAFETY: the call takes integers.
+        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } == 0 {
+            break;
+        }
+    }
+    Some((words.cast_const().cast(), file))
 }
 
 /// Makes a file of this size, or `None` where the kernel refuses.
@@ -92,7 +102,7 @@ fn file(name: &CStr, bytes: usize) -> Option<OwnedFd> {
     // SAFETY: the kernel has just returned this descriptor, and nothing else uses it.
     let file = unsafe { OwnedFd::from_raw_fd(descriptor) };
     let size = libc::off_t::try_from(bytes).ok()?;
-    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
     // SAFETY: both calls take integers.
     let made =
         unsafe { libc::ftruncate(descriptor, size) == 0 && libc::fcntl(descriptor, libc::F_ADD_SEALS, seals) == 0 };
@@ -147,6 +157,10 @@ mod tests {
         let read = read_named(me, name).expect("it is readable");
         assert_eq!(read.iter().map(Vec::len).collect::<Vec<_>>(), [600, 1]);
         assert_eq!((read[0][598], read[0][599]), (0, 7));
+        // Nobody else writes them.
+        let path = format!("/proc/self/fd/{}", words.file.as_ref().expect("it has a file").as_raw_fd());
+        let written = File::options().write(true).open(path).and_then(|file| file.write_at(&[1; 8], 0));
+        assert!(written.is_err() && words[0].load(Ordering::Relaxed) == 0, "{written:?}");
         let none = SharedWords::new(name, 0);
         assert!(!none.is_visible() && none.is_empty());
         drop((words, other));

@@ -17,9 +17,11 @@ Times are whole nanoseconds. A `Duration` is an `int` that prints with a unit; f
 nanoseconds, or a string such as ``"1.5 ms"``.
 """
 
+from . import generators, papers
 from ._command import Completed, command
 from ._errors import BadInput, Error, Fault, Refused
 from ._lockwright import __version__
+from ._plan import Study
 from ._results import Bound, Observed, ProtocolResult, Results, Term
 from ._schedule import Schedule
 from ._study import StudyResult, study
@@ -41,6 +43,7 @@ __all__ = [
     "Resource",
     "Results",
     "Schedule",
+    "Study",
     "StudyResult",
     "Task",
     "TaskSet",
@@ -49,6 +52,8 @@ __all__ = [
     "check",
     "command",
     "doctor",
+    "generators",
+    "papers",
     "run",
     "simulate",
     "study",

@@ -9,6 +9,8 @@ from . import _lockwright
 
 def main() -> int:
     """Execute the command line of this process, and return its exit status."""
+    # `study --dask` starts an interpreter that has this package.
+    os.environ.setdefault("LOCKWRIGHT_PYTHON", sys.executable)
     # The command handles its signals itself.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _lockwright.main(["lockwright", *map(os.fsdecode, sys.argv[1:])])

@@ -9,14 +9,15 @@ import re
 import secrets
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
-from concurrent.futures import as_completed
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Future, as_completed
 from pathlib import Path
 from typing import Any
 
 from ._command import HOLDS, Completed, command
 from ._errors import BadInput, Error, Fault, Refused
 from ._schedule import Schedule
+from ._tasks import html_table
 
 _Path = str | os.PathLike[str]
 
@@ -28,8 +29,7 @@ class StudyResult:
         """Open the directory of a finished study. Raises `OSError` if it has no results."""
         self.folder = Path(folder)
         self.manifest: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text("utf-8"))
-        with open(self.folder / "results.csv", encoding="utf-8", newline="") as file:
-            self._rows = list(csv.DictReader(file))
+        self._rows = _table(self.folder / "results.csv")
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each cell and method. Numbers are numbers, and an empty value is `None`."""
@@ -49,10 +49,19 @@ class StudyResult:
         return polars.DataFrame(self.rows(), infer_schema_length=None)
 
     def to_arrow(self) -> Any:
-        """The rows as a `pyarrow.Table`. Needs the extra ``lockwright[arrow]``."""
-        import pyarrow
+        """The rows as a `pyarrow.Table`, from ``results.parquet``. Needs the extra ``lockwright[arrow]``.
 
-        return pyarrow.Table.from_pylist(self.rows())
+        Raises `BadInput` if the file is damaged.
+        """
+        import pyarrow
+        from pyarrow import parquet
+
+        path = self.folder / "results.parquet"
+        try:
+            return parquet.read_table(path)
+        except (pyarrow.ArrowException, OSError) as error:
+            help = "call the study again with the same arguments: it writes the file again from what is finished"
+            raise BadInput([Fault(f"the results cannot be read: {error}", help, os.fspath(path))]) from error
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows for every library that reads Arrow data. Needs the extra ``lockwright[arrow]``."""
@@ -64,8 +73,30 @@ class StudyResult:
         files = sorted((self.folder / "plots").glob("*.svg"))
         return {file.stem: Schedule(file.read_text("utf-8")) for file in files}
 
+    def plot(self, name: str | None = None) -> Schedule:
+        """Return a figure by its name, or the first one; a notebook shows it. Raises `KeyError` if there is none."""
+        plots = self.plots
+        if name is None and plots:
+            return next(iter(plots.values()))
+        return plots[name or "the first figure"]
+
+    @property
+    def conclusions(self) -> list[dict[str, str]]:
+        """The conclusions of a published study: number, verdict, conclusion and evidence. Empty for other studies."""
+        path = self.folder / "conclusions.csv"
+        return _table(path) if path.exists() else []
+
     def __repr__(self) -> str:
         return f"<StudyResult {self.manifest['study']!r} in {str(self.folder)!r}>"
+
+    def _repr_html_(self) -> str:
+        columns = list(self._rows[0]) if self._rows else []
+        return html_table(columns, (row.values() for row in self._rows))
+
+
+def _table(path: Path) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def study(
@@ -77,32 +108,53 @@ def study(
     samples: int | None = None,
     seed: int | None = None,
     jobs: int | None = None,
+    told: Callable[[int, int], None] | None = None,
 ) -> StudyResult:
     """Execute the study in `file`, and write its results into the directory `out`.
 
-    Without `executor`, all processors of this machine work. `executor` is any `concurrent.futures.Executor`, or a Dask
-    ``Client``: the study is cut into `shares`, which should take a second or more each. The results have the same bytes
-    whatever executes them. A study that was interrupted continues when it is called again with the same arguments.
+    Without `executor`, all processors of this machine work. `executor` is any `concurrent.futures.Executor`, such as that
+    of loky, or a Dask ``Client``: the study is cut into `shares`, which should take a second or more each. The results
+    have the same bytes whatever executes them. A study that was interrupted continues when it is called again with the
+    same arguments. After each share, `told` is called with the numbers of finished and of all shares.
 
-    Raises `BadInput` and `Refused`, and the exceptions of the executor.
+    Raises `BadInput` and `Refused`, also if a worker dies, and the other exceptions of the executor.
     """
+    files = _files(Path(file)) if executor is not None else {}
+    if executor is not None and seed is None and "seed" not in tomllib.loads(files[Path(file).name].decode()):
+        # All shares need the same seed, also those of an earlier call.
+        seed = _seed_of(out)
+    words = ["study", os.fspath(file)]
+    return execute(
+        words, files, out, executor=executor, shares=shares, samples=samples, seed=seed, jobs=jobs, told=told
+    )
+
+
+def execute(
+    words: list[str],
+    files: dict[str, bytes],
+    out: _Path,
+    *,
+    executor: Any,
+    shares: int,
+    samples: int | None,
+    seed: int | None,
+    jobs: int | None,
+    told: Callable[[int, int], None] | None = None,
+) -> StudyResult:
+    """Execute the command `words`, whose second one is the study file if there are `files`. Calls `told` after shares."""
     options = [f"--{key}={value}" for key, value in (("samples", samples), ("seed", seed)) if value is not None]
     if executor is None:
         threads = [] if jobs is None else [f"--jobs={jobs}"]
-        _succeed(command("study", file, "-o", out, "--resume", *options, *threads, isolated=True))
+        _succeed(command(*words, "-o", out, "--resume", *options, *threads, isolated=True))
         return StudyResult(out)
     if shares < 1:
         raise BadInput([Fault(f"a study has at least one share, and not {shares}")])
-    files = _files(Path(file))
-    if seed is None and "seed" not in tomllib.loads(files[Path(file).name].decode()):
-        # All shares need the same seed, also those of an earlier call.
-        options.append(f"--seed={_seed_of(out)}")
-    finish = ("study", file, "-o", out, "--resume", "--share=0/1", *options)
+    finish = (*words, "-o", out, "--resume", "--share=0/1", *options)
+    # This refuses what is invalid, and makes the directory.
     _succeed(command(*finish))
-    if not (Path(out) / "results.csv").exists():
-        for parts in _parts(executor, files, Path(file).name, shares, options):
-            _store(Path(out) / "parts", parts)
-        _succeed(command(*finish))
+    if not json.loads((Path(out) / "manifest.json").read_text("utf-8"))["complete"]:
+        _judge(executor, files, [*words, *options], shares, Path(out) / "parts", told)
+    _succeed(command(*finish))
     return StudyResult(out)
 
 
@@ -140,23 +192,36 @@ def _seed_of(out: _Path) -> int:
         return secrets.randbits(63)
 
 
-def _parts(
-    executor: Any, files: dict[str, bytes], name: str, shares: int, options: list[str]
-) -> Iterator[dict[str, bytes]]:
-    """The parts of all shares, as they are finished."""
+def _judge(
+    executor: Any, files: dict[str, bytes], words: list[str], shares: int, parts: Path, told: Callable[[int, int], None] | None
+) -> None:
+    """Judge the shares that are not in `parts`, and store each as it is finished."""
     if hasattr(executor, "get_executor"):
         # A Dask client: a worker that dies is replaced, and its shares are executed again.
         executor = executor.get_executor(pure=False, retries=3)
-    futures = [executor.submit(judge_share, files, name, f"{number}/{shares}", options) for number in range(1, shares + 1)]
+    # A file without contents says that a share is stored.
+    marks = {number: parts / f"share-{number}-of-{shares}" for number in range(1, shares + 1)}
+    left = [number for number, mark in marks.items() if not mark.exists()]
+    futures: dict[Future[dict[str, bytes]], int] = {}
     try:
-        for future in as_completed(futures):
-            yield future.result()
+        for number in left:
+            futures[executor.submit(judge_share, files, words, f"{number}/{shares}")] = number
+        for done, future in enumerate(as_completed(futures), shares - len(left) + 1):
+            _store(parts, future.result())
+            marks[futures[future]].touch()
+            if told is not None:
+                told(done, shares)
+    except Exception as error:
+        if isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":
+            help = "what is finished is kept; call the study again with the same arguments to continue it"
+            raise Refused([Fault(f"a worker died: {error}", help)]) from error
+        raise
     finally:
         for future in futures:
             future.cancel()
 
 
-def judge_share(files: dict[str, bytes], name: str, share: str, options: list[str]) -> dict[str, bytes]:
+def judge_share(files: dict[str, bytes], words: list[str], share: str) -> dict[str, bytes]:
     """Judge one share of a study in a directory of its own, and return its parts by name. Executors call this."""
     with tempfile.TemporaryDirectory(prefix="lockwright-") as temporary:
         folder = Path(temporary)
@@ -164,13 +229,14 @@ def judge_share(files: dict[str, bytes], name: str, share: str, options: list[st
             path = folder / "study" / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
+        verb, name, *rest = words
+        name = os.fspath(folder / "study" / Path(name).name) if files else name
         out = folder / "out"
-        _succeed(command("study", folder / "study" / name, "-o", out, "--jobs=1", f"--share={share}", *options))
+        _succeed(command(verb, name, "-o", out, "--jobs=1", f"--share={share}", *rest))
         return {part.name: part.read_bytes() for part in (out / "parts").glob("*.json")}
 
 
 def _store(folder: Path, parts: dict[str, bytes]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     for name, content in parts.items():
         unfinished = folder / f".unfinished-{name}"
         unfinished.write_bytes(content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 from . import _lockwright
 from ._errors import BadInput, Fault
 from ._time import Duration
+from ._toml import toml, toml_lines
 
 _Time = int | str | Duration
 
@@ -170,17 +170,8 @@ def html_table(columns: Iterable[object], rows: Iterable[Iterable[object]]) -> s
     return f"<table><thead>{line('th', columns)}</thead><tbody>{body}</tbody></table>"
 
 
-def _value(value: object) -> str:
-    # A JSON string is a TOML string, except for characters outside the basic plane, which stay as they are.
-    return json.dumps(str(value), ensure_ascii=False) if isinstance(value, (str, Duration)) else str(value)
-
-
 def _time(value: _Time | None) -> Duration | None:
     return None if value is None else Duration(value)
-
-
-def _lines(pairs: Iterable[tuple[str, object]]) -> list[str]:
-    return [f"{key} = {_value(value)}" for key, value in pairs if value is not None]
 
 
 def _written(
@@ -192,22 +183,22 @@ def _written(
     scheduler: str | None,
     priorities: str | None,
 ) -> bytes:
-    lines = _lines([("name", name), ("protocol", protocol)])
-    lines += ["", "[platform]", *_lines([("cpus", cpus), ("scheduler", scheduler), ("priorities", priorities)])]
+    lines = toml_lines([("name", name), ("protocol", protocol)])
+    lines += ["", "[platform]", *toml_lines([("cpus", cpus), ("scheduler", scheduler), ("priorities", priorities)])]
     named = {resource.name: resource for resource in resources}
     for request in (request for task in tasks for request in task.requests):
         named.setdefault(request.resource, Resource(request.resource))
     for resource in named.values():
         keys = ("name", "protocol", "ceiling", "home", "group")
-        lines += ["", "[[resource]]", *_lines((key, getattr(resource, key)) for key in keys)]
+        lines += ["", "[[resource]]", *toml_lines((key, getattr(resource, key)) for key in keys)]
     for task in tasks:
-        lines += ["", "[[task]]", *_lines([("name", task.name), ("cpu", task.cpu), ("priority", task.priority)])]
+        lines += ["", "[[task]]", *toml_lines([("name", task.name), ("cpu", task.cpu), ("priority", task.priority)])]
         times = ("period", "deadline", "jitter", "offset", "wcet")
-        lines += _lines((key, _time(getattr(task, key))) for key in times)
+        lines += toml_lines((key, _time(getattr(task, key))) for key in times)
         if task.requests:
             entries = (
-                f"{{ resource = {_value(request.resource)}, count = {int(request.count)}, "
-                f"length = {_value(Duration(request.length))} }}"
+                f"{{ resource = {toml(request.resource)}, count = {int(request.count)}, "
+                f"length = {toml(Duration(request.length))} }}"
                 for request in task.requests
             )
             lines.append(f"requests = [{', '.join(entries)}]")

@@ -14,8 +14,8 @@
 //!
 //! Two private files charge overheads to a whole system. `charge.rs` is [`charge()`](crate::charge()), for partitioned
 //! and clustered fixed priorities. `edf.rs` is for the schedulers of [`scheduled()`](crate::scheduled()). Both take
-//! costs, interrupts and the time that execution takes with interrupts from `machine.rs`, and the lengths of operations on
-//! objects from `objects.rs`.
+//! costs, interrupts and the time that execution takes with interrupts from `machine.rs`, and the lengths of operations
+//! on objects from `objects.rs`.
 //!
 //! The charges to systems and those to rows stay apart, although both follow the dissertation:
 //! - Rows have one section length per resource. The body of a task has an order of sections and nesting, and each

@@ -34,9 +34,9 @@ pub use untested::Untested;
 
 /// Tests a system under partitioned EDF, global EDF or global fixed priorities, with overheads charged to it.
 ///
-/// Under partitioned EDF, local resources are under SRP, and shared ones under MSRP, whatever locks the system names. The
-/// module [`uniprocessor::edf`] has the processor demand, and [`global`] the global tests; each names its
-/// source. All times are in nanoseconds. If the overheads alone leave no time, the result contains a single test named
+/// Under partitioned EDF, local resources are under SRP, and shared ones under MSRP, whatever locks the system names.
+/// The module [`uniprocessor::edf`] has the processor demand, and [`global`] the global tests; each names its source.
+/// All times are in nanoseconds. If the overheads alone leave no time, the result contains a single test named
 /// "overheads" that does not accept.
 ///
 /// # Errors
@@ -382,8 +382,8 @@ fn partitioned_edf(system: &System, sharing: &Sharing, assumes: bool) -> Schedul
     result
 }
 
-/// Withdraws what is proved of processors whose tasks share lock-free objects with tasks that are not proved: commits of
-/// others are counted as if those were in time.
+/// Withdraws what is proved of processors whose tasks share lock-free objects with tasks that are not proved: commits
+/// of others are counted as if those were in time.
 fn assume(system: &System, result: &mut Scheduled) {
     let is_lock_free = |&id: &ResourceId| {
         system.is_global(id) && system.protocol_of(id, system.protocol_or_default()) == Protocol::LockFree

@@ -2,7 +2,7 @@
 
 use lockwright_analysis::{Failure, Growth, Untested, charge_by_deadline, explain_demand, scheduled, sensitivity};
 use lockwright_model::format::{parse_overheads, parse_system};
-use lockwright_model::{Duration, Overheads, Protocol, Step, System};
+use lockwright_model::{Duration, Overheads, Protocol, Scheduler, Step, System};
 
 fn system(text: &str) -> System {
     parse_system(text).expect("the task set is valid")
@@ -392,4 +392,35 @@ fn programs_explain_what_they_prove() {
     }
     println!("{explained} tasks proved by programs alone, {failed} programs that fail");
     assert!(explained > 100 && failed > 100, "{explained}, {failed}");
+}
+
+/// Two tasks on two processors, with two resources under these protocols.
+fn mixed(scheduler: Scheduler, one: &str, other: &str) -> System {
+    let task = |name: &str, cpu: u8| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\nperiod = \"10 ms\"\nwcet = \"2 ms\"\nrequests = [\
+             {{ resource = \"one\", length = \"1 us\" }}, {{ resource = \"other\", length = \"1 us\" }}]\n"
+        )
+    };
+    let resource = |name: &str, protocol: &str| format!("[[resource]]\nname = \"{name}\"\nprotocol = \"{protocol}\"\n");
+    let text =
+        ["[platform]\ncpus = 2\n", &resource("one", one), &resource("other", other), &task("a", 0), &task("b", 1)];
+    system(&text.concat()).under(scheduler)
+}
+
+#[test]
+fn one_system_has_one_kind_of_wait() {
+    let why = |system: System| scheduled(&system, &Overheads::default()).map_err(|why| why.describe(&system));
+    for scheduler in [Scheduler::GEdf, Scheduler::GFp] {
+        let refused = why(mixed(scheduler, "fmlp_short", "fmlp_long")).unwrap_err();
+        assert!(refused.contains("`one` is under `fmlp_short` and `other` is under `fmlp_long`"), "{refused}");
+        assert!(why(mixed(scheduler, "fmlp_long", "lock_free")).is_err());
+        assert!(why(mixed(scheduler, "none", "none")).is_err_and(|why| why.contains("`one` is under `none`")));
+        for kind in ["fmlp_short", "fmlp_long", "lock_free"] {
+            assert!(why(mixed(scheduler, kind, "wait_free")).unwrap().schedulable, "{scheduler}, {kind}");
+        }
+    }
+    let refused = why(mixed(Scheduler::PEdf, "pip", "lock_free")).unwrap_err();
+    assert!(refused.contains("`one` is under `msrp` and `other` is under `lock_free`"), "{refused}");
+    assert!(why(mixed(Scheduler::PEdf, "pip", "wait_free")).unwrap().schedulable);
 }

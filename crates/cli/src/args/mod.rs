@@ -7,6 +7,7 @@ mod serve;
 mod study;
 mod tasks;
 mod values;
+mod watch;
 
 pub use measure::{Locks, Measure, MeasuredIcs, MeasuredObjects, MeasuredProtocols, Mutexes, Results};
 pub use record::Record;
@@ -15,6 +16,8 @@ pub use study::{Bpl, Rtas2008, Share, Study, StudyRun, StudyVerb};
 pub use tasks::{
     BoundChoice, Check, Execution, OffsetsChoice, ProtocolChoice, Run, Schedules, Simulate, Subject, Verify,
 };
+
+pub use watch::Watch;
 
 use crate::console::Color;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -94,6 +97,14 @@ pub enum Verb {
     /// waits, and the bounds of the task set.
     #[command(after_help = RECORD_HELP)]
     Record(Record),
+    /// Show what the tasks and mutexes of a running process do
+    ///
+    /// The process shares its statistics in memory, and does nothing for this command. Shown are the tasks of
+    /// `lockwright::tasks` or `lw_task_*` that are counted, and the mutexes of a program that was started with
+    /// liblockwright_pthread.so and LOCKWRIGHT_STATS=1. On a terminal the picture is renewed until `q` is pressed or
+    /// the process ends.
+    #[command(after_help = WATCH_HELP)]
+    Watch(Watch),
     /// Measure what locks cost on this machine
     #[command(subcommand, after_help = STATUSES_UNJUDGED)]
     Measure(Measure),
@@ -261,6 +272,16 @@ Exit status:
   1    the program was recorded, and no task set follows from it
   2    the arguments are invalid, or the program cannot be recorded
   3    the machine refuses, for example to write the results";
+
+const WATCH_HELP: &str = "Examples:
+  lockwright watch 4711
+  lockwright watch 4711 --every 1s
+  lockwright watch 4711 --json
+
+Exit status:
+  0    success; also if the process ends meanwhile
+  2    the arguments are invalid, there is no such process, or it has no statistics
+  3    the machine refuses, for example to look at the process of another user";
 
 const COMPLETIONS_HELP: &str = "Examples:
   lockwright completions bash > ~/.local/share/bash-completion/completions/lockwright

@@ -18,6 +18,7 @@ const FILE_EXAMPLES: &str = "Examples:
   lockwright study study.toml -o results
   lockwright study study.toml -o results --resume
   lockwright study study.toml -o trial --samples 10 --jobs 1
+  lockwright study study.toml -o results --dask tcp://host:8786
   lockwright study list
   lockwright study bpl
 
@@ -46,6 +47,13 @@ pub struct Study {
     /// Number of systems in each cell, instead of that of the file [1 to 1,000,000,000]
     #[arg(long, value_name = "N", value_parser = up_to::<u64>(SAMPLES_MAX))]
     pub samples: Option<u64>,
+    /// Judge on the workers of a Dask cluster, whose scheduler has this address, for example tcp://host:8786
+    ///
+    /// This needs the Python package `lockwright` here and on the workers, in the same version. The variable
+    /// LOCKWRIGHT_PYTHON names the interpreter that has it [default: python3]. The results have the same bytes as on
+    /// this machine alone; after an interruption, the same command continues.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["jobs", "share"])]
+    pub dask: Option<String>,
     /// How the study is executed.
     #[command(flatten)]
     pub run: StudyRun,
@@ -139,8 +147,8 @@ pub struct Rtas2008 {
     /// Directory for the results; it is created if it does not exist
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub output: PathBuf,
-    /// Numbers of the figures; 5, 6 and 21 to 48 cannot be repeated [1 to 76]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,3,4", value_parser = up_to::<u32>(76))]
+    /// Numbers of the figures; 5 and 6 cannot be repeated [1 to 132]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,3,4", value_parser = up_to::<u32>(132))]
     pub figure: Vec<u32>,
     /// All figures that can be repeated
     #[arg(long, conflicts_with = "figure")]

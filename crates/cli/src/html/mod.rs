@@ -7,7 +7,7 @@ pub mod facts;
 mod pictures;
 pub mod tables;
 
-pub use pictures::{Watched, bounds as bounds_by_term, strips};
+pub use pictures::{Watched, bounds as bounds_by_term, jobs, strips};
 
 use crate::args::Subject;
 use crate::console::Console;
@@ -107,15 +107,17 @@ fn page<'a>(account: &'a Account<'a>) -> Page<'a> {
     let mut facts = facts::machine();
     facts.push(("Command", facts::command(account.command, &account.options)));
     let compared = if results.len() > 1 { vec![Part::Table(tables::compared(output))] } else { Vec::new() };
-    let jobs = |result: &ProtocolResult| -> Vec<Part<'a>> {
+    let worst = |result: &ProtocolResult| -> Vec<Part<'a>> {
         let one = account.watched.iter().find(|one| one.protocol == result.protocol);
-        one.map_or_else(Vec::new, |one| pictures::jobs(one, account.input.system.tasks().len()))
+        one.map_or_else(Vec::new, |one| {
+            jobs(&format!("under {}", one.protocol), one.system, one.records, account.input.system.tasks().len())
+        })
     };
     let sections = vec![
         Section { title: "Tasks", parts: each(&tasks) },
         Section { title: "Bounds by term", parts: bounds_by_term(&account.bounds) },
         Section { title: "Seen against promised", parts: each(&|result| strips(result, watched(result))) },
-        Section { title: "The worst job of each task", parts: each(&jobs) },
+        Section { title: "The worst job of each task", parts: each(&worst) },
         Section { title: "Protocols compared", parts: compared },
         Section { title: "Overheads", parts: overheads(account) },
         Section { title: "Caveats", parts: list(caveats::caveats(&account.input.system, output)) },

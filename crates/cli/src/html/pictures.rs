@@ -105,9 +105,9 @@ pub fn strips<'a>(result: &ProtocolResult, watched: Option<&Watched<'_>>) -> Vec
     seen.map(strip).collect()
 }
 
-/// The worst job of each of the first `tasks` tasks, those with the least slack first.
-pub fn jobs<'a>(watched: &'a Watched<'a>, tasks: usize) -> Vec<Part<'a>> {
-    let (system, records) = (watched.system, watched.records);
+/// The worst job of each of the first `tasks` tasks, those with the least slack first. `how` tells how they were
+/// executed, such as "under pip".
+pub fn jobs<'a>(how: &str, system: &'a System, records: &[Record], tasks: usize) -> Vec<Part<'a>> {
     let mut worst: Vec<(i128, TaskId, Window)> = worst_jobs(system, records)
         .into_iter()
         .take(tasks)
@@ -124,9 +124,9 @@ pub fn jobs<'a>(watched: &'a Watched<'a>, tasks: usize) -> Vec<Part<'a>> {
     for (place, (_, id, job)) in worst.into_iter().enumerate() {
         let mut schedule = Schedule::read(system, records, job.with_margin(MARGIN));
         let own = involved(&schedule, id);
-        schedule.rows.retain(|row| own.contains(&row.task));
+        schedule.rows.retain(|row| own.contains(&row.task) && !row.spans.is_empty());
         let task = system.task(id);
-        let title = format!("{} under {}: its worst job", task.name, watched.protocol);
+        let title = format!("{} {how}: its worst job", task.name);
         let table = account(system, &schedule, id, job);
         let intervals: usize = schedule.rows.iter().map(|row| row.spans.len()).sum();
         let mut inner = vec![Part::Table(table)];

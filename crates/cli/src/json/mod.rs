@@ -8,6 +8,7 @@ mod record;
 mod run;
 mod study;
 mod tasks;
+mod watch;
 
 pub use check::{
     BesideLock, BlockedBy, ChangedBound, Explain, GrowthResult, GrowthState, PointResult, ResourceGrowth,
@@ -26,6 +27,9 @@ pub use record::{
 pub use run::{Executed, Taken, TakenBy, WorstJob};
 pub use study::{BplFreeLock, BplLock, BplOutput, BplResult};
 pub use tasks::{BlockingParts, Charged, FORMAT, Origin, Output, ProtocolResult, TaskResult, Verb};
+pub use watch::{
+    WatchOutput, WatchedBin, WatchedMutex, WatchedRequest, WatchedResource, WatchedSet, WatchedTask, WatchedThread,
+};
 
 use crate::fault::Fault;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -56,6 +60,8 @@ pub enum AnyOutput {
     Doctor(DoctorOutput),
     /// `record`.
     Record(RecordOutput),
+    /// `watch`.
+    Watch(WatchOutput),
     /// Any verb that failed, in place of its result; the exit status is 2 or 3.
     Error(ErrorOutput),
 }

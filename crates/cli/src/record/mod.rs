@@ -2,6 +2,7 @@
 
 mod bounds;
 mod page;
+mod schedule;
 mod text;
 mod trace;
 
@@ -88,9 +89,15 @@ fn told(
     console: &Console,
 ) -> Result<Exit, Exit> {
     let choices = Choices { margin: arguments.margin.unwrap_or(0), job_at: arguments.job_at.clone() };
-    let inferred = infer(recording, &choices);
-    let findings = Findings::of(recording, arguments.sections_longer.map(lockwright_model::Duration::as_ns));
+    let mut findings = Findings::of(recording, arguments.sections_longer.map(lockwright_model::Duration::as_ns));
     let trends = Trends::of(recording);
+    // Callbacks of ROS 2 are tasks, and so the threads of what follows.
+    let by_callback = recording.by_callback();
+    if let Some(split) = &by_callback {
+        findings.threads = Findings::of(split, None).threads;
+    }
+    let recording = by_callback.as_ref().unwrap_or(recording);
+    let inferred = infer(recording, &choices);
     let bounds = inferred.system.as_ref().ok().and_then(|system| bounds::bounds(system, &inferred.tasks));
     let check = bounds.as_ref().map(bounds::Bounds::results).unwrap_or_default();
     let output = RecordOutput { check, ..RecordOutput::new(recording, &inferred, &findings, &trends) };
@@ -113,7 +120,8 @@ fn told(
     let (scene, records) = trace::trace(recording, &inferred);
     trace.write(|out| Ok(perfetto::write(&scene, &records, out)?), console)?;
     if let Some(file) = html {
-        html::write_file(file, &page::page(&output, bounds.as_ref(), arguments), console)?;
+        let recorded = schedule::schedule(recording, &inferred, &findings, &records);
+        html::write_file(file, &page::page(&output, bounds.as_ref(), recorded.as_ref(), arguments), console)?;
     }
     for warning in &inferred.warnings {
         console.warn(warning);

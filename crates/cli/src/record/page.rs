@@ -1,6 +1,7 @@
 //! The page of a recording: what was found, and the object of `--json` as tables.
 
 use super::bounds::Bounds;
+use super::schedule::Recorded;
 use crate::args::Record;
 use crate::bars;
 use crate::html::{self, facts, tables};
@@ -13,7 +14,12 @@ use lockwright_report::page::{Cell, Column, Page, Part, Section, Table, Verdict}
 const ROWS_MAX: usize = 100;
 
 /// The page.
-pub(super) fn page<'a>(output: &RecordOutput, bounds: Option<&Bounds<'_>>, arguments: &Record) -> Page<'a> {
+pub(super) fn page<'a>(
+    output: &RecordOutput,
+    bounds: Option<&Bounds<'_>>,
+    recorded: Option<&'a Recorded>,
+    arguments: &Record,
+) -> Page<'a> {
     let program = output.program.join(" ");
     let mut facts = facts::machine();
     facts.extend([
@@ -29,6 +35,9 @@ pub(super) fn page<'a>(output: &RecordOutput, bounds: Option<&Bounds<'_>>, argum
     let bars = own.map_or_else(Vec::new, |(system, own, seen)| bars::of_best(system, &[(own, seen)]));
     // The first result has the responses that were seen.
     let strips = output.check.first().map_or_else(Vec::new, |result| html::strips(result, None));
+    let tasks = output.threads.iter().filter(|thread| thread.task.is_some()).count();
+    let jobs = recorded
+        .map_or_else(Vec::new, |recorded| html::jobs("as recorded", &recorded.system, &recorded.records, tasks));
     let mut warnings = output.warnings.clone();
     if output.lost > 0 {
         warnings.push(format!("{} were lost.", units::count(output.lost, "event")));
@@ -45,6 +54,7 @@ pub(super) fn page<'a>(output: &RecordOutput, bounds: Option<&Bounds<'_>>, argum
             Section { title: "The task set beside its bounds", parts: tables.collect() },
             Section { title: "Bounds by term", parts: html::bounds_by_term(&bars) },
             Section { title: "Seen against promised", parts: strips },
+            Section { title: "The worst job of each task", parts: jobs },
             Section { title: "Priority inversions", parts: inversions(output) },
             Section { title: "Orders of locking that can deadlock", parts: cycles(output) },
             Section { title: "Long waits for locks", parts: waits(output) },

@@ -1,4 +1,4 @@
-//! Who may ask the server: a page that it sent itself, and whoever knows its address.
+//! Access to the server: only pages that it sent itself, and programs that have its address.
 //!
 //! The address has a token that other users and other pages cannot guess. Requests for another host are refused, so no
 //! name of another site leads here (DNS rebinding). Requests from pages of other origins are refused, whatever they
@@ -13,7 +13,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
-/// What all answers have. The page is kept nowhere, tells its address to nobody, and is in no frame.
+/// The headers of all answers. The page is kept nowhere, tells its address to nobody, and is in no frame.
 const HEADERS: [(HeaderName, &str); 5] = [
     (header::CACHE_CONTROL, "no-store"),
     (header::REFERRER_POLICY, "no-referrer"),

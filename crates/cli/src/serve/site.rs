@@ -28,10 +28,10 @@ use tokio::sync::Mutex;
 const TEXT_MAX: usize = 256 * 1024;
 /// Greatest length of a request: in JSON, a character of the text may take six.
 pub const BODY_MAX: usize = 6 * TEXT_MAX + 1024;
-/// Greatest time for one result.
+/// Time after which a simulation is given up.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What the server knows.
+/// The state of the server.
 pub struct Site {
     /// The token in its address.
     pub token: String,
@@ -42,8 +42,8 @@ pub struct Site {
     page: String,
     saves: bool,
     work: Arc<Work>,
-    /// One result at a time.
-    turn: Mutex<()>,
+    /// One result at a time, also where nobody waits for it any more.
+    turn: Arc<Mutex<()>>,
 }
 
 impl Site {
@@ -64,7 +64,7 @@ impl Site {
             page,
             saves: arguments.save,
             work: Arc::new(Work::of(arguments)),
-            turn: Mutex::new(()),
+            turn: Arc::default(),
         }
     }
 
@@ -158,11 +158,14 @@ async fn result(State(site): State<Arc<Site>>, body: Bytes) -> Response {
         Ok(question) => question,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
-    let _turn = site.turn.lock().await;
+    let turn = Arc::clone(&site.turn).lock_owned().await;
     let stop = Arc::new(AtomicBool::new(false));
     let waiting = Waiting(Arc::clone(&stop));
     let work = Arc::clone(&site.work);
-    let mut answer = tokio::task::spawn_blocking(move || work.answer(question, stop));
+    let mut answer = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        work.answer(question, stop)
+    });
     let ended = match tokio::time::timeout(TIME_MAX, &mut answer).await {
         Ok(ended) => ended,
         Err(_) => {

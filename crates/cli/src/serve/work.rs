@@ -29,7 +29,7 @@ pub struct Question {
     protocol: String,
 }
 
-/// What came of a text.
+/// The result for a text.
 #[derive(Serialize)]
 pub struct Answer {
     /// The page without its head.
@@ -46,7 +46,7 @@ pub struct Answer {
     sections: Option<Vec<Section>>,
 }
 
-/// What is the same for all texts.
+/// The settings that all texts share.
 pub struct Work {
     file: PathBuf,
     overheads: Option<PathBuf>,

@@ -1,8 +1,10 @@
 //! `lockwright study FILE`: a study that a file describes.
 
+use super::dask;
 use super::engine::{self, Outcome};
-use super::folder::{Folder, Identity};
+use super::folder::{Folder, Identity, cannot_compute};
 use super::page;
+use super::table::{Kind, Table, Value};
 use crate::args::Study;
 use crate::console::Console;
 use crate::curves::{Grid, Inset, Point};
@@ -16,7 +18,7 @@ use crate::units;
 use lockwright_model::Overheads;
 use lockwright_model::format::{parse_overheads, write_overheads};
 use lockwright_study::experiment::{Experiment, Tally};
-use lockwright_study::plan::{Key, Plan, parse_plan};
+use lockwright_study::plan::{Axis, Key, Method, Plan, Test, parse_plan};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -29,6 +31,9 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
         console.error("no study is given", "give a study file and -o DIR, or the name of a published study");
         return Err(Exit::BadInput);
     };
+    if let Some(address) = &arguments.dask {
+        return dask::on_cluster(arguments, file, output, address, console);
+    }
     let source = Source::read(file, console)?;
     let text = source.text(console)?;
     let mut charged = BTreeMap::new();
@@ -124,14 +129,12 @@ fn table(plan: &Plan, name: &str, tallies: &[Tally], console: &Console) -> Strin
 
 /// Writes the tables and the figures.
 fn write(plan: &Plan, outcome: &Outcome, folder: &Folder, console: &Console) -> Result<Vec<(String, Grid)>, Exit> {
-    let results = results(plan, &outcome.tallies).map_err(|error| broken(&*error, console))?;
-    folder.write("results.csv", results.as_bytes(), console)?;
-    let weighted = weighted(plan, &outcome.tallies).map_err(|error| broken(&*error, console))?;
-    folder.write("weighted.csv", weighted.as_bytes(), console)?;
+    folder.write_results(&results(plan, &outcome.tallies), console)?;
+    folder.write_table("weighted.csv", &weighted(plan, &outcome.tallies), console)?;
     let mut drawn = curves(plan, &outcome.tallies);
     drawn.extend(weighted_curves(plan, &outcome.tallies));
     for (name, grid) in &drawn {
-        let svg = grid.to_svg().map_err(|error| broken(&*error, console))?;
+        let svg = grid.to_svg().map_err(|error| cannot_compute(&*error, console))?;
         folder.write(&format!("plots/{name}.svg"), svg.as_bytes(), console)?;
     }
     let figures = units::count(drawn.len() as u64, "figure");
@@ -139,55 +142,73 @@ fn write(plan: &Plan, outcome: &Outcome, folder: &Folder, console: &Console) -> 
     Ok(drawn)
 }
 
-fn broken(error: &dyn std::error::Error, console: &Console) -> Exit {
-    console.error(format!("the results cannot be written: {error}"), "");
-    Exit::Machine
+/// The columns of a tally in tables.
+const SUMS: [(&str, Kind); 7] = [
+    ("samples", Kind::Whole),
+    ("accepted", Kind::Whole),
+    ("share", Kind::Number(6)),
+    ("low", Kind::Number(6)),
+    ("high", Kind::Number(6)),
+    ("weighted", Kind::Number(6)),
+    ("tardiness_us", Kind::Number(3)),
+];
+
+/// The mean over the accepted systems of their greatest tardiness, if the method bounds it.
+fn tardiness_us(method: &Method, tally: &Tally) -> Option<f64> {
+    tally.mean_bound().filter(|_| method.test == Test::Tardiness).map(|ns| ns / 1_000.0)
 }
 
-/// The columns of a tally in tables.
-const SUMS: [&str; 6] = ["samples", "accepted", "share", "low", "high", "weighted"];
-
-/// The cells of a tally in tables: empty without samples.
-fn columns(tally: &Tally) -> [String; 6] {
-    let decimal = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.6}"));
+/// The cells of a tally in tables: none without samples.
+fn columns(method: &Method, tally: &Tally) -> [Value; 7] {
     let (low, high) = tally.interval().unzip();
     [
-        tally.samples.to_string(),
-        tally.accepted.to_string(),
-        decimal(tally.share()),
-        decimal(low),
-        decimal(high),
-        decimal(tally.weighted()),
+        Value::Whole(tally.samples),
+        Value::Whole(tally.accepted),
+        Value::Number(tally.share()),
+        Value::Number(low),
+        Value::Number(high),
+        Value::Number(tally.weighted()),
+        Value::Number(tardiness_us(method, tally)),
     ]
 }
 
-type Text = Result<String, Box<dyn std::error::Error>>;
+/// An empty table with the columns of these axes, of a method and of its tallies.
+fn tidy<'a>(axes: impl Iterator<Item = &'a Axis>, method: &[&str]) -> Table {
+    let axes = axes.map(|axis| {
+        let kind = match axis.key {
+            Key::Cpus | Key::Tasks | Key::Accesses | Key::Degree | Key::Resources | Key::Requests => Kind::Whole,
+            Key::Load | Key::Probability | Key::Reads => Kind::Number(9),
+            Key::Utilizations | Key::Periods | Key::Placement | Key::Lengths | Key::Nesting => Kind::Text,
+        };
+        (axis.key.name().to_owned(), kind)
+    });
+    let method = method.iter().map(|name| ((*name).to_owned(), Kind::Text));
+    let sums = SUMS.map(|(name, kind)| (name.to_owned(), kind));
+    Table::new(axes.chain(method).chain(sums).collect())
+}
 
 /// One row for each cell and method, in the order of the cells. Cells without samples have none.
-fn results(plan: &Plan, tallies: &[Tally]) -> Text {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let keys = plan.axes.iter().map(|axis| axis.key.name());
-    let method = ["method", "scheduler", "protocol", "test", "overheads"];
-    writer.write_record(keys.chain(method).chain(SUMS))?;
+fn results(plan: &Plan, tallies: &[Tally]) -> Table {
+    let mut table = tidy(plan.axes.iter(), &["method", "scheduler", "protocol", "test", "overheads"]);
     for cell in 0..plan.cells() {
-        let values = plan.axes.iter().zip(plan.places(cell)).map(|(axis, place)| axis.values[place].label.clone());
-        let values: Vec<String> = values.collect();
+        let values = plan.axes.iter().zip(plan.places(cell)).map(|(axis, place)| axis.values[place].label.as_str());
+        let values: Vec<Value> = values.map(Value::from).collect();
         for (index, method) in plan.methods.iter().enumerate() {
             let tally = &tallies[cell * plan.methods() + index];
             if tally.samples == 0 {
                 continue;
             }
             let parts = [
-                method.name.clone(),
-                method.scheduler.name().into(),
-                method.protocol.map_or(String::new(), |protocol| protocol.name().into()),
-                method.test.name(method.scheduler).into(),
-                method.overheads.as_ref().map_or(String::new(), |(path, _)| path.clone()),
+                method.name.as_str(),
+                method.scheduler.name(),
+                method.protocol.map_or("", |protocol| protocol.name()),
+                method.test.name(method.scheduler),
+                method.overheads.as_ref().map_or("", |(path, _)| path),
             ];
-            writer.write_record(values.iter().cloned().chain(parts).chain(columns(tally)))?;
+            table.push(values.iter().cloned().chain(parts.map(Value::from)).chain(columns(method, tally)).collect());
         }
     }
-    Ok(String::from_utf8(writer.into_inner()?)?)
+    table
 }
 
 /// A combination of the values of some axes: the place on each axis, or `None` for an axis that is summed over.
@@ -216,21 +237,20 @@ fn cells<'a>(plan: &'a Plan, group: &'a Group) -> impl Iterator<Item = usize> + 
 }
 
 /// One row for each method and each combination of values other than those of the horizontal axis.
-fn weighted(plan: &Plan, tallies: &[Tally]) -> Text {
+fn weighted(plan: &Plan, tallies: &[Tally]) -> Table {
     let over: Vec<usize> = plan.x.into_iter().collect();
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let kept = || plan.axes.iter().enumerate().filter(|(index, _)| !over.contains(index)).map(|(_, axis)| axis);
-    writer.write_record(kept().map(|axis| axis.key.name()).chain(["method"]).chain(SUMS))?;
+    let kept = plan.axes.iter().enumerate().filter(|(index, _)| !over.contains(index)).map(|(_, axis)| axis);
+    let mut table = tidy(kept, &["method"]);
     for group in groups(plan, &over) {
         for (index, method) in plan.methods.iter().enumerate() {
             let tally = sum(plan, tallies, index, cells(plan, &group));
             if tally.samples > 0 {
-                let values = labels(plan, &group).into_iter().map(|(_, label)| label);
-                writer.write_record(values.chain([method.name.clone()]).chain(columns(&tally)))?;
+                let values = labels(plan, &group).into_iter().map(|(_, label)| Value::Text(label));
+                table.push(values.chain([method.name.as_str().into()]).chain(columns(method, &tally)).collect());
             }
         }
     }
-    Ok(String::from_utf8(writer.into_inner()?)?)
+    table
 }
 
 /// The keys and the values of a group.
@@ -239,12 +259,26 @@ fn labels(plan: &Plan, group: &Group) -> Vec<(Key, String)> {
     fixed.filter_map(|(axis, place)| Some((axis.key, axis.values[(*place)?].label.clone()))).collect()
 }
 
-/// The figures of schedulability over the horizontal axis, one for each combination of the other values.
+/// The figures over the horizontal axis, one for each combination of the other values: of schedulability, and of
+/// tardiness if a method bounds it.
 fn curves(plan: &Plan, tallies: &[Tally]) -> Vec<(String, Grid)> {
     let Some(x) = plan.x else { return Vec::new() };
-    let y = |tally: &Tally| -> Option<Height> { Some((tally.share()?, tally.interval())) };
-    let draw = |group: Group| figure(plan, tallies, "schedulability", "share of accepted systems", x, &group, y);
-    groups(plan, &[x]).into_iter().map(draw).collect()
+    let share = Shown {
+        kind: "schedulability",
+        quantity: "share of accepted systems",
+        end: Some(1.0),
+        y: |_, tally| Some((tally.share()?, tally.interval())),
+    };
+    let late = Shown {
+        kind: "tardiness",
+        quantity: "mean of the greatest tardiness [µs]",
+        end: None,
+        y: |method, tally| Some((tardiness_us(method, tally)?, None)),
+    };
+    let is_late = plan.methods.iter().any(|method| method.test == Test::Tardiness);
+    let all = std::iter::once(share).chain(is_late.then_some(late));
+    all.flat_map(|shown| groups(plan, &[x]).into_iter().map(move |group| figure(plan, tallies, &shown, x, &group)))
+        .collect()
 }
 
 /// The figures of weighted schedulability over the first other axis with numbers.
@@ -252,31 +286,39 @@ fn weighted_curves(plan: &Plan, tallies: &[Tally]) -> Vec<(String, Grid)> {
     let Some(x) = plan.x else { return Vec::new() };
     let has_places = |index: &usize| plan.axes[*index].values.iter().all(|value| value.place().is_some());
     let Some(other) = (0..plan.axes.len()).filter(|&index| index != x).find(has_places) else { return Vec::new() };
-    let y = |tally: &Tally| -> Option<Height> { Some((tally.weighted()?, None)) };
-    let draw = |group: Group| figure(plan, tallies, "weighted", "weighted schedulability", other, &group, y);
-    groups(plan, &[x, other]).into_iter().map(draw).collect()
+    let shown = Shown {
+        kind: "weighted",
+        quantity: "weighted schedulability",
+        end: Some(1.0),
+        y: |_, tally| Some((tally.weighted()?, None)),
+    };
+    groups(plan, &[x, other]).into_iter().map(|group| figure(plan, tallies, &shown, other, &group)).collect()
+}
+
+/// What a figure shows.
+struct Shown {
+    /// The beginning of the names of files.
+    kind: &'static str,
+    /// The label of the vertical axis.
+    quantity: &'static str,
+    /// The end of the vertical axis, if it is fixed.
+    end: Option<f64>,
+    /// The height of a point.
+    y: fn(&Method, &Tally) -> Option<Height>,
 }
 
 /// The height of a point, and its interval if it has one.
 type Height = (f64, Option<(f64, f64)>);
 
 /// A figure over the axis `x`, with the name of its file.
-fn figure(
-    plan: &Plan,
-    tallies: &[Tally],
-    kind: &str,
-    quantity: &str,
-    x: usize,
-    group: &Group,
-    y: fn(&Tally) -> Option<Height>,
-) -> (String, Grid) {
+fn figure(plan: &Plan, tallies: &[Tally], shown: &Shown, x: usize, group: &Group) -> (String, Grid) {
     let fixed = labels(plan, group);
     let curve = |method: usize| {
         let point = |place: usize| {
             let group: Group =
                 group.iter().enumerate().map(|(axis, &kept)| if axis == x { Some(place) } else { kept }).collect();
             let tally = sum(plan, tallies, method, cells(plan, &group));
-            let (y, interval) = y(&tally)?;
+            let (y, interval) = (shown.y)(&plan.methods[method], &tally)?;
             Some(Point { x: plan.axes[x].values[place].place()?, y, interval })
         };
         let mut points: Vec<Point> = (0..plan.axes[x].values.len()).filter_map(point).collect();
@@ -288,15 +330,16 @@ fn figure(
     let inset = Inset {
         title: fixed.iter().map(|(key, label)| format!("{} = {label}", key.name())).collect::<Vec<_>>().join(", "),
         x: format!("{}{unit}", key.name()),
-        y: quantity.into(),
-        end: Some(1.0),
+        y: shown.quantity.into(),
+        end: shown.end,
         curves: (0..plan.methods()).map(curve).collect(),
     };
-    let name: String = std::iter::once(kind.to_owned())
+    let name: String = std::iter::once(shown.kind.to_owned())
         .chain(fixed.iter().map(|(key, label)| format!("-{}-{label}", key.name())))
         .collect();
     let name = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
-    let title = if plan.name.is_empty() { quantity.to_owned() } else { format!("{}: {quantity}", plan.name) };
+    let title =
+        if plan.name.is_empty() { shown.quantity.to_owned() } else { format!("{}: {}", plan.name, shown.quantity) };
     let legend = plan.methods.iter().map(|method| method.name.clone()).collect();
     (name, Grid { title, columns: 1, legend, insets: vec![inset] })
 }

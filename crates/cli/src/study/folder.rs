@@ -4,9 +4,11 @@
 //! manifest.json    the study, its seed and its version, the machine, and whether the study is complete
 //! parts/           while the study is incomplete: one file for each finished part
 //! sums.json        when the study is complete: the sums of all parts
+//! results.*        the tables
 //! ```
 //! Each file is written under another name first, and then renamed.
 
+use super::table::Table;
 use crate::console::Console;
 use crate::exit::Exit;
 use lockwright_study::experiment::Tally;
@@ -213,6 +215,29 @@ impl Folder {
         self.replace(name, content).map_err(|error| self.cannot_write(name, &error, console))
     }
 
+    /// Writes a table as CSV.
+    ///
+    /// # Errors
+    /// It cannot be written; the console has the message.
+    pub fn write_table(&self, name: &str, table: &Table, console: &Console) -> Result<(), Exit> {
+        let csv = table.to_csv().map_err(|error| cannot_compute(&*error, console))?;
+        self.write(name, &csv, console)
+    }
+
+    /// Writes the results: `results.csv`, and `results.parquet` if this program can.
+    ///
+    /// # Errors
+    /// They cannot be written; the console has the message.
+    pub fn write_results(&self, table: &Table, console: &Console) -> Result<(), Exit> {
+        self.write_table("results.csv", table, console)?;
+        #[cfg(feature = "parquet")]
+        {
+            let parquet = table.to_parquet().map_err(|error| cannot_compute(&*error, console))?;
+            self.write("results.parquet", &parquet, console)?;
+        }
+        Ok(())
+    }
+
     fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let path = self.path.join(name);
         let folder = path.parent().unwrap_or(&self.path);
@@ -240,6 +265,12 @@ impl Folder {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Reports results that no file can hold.
+pub fn cannot_compute(error: &dyn std::error::Error, console: &Console) -> Exit {
+    console.error(format!("the results cannot be written: {error}"), "");
+    Exit::Machine
 }
 
 /// The permissions of a new file: those of other programs, less the mask of this process.

@@ -1,6 +1,7 @@
 //! `lockwright study`: published studies, and studies that a file describes.
 
 mod bpl;
+mod dask;
 mod engine;
 mod figures;
 mod file;
@@ -8,6 +9,7 @@ mod folder;
 mod list;
 mod page;
 mod rtas2008;
+mod table;
 
 use crate::args::{Study, StudyVerb};
 use crate::console::Console;

@@ -13,15 +13,15 @@ use lockwright_study::plan::{Method, Plan};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What a page shows of a study.
+/// The contents of a page about a study.
 pub struct Account<'a> {
-    /// What came of it, in a sentence.
+    /// The result, in a sentence.
     pub verdict: Verdict,
     /// The first table, with the title of its section.
     pub first: (&'static str, Table),
     /// The figures.
     pub grids: &'a [Grid],
-    /// What identifies the study.
+    /// The identity of the study.
     pub identity: &'a Identity,
     /// Whether all samples were judged.
     pub complete: bool,
@@ -119,8 +119,8 @@ fn number(value: f64, interval: Option<(f64, f64)>) -> Cell {
     Cell::number(text, (value * 1e6).round() as i64)
 }
 
-/// What a page says first of a study that a file describes: the method that accepts the most, and all methods over all
-/// cells. `of` has the sums of a method.
+/// Returns the first sentence about a study that a file describes: the method that accepts the most, and all methods
+/// over all cells. `of` has the sums of a method.
 pub fn methods(plan: &Plan, of: impl Fn(usize) -> Tally, complete: bool) -> (Verdict, Table) {
     let row = |(index, method): (usize, &Method)| {
         let tally = of(index);

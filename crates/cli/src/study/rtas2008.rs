@@ -1,8 +1,9 @@
 //! `lockwright study rtas2008`: the figures and the conclusions of a published study.
 
 use super::engine::{self, Outcome};
-use super::folder::{Folder, Identity};
+use super::folder::{Folder, Identity, cannot_compute};
 use super::page;
+use super::table::{Kind, Table, Value};
 use crate::args::Rtas2008;
 use crate::console::Console;
 use crate::curves::{self, Grid, Point};
@@ -33,11 +34,20 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
     if let Some(unknown) = numbers.iter().find(|&&number| !figures().any(|known| known == number)) {
         console.error(
             format!("figure {unknown} cannot be repeated"),
-            "choose 1 to 4, 7 to 20 or 49 to 76; docs/rtas2008.md gives the reasons why the others are missing",
+            "choose 1 to 4 or 7 to 132; docs/rtas2008.md gives the reason why the others are missing",
         );
         return Err(Exit::BadInput);
     }
     let (machine, overheads) = machine(arguments.overheads.as_deref(), console)?;
+    let is_larger = |number: &&u32| (21..=48).contains(*number) || **number >= 77;
+    if let Some(larger) = numbers.iter().find(is_larger).filter(|_| !machine.has_working_sets()) {
+        console.error(
+            format!("figure {larger} needs the cache costs of 32 and 64 KiB of working set, which the overheads lack"),
+            "add cache_delay = [[4, \"...\"], [32, \"...\"], [64, \"...\"]] to both files, or choose figures up to 20 and \
+             49 to 76",
+        );
+        return Err(Exit::BadInput);
+    }
     let switches = Switches {
         lengths: arguments.lengths,
         counting: arguments.counting,
@@ -85,20 +95,23 @@ fn machine(folder: Option<&Path>, console: &Console) -> Result<(Machine, BTreeMa
     Ok((Machine::measured(worst, average), both))
 }
 
-/// One point of one curve.
-#[derive(Default, Serialize)]
-struct Row {
-    figure: u32,
-    inset: char,
-    curve: &'static str,
-    x: u32,
-    samples: u64,
-    schedulable: u64,
-    share: String,
-    low: String,
-    high: String,
-    tardiness_us: String,
-    background: String,
+/// The columns of the tables: a row is a point of a curve.
+const COLUMNS: [(&str, Kind); 11] = [
+    ("figure", Kind::Whole),
+    ("inset", Kind::Text),
+    ("curve", Kind::Text),
+    ("x", Kind::Whole),
+    ("samples", Kind::Whole),
+    ("schedulable", Kind::Whole),
+    ("share", Kind::Number(6)),
+    ("low", Kind::Number(6)),
+    ("high", Kind::Number(6)),
+    ("tardiness_us", Kind::Number(3)),
+    ("background", Kind::Number(6)),
+];
+
+fn empty() -> Table {
+    Table::new(COLUMNS.map(|(name, kind)| (name.to_owned(), kind)).into())
 }
 
 /// The points of one curve of an inset, from left to right: the cell, its place, and its tally under the method.
@@ -115,32 +128,29 @@ fn points<'a>(
     })
 }
 
-fn rows(study: &Study, tallies: &[Tally], figure: &Figure) -> Vec<Row> {
-    let decimal = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.6}"));
-    let mut rows = Vec::new();
+/// Adds the points of a figure.
+fn add_points(table: &mut Table, study: &Study, tallies: &[Tally], figure: &Figure) {
     for inset in &figure.insets {
         for &method in &inset.methods {
             for (cell, x, tally) in points(study, tallies, inset, method) {
                 let (low, high) = tally.interval().unzip();
                 let of = |quantity| tally.mean_bound().filter(|_| inset.quantity == quantity);
-                let (tardiness, background) = (of(Quantity::Tardiness), of(Quantity::Background));
-                rows.push(Row {
-                    figure: figure.number,
-                    inset: inset.letter,
-                    curve: cell.methods()[method].1,
-                    x,
-                    samples: tally.samples,
-                    schedulable: tally.accepted,
-                    share: decimal(tally.share()),
-                    low: decimal(low),
-                    high: decimal(high),
-                    tardiness_us: tardiness.map_or(String::new(), |ns| format!("{:.3}", ns / 1_000.0)),
-                    background: background.map_or(String::new(), |left| format!("{:.6}", left / 1e6)),
-                });
+                table.push(vec![
+                    Value::Whole(figure.number.into()),
+                    Value::Text(inset.letter.to_string()),
+                    cell.methods()[method].1.into(),
+                    Value::Whole(x.into()),
+                    Value::Whole(tally.samples),
+                    Value::Whole(tally.accepted),
+                    Value::Number(tally.share()),
+                    Value::Number(low),
+                    Value::Number(high),
+                    Value::Number(of(Quantity::Tardiness).map(|ns| ns / 1_000.0)),
+                    Value::Number(of(Quantity::Background).map(|left| left / 1e6)),
+                ]);
             }
         }
     }
-    rows
 }
 
 fn grid(study: &Study, tallies: &[Tally], figure: &Figure) -> Grid {
@@ -211,21 +221,21 @@ fn write(
     folder: &Folder,
     console: &Console,
 ) -> Result<Vec<Grid>, Exit> {
-    let broken = |error: Box<dyn std::error::Error>| {
-        console.error(format!("the results cannot be written: {error}"), "");
-        Exit::Machine
-    };
+    let mut all = empty();
     let mut grids = Vec::new();
     for figure in &study.figures {
-        let text = crate::export::csv_text(&rows(study, &outcome.tallies, figure)).map_err(broken)?;
-        folder.write(&format!("figure-{}.csv", figure.number), text.as_bytes(), console)?;
+        let mut one = empty();
+        add_points(&mut one, study, &outcome.tallies, figure);
+        add_points(&mut all, study, &outcome.tallies, figure);
+        folder.write_table(&format!("figure-{}.csv", figure.number), &one, console)?;
         let grid = grid(study, &outcome.tallies, figure);
-        let svg = grid.to_svg().map_err(broken)?;
+        let svg = grid.to_svg().map_err(|error| cannot_compute(&*error, console))?;
         folder.write(&format!("plots/figure-{}.svg", figure.number), svg.as_bytes(), console)?;
         grids.push(grid);
     }
-    let all: Vec<Judged> = found.iter().map(judged).collect();
-    let text = crate::export::csv_text(&all).map_err(broken)?;
+    folder.write_results(&all, console)?;
+    let judgements: Vec<Judged> = found.iter().map(judged).collect();
+    let text = crate::export::csv_text(&judgements).map_err(|error| cannot_compute(&*error, console))?;
     folder.write("conclusions.csv", text.as_bytes(), console)?;
     let figures = units::count(study.figures.len() as u64, "figure");
     console.note(format!("{figures} and conclusions.csv are in {}", folder.path().display()));

@@ -301,21 +301,18 @@ fn a_number_that_does_not_fit_calls_no_other_cpu_late() {
     assert_eq!(last_of("period = \"20 ms\"\nwcet = \"9 ms\"\ndeadline = \"20 ms\"")["verdict"], "late");
 }
 
-/// An object is refused; no note says that its protocol has no effect.
+/// Objects keep their protocol under EDF; no note says that it has no effect.
 #[test]
-fn objects_under_edf_have_one_message() {
+fn objects_under_edf_are_tested() {
     let text = HOLDS.replace("[platform]", "[platform]\nscheduler = \"p-edf\"");
     let text = text.replace("name = \"bus\"\n", "name = \"bus\"\nprotocol = \"lock_free\"\n");
-    let checked = on(&text, "check", &[]);
-    assert_eq!(checked.status, 2, "{}", checked.out);
-    assert!(checked.err.contains("which no test here covers"), "{}", checked.err);
-    assert!(!checked.err.contains("no effect"), "{}", checked.err);
-    let simulated = on(&text, "simulate", &[]);
-    let notes = &simulated.err;
-    assert!(
-        notes.contains("a simulation here: under `p-edf` resources use SRP") && !notes.contains("no effect"),
-        "{notes}"
-    );
+    for verb in ["check", "simulate"] {
+        let ended = on(&text, verb, &[]);
+        assert_eq!((ended.status, ended.err.as_str()), (0, ""), "{}", ended.out);
+    }
+    let other = on(&text.replace("lock_free", "phase_fair"), "check", &[]);
+    assert_eq!(other.status, 2, "{}", other.out);
+    assert!(other.err.contains("which no test here covers"), "{}", other.err);
 }
 
 /// `cpu` is needed under `p-fp`, and ignored aloud where tasks are placed anew or execute anywhere.
@@ -363,14 +360,17 @@ fn one_file_serves_every_scheduler() {
 #[test]
 fn options_without_effect_get_a_note() {
     for (scheduler, reason) in [
-        ("g-fp", "--protocol and --bound have no effect here: the tests of `g-fp` cover no shared resources"),
-        ("g-edf", "--protocol and --bound have no effect here: the tests of `g-edf` cover no shared resources"),
-        ("p-edf", "under `p-edf` resources use SRP on one CPU and MSRP across CPUs"),
+        ("g-fp", "--bound has no effect here: `g-fp` has no linear programs"),
+        ("g-edf", "--bound has no effect here: `g-edf` has no linear programs"),
+        ("p-edf", "--protocol has no effect here: no task uses a resource"),
+        ("g-edf", "--protocol has no effect here: no task uses a resource"),
     ] {
         let text = FREE.replace("cpus = 2", "cpus = 1").replace("g-edf", scheduler);
-        let ended = on(&text, "check", &["--protocol", "mpcp"]);
+        let ended = on(&text, "check", &["--protocol", "mpcp", "--bound", "lp"]);
         assert!(ended.err.contains(reason), "{scheduler}: {}", ended.err);
     }
+    let shared = on(INVERSION, "check", &["--scheduler", "p-edf", "--protocol", "pip"]);
+    assert!(shared.err.contains("under `p-edf` resources use SRP on one CPU and MSRP across CPUs"), "{}", shared.err);
 }
 
 #[test]
@@ -433,15 +433,14 @@ fn tasks_are_placed_on_cpus() {
 
 #[test]
 fn uncovered_systems_are_refused_with_a_reason() {
-    let shared = on(INVERSION, "check", &["--scheduler", "g-edf"]);
+    let shared = on(INVERSION, "check", &["--scheduler", "g-edf", "--protocol", "pip"]);
     assert_eq!((shared.status, shared.out.as_str()), (2, ""));
-    assert!(shared.err.contains("share resources"), "{}", shared.err);
+    assert!(shared.err.contains("is under `pip`, which no test here covers under `g-edf`"), "{}", shared.err);
     let demand = on(INVERSION, "check", &["--scheduler", "p-edf"]);
     assert!(demand.out.contains("processor demand, CPU 0   yes"), "{}", demand.out);
     for (scheduler, verb, supported) in [
-        ("g-edf", "simulate", "only `check` and `run` support"),
-        ("g-fp", "run", "only `check` supports"),
-        ("g-fp", "verify", "only `check` supports"),
+        ("g-fp", "run", "only `check` and `simulate` support"),
+        ("g-fp", "verify", "only `check` and `simulate` support"),
     ] {
         let ended = on(&FREE.replace("g-edf", scheduler).replace("cpus = 2", "cpus = 1"), verb, &[]);
         assert_eq!(ended.status, 2, "{}", ended.err);

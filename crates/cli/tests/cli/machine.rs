@@ -206,8 +206,10 @@ fn global_deadlines_are_executed_or_refused() {
     assert!(task["cpu"].is_null() && task["cpus"].is_null() && task["observed_blocking_ns"].is_null(), "{task}");
     let shares = "wcet = \"2 ms\"\nrequests = [{ resource = \"r\", count = 1, length = \"1 ms\" }]\n\
                   [[resource]]\nname = \"r\"";
-    let ended = on(&of(cpus, shares), "run", &["--for", "100 ms", "--protocol", "lock_free"]);
+    let ended = on(&of(cpus, shares), "run", &["--for", "100 ms", "--protocol", "none"]);
     assert!(ended.err.contains("there are no bounds: "), "{}", ended.err);
+    let ended = on(&of(cpus, shares), "run", &["--for", "100 ms", "--protocol", "lock_free"]);
+    assert!(ended.out.contains("under lock_free and g-edf") && !ended.err.contains("no bounds"), "{}", ended.err);
     for (text, arguments, status, said) in [
         (
             of(cpus, shares),

@@ -405,6 +405,10 @@ fn a_recording_has_a_page() {
         let is_it = |row: &&Vec<String>| row[0] == inversion["waiter"].as_str().expect("a name") && row[4] == times;
         assert!(rows.iter().any(|row| is_it(&row)), "{inversion}: {rows:?}");
     }
+    // The worst jobs, as the program executed them.
+    let tasks = list("threads").iter().filter(|thread| thread["task"].is_object()).count();
+    let is_inferred = object["system"].is_string();
+    assert_eq!(html.matches("as recorded: its worst job, and").count() > 0, is_inferred && tasks > 0);
     let text = html.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
     for sentence in list("sentences") {
         assert!(text.contains(sentence.as_str().expect("a sentence")), "{sentence}");

@@ -8,6 +8,7 @@ use lockwright_model::{ResourceId, Step, System, Task, TaskId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 const PATHFINDER: &str = include_str!("../../../../examples/pathfinder.toml");
@@ -112,6 +113,17 @@ const RUN_NS: u64 = 2_000;
 /// Why the recorded system is not the one that was executed, if it is not. Threads have the first 15 bytes of the
 /// names of their tasks.
 fn difference(system: &System, found: &System, report: &Value, least: &mut Least) -> Option<String> {
+    structure(system, found, |id, other, name| {
+        section_difference(system, id, found, other, least).or_else(|| time_difference(system.task(id), name, report))
+    })
+}
+
+/// The same without execution times and lengths, except those that `more` compares for each task.
+fn structure(
+    system: &System,
+    found: &System,
+    mut more: impl FnMut(TaskId, TaskId, &str) -> Option<String>,
+) -> Option<String> {
     let mut why = (system.tasks().len() != found.tasks().len()).then(|| "there are other tasks".into());
     // Each resource is one of the recorded ones; these have the names of the program's variables.
     let mut pairs: BTreeMap<ResourceId, ResourceId> = BTreeMap::new();
@@ -126,8 +138,7 @@ fn difference(system: &System, found: &System, report: &Value, least: &mut Least
                 let of_both = sections.iter().zip(seen).map(|(section, seen)| (section.resource, seen.resource));
                 let differs =
                     of_both.into_iter().any(|(resource, seen)| *pairs.entry(resource).or_insert(seen) != seen);
-                let of_task =
-                    task_difference(system, id, found, other, least).or_else(|| time_difference(task, name, report));
+                let of_task = task_difference(system, id, found, other).or_else(|| more(id, other, name));
                 of_task.or_else(|| differs.then(|| "sections of other resources".into()))
             }
         };
@@ -156,7 +167,7 @@ fn time_difference(task: &Task, name: &str, report: &Value) -> Option<String> {
     (!(wcet..=most).contains(&median)).then(|| format!("C {median} ns in most jobs and not {}", task.wcet))
 }
 
-fn task_difference(system: &System, id: TaskId, found: &System, other: TaskId, least: &mut Least) -> Option<String> {
+fn task_difference(system: &System, id: TaskId, found: &System, other: TaskId) -> Option<String> {
     let (task, seen) = (system.task(id), found.task(other));
     let (period, seen_period) = (task.period.as_ns(), seen.period.as_ns());
     if period.abs_diff(seen_period) > period / 1_000_000 {
@@ -173,6 +184,11 @@ fn task_difference(system: &System, id: TaskId, found: &System, other: TaskId, l
     if rank(system, task.priority) != rank(found, seen.priority) {
         return Some("another place in the order of priorities".into());
     }
+    None
+}
+
+fn section_difference(system: &System, id: TaskId, found: &System, other: TaskId, least: &mut Least) -> Option<String> {
+    let (sections, seen_sections) = (system.sections(id), found.sections(other));
     let mut why = None;
     for (index, (section, seen)) in (0..).zip(sections.iter().zip(seen_sections)) {
         let inner = sections.iter().filter(|inner| inner.parent == Some(index)).count() as u64;
@@ -278,6 +294,46 @@ fn random_systems_are_recorded() {
         let protocol = if seed % 2 == 0 { "pip" } else { "icpp" };
         println!("system {seed} under {protocol}");
         is_recorded(&random_system(&mut fastrand::Rng::with_seed(seed)), protocol);
+    }
+}
+
+/// The same system as a workload of rt-app, which is not of this project. Its loops take other times on each machine,
+/// so only periods, CPUs, priorities and sections are compared.
+#[test]
+fn a_workload_of_rt_app_is_recorded() {
+    let Some(_machine) = require_realtime() else { return };
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .map(|folder| folder.join("rt-app"))
+        .find(|path| path.is_file());
+    let Some(program) = found else {
+        let _ = writeln!(std::io::stderr(), "skipped: there is no rt-app (Debian's package has it)");
+        return;
+    };
+    // Without a calibration, which takes seconds.
+    let workload =
+        export("rt-app", NESTED, "pip").out.replace("\"duration\": 10", "\"duration\": 1, \"calibration\": 20");
+    assert!(workload.contains("calibration"), "{workload}");
+    let files = File::named("workload.json", &workload);
+    let folder = files.beside("recorded");
+    let mut command = lockwright();
+    command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(&folder).arg("--");
+    let ended = end(command.arg(program).arg(&files.path));
+    assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
+    let file = std::fs::read_to_string(folder.join("system.toml")).expect("there is a task set");
+    let parse = |text: &str| parse_system(text).unwrap_or_else(|faults| panic!("{faults:?}: {text}"));
+    let (system, found) = (parse(NESTED), parse(&file));
+    assert_eq!(structure(&system, &found, |_, _, _| None), None, "{file}");
+    // The mutants: a system whose tasks have other periods, CPUs, priorities or resources.
+    let mutants = [
+        ("period = \"12 ms\"", "period = \"13 ms\""),
+        ("cpu = 0\npriority = 2", "cpu = 1\npriority = 2"),
+        ("cpu = 0\npriority = 2", "cpu = 0\npriority = 4"),
+        ("count = 2", "count = 3"),
+        ("resource = \"log\", length", "resource = \"bus\", length"),
+    ];
+    for (from, to) in mutants {
+        let mutant = parse(&NESTED.replace(from, to));
+        assert_ne!(structure(&mutant, &found, |_, _, _| None), None, "{to}");
     }
 }
 

@@ -24,8 +24,8 @@ fn fits(arguments: &[&str]) {
     fit(arguments, &WIDTHS);
 }
 
-/// As [`fits`], for a command that takes the machine: at the least width, and at all of them if LOCKWRIGHT_DEEP is set, as
-/// in CI.
+/// As [`fits`], for a command that takes the machine: at the least width, and at all of them if LOCKWRIGHT_DEEP is set,
+/// as in CI.
 fn runs_fit(arguments: &[&str]) {
     let count = if std::env::var_os("LOCKWRIGHT_DEEP").is_some() { WIDTHS.len() } else { 1 };
     fit(arguments, &WIDTHS[..count]);

@@ -1,12 +1,14 @@
 //! From the contents of a file to a recording.
 
 use super::clock::{Clock, MONOTONIC, REALTIME};
-use super::format::{DETAIL_SHIFT, TRIED, class, event, mutex, switch, words};
+use super::format::{DETAIL_SHIFT, NAME_PART, NAME_PARTS_MAX, TRIED, class, event, mutex, switch, words};
 use super::locks;
 use super::read::{Contents, Problem};
 use super::threads::Lives;
 use crate::event::{self as nouns, Event, EventKind, Policy, Stop, Wait};
-use crate::recording::{MutexProtocol, Object, ObjectId, ObjectKind, Recording, Site, SiteId, Thread};
+use crate::recording::{
+    Callback, CallbackId, MutexProtocol, Object, ObjectId, ObjectKind, Recording, Site, SiteId, Thread,
+};
 use lockwright_model::Mode;
 use std::collections::HashMap;
 
@@ -37,7 +39,17 @@ pub(super) fn recording(contents: &Contents) -> Result<Recording, Problem> {
     builder.recording.events.reserve(entries.len());
     for entry in &entries {
         let (thread, kind) = match entry.place {
-            Place::Switch(index) => (entry.thread as usize, switched(contents, index)),
+            Place::Switch(index) => {
+                let kind = match switched(contents, index) {
+                    Switched::Kind(kind) => kind,
+                    Switched::Wakeup(0) => EventKind::Wakeup { by: None },
+                    Switched::Wakeup(by) => {
+                        let by = lives.of_id(by, entry.at_ns);
+                        EventKind::Wakeup { by: Some(builder.thread(by)) }
+                    }
+                };
+                (entry.thread as usize, kind)
+            }
             Place::Event { chunk, word } => {
                 let words = &contents.events[chunk as usize].words[word as usize..];
                 let Some(kind) = builder.kind(entry.at_ns, words) else { continue };
@@ -94,13 +106,23 @@ fn entries(contents: &Contents, clock: &Clock, lives: &mut Lives) -> Vec<Entry> 
     entries
 }
 
-fn switched(contents: &Contents, index: u32) -> EventKind {
+/// What the kernel did to a thread.
+enum Switched {
+    Kind(EventKind),
+    /// The thread of this number in the kernel woke it.
+    Wakeup(u32),
+}
+
+fn switched(contents: &Contents, index: u32) -> Switched {
     let rest = contents.switches.as_ref().map_or(0, |all| all[index as usize][1]);
-    match (rest >> switch::KIND_SHIFT) as u8 {
-        switch::IN => EventKind::SwitchIn { cpu: ((rest >> switch::CPU_SHIFT) & 0xFF_FFFF) as u32 },
+    let value = ((rest >> switch::CPU_SHIFT) & 0xFF_FFFF) as u32;
+    Switched::Kind(match (rest >> switch::KIND_SHIFT) as u8 {
+        switch::IN => EventKind::SwitchIn { cpu: value },
         switch::PREEMPTED => EventKind::SwitchOut(Stop::Preempted),
+        switch::WAKEUP => return Switched::Wakeup(value),
+        switch::BOOST => EventKind::Boost { priority: value.min(99) as u8 },
         _ => EventKind::SwitchOut(Stop::Suspended),
-    }
+    })
 }
 
 struct Builder<'a> {
@@ -112,6 +134,7 @@ struct Builder<'a> {
     sites: HashMap<u64, SiteId>,
     /// The object that is at an address now, and its class.
     objects: HashMap<u64, (ObjectId, u8)>,
+    callbacks: HashMap<u64, CallbackId>,
 }
 
 impl<'a> Builder<'a> {
@@ -123,6 +146,7 @@ impl<'a> Builder<'a> {
             order: Vec::new(),
             sites: HashMap::new(),
             objects: HashMap::new(),
+            callbacks: HashMap::new(),
         }
     }
 
@@ -131,6 +155,29 @@ impl<'a> Builder<'a> {
             self.order.push(life);
             (self.order.len() - 1) as u32
         })
+    }
+
+    fn callback(&mut self, address: u64) -> CallbackId {
+        let callbacks = &mut self.recording.callbacks;
+        *self.callbacks.entry(address).or_insert_with(|| {
+            callbacks.push(Callback { address, name: String::new() });
+            (callbacks.len() - 1) as u32
+        })
+    }
+
+    /// Appends a part of the name of a callback. The first part begins a name: memory may serve another callback later.
+    fn name(&mut self, place: u64, words: &[u64]) {
+        let (address, part) = (place & ((1 << DETAIL_SHIFT) - 1), (place >> DETAIL_SHIFT) as usize);
+        if part == 0 {
+            self.callbacks.remove(&address);
+        }
+        let callback = self.callback(address);
+        let name = &mut self.recording.callbacks[callback as usize].name;
+        if name.len() < NAME_PART * NAME_PARTS_MAX {
+            let bytes: Vec<u8> =
+                words.iter().flat_map(|word| word.to_le_bytes()).take_while(|&byte| byte != 0).collect();
+            name.push_str(&String::from_utf8_lossy(&bytes));
+        }
     }
 
     fn site(&mut self, place: u64) -> SiteId {
@@ -233,6 +280,12 @@ impl<'a> Builder<'a> {
                 return None;
             }
             event::RESUMED => EventKind::Resumed,
+            event::CALLBACK_START => EventKind::CallbackStart { callback: self.callback(word(1)) },
+            event::CALLBACK_END => EventKind::CallbackEnd { callback: self.callback(word(1)) },
+            event::CALLBACK_NAME => {
+                self.name(word(1), words.get(2..2 + NAME_PART / size_of::<u64>()).unwrap_or_default());
+                return None;
+            }
             _ => EventKind::Wait { wait: self.wait(kind, at_ns, word(1), word(2)), site: self.site(word(2)) },
         })
     }

@@ -93,19 +93,37 @@ pub mod event {
     pub const YIELD: u8 = 24;
     /// The object and the place.
     pub const FUTEX: u8 = 25;
+    /// A callback of an executor of ROS 2 begins: its address.
+    pub const CALLBACK_START: u8 = 26;
+    /// It ends: its address.
+    pub const CALLBACK_END: u8 = 27;
+    /// A part of the name of a callback: its address, with the number of the part as its detail; 40 bytes, padded with
+    /// zeros.
+    pub const CALLBACK_NAME: u8 = 28;
 }
+
+/// The bytes of a part of the name of a callback.
+pub const NAME_PART: usize = 40;
+/// The most parts of a name.
+pub const NAME_PARTS_MAX: usize = 8;
 
 /// Returns the number of 64-bit words of an event, or `None` if there is no such kind.
 pub const fn words(kind: u8) -> Option<usize> {
     Some(match kind {
         event::END | event::RESUMED => 1,
-        event::START | event::SCHEDULING | event::REFUSED | event::UNLOCK => 2,
+        event::START
+        | event::SCHEDULING
+        | event::REFUSED
+        | event::UNLOCK
+        | event::CALLBACK_START
+        | event::CALLBACK_END => 2,
         event::AFFINITY
         | event::REQUEST_WRITE..=event::LOCKED_READ
         | event::SIGNAL
         | event::SLEEP_UNTIL..=event::FUTEX => 3,
         event::INIT => 4,
         event::DEADLINE => 5,
+        event::CALLBACK_NAME => 2 + NAME_PART / size_of::<u64>(),
         _ => return None,
     })
 }
@@ -157,6 +175,11 @@ pub mod switch {
     pub const SUSPENDED: u8 = 1;
     /// The thread is preempted.
     pub const PREEMPTED: u8 = 2;
+    /// The thread is made ready. In place of the CPU stands the number of the thread that did it, or 0 if it is none of
+    /// the program.
+    pub const WAKEUP: u8 = 3;
+    /// The thread has another priority because of inheritance: in place of the CPU, that of SCHED_FIFO, or 0.
+    pub const BOOST: u8 = 4;
     /// The lowest bit of the CPU, which has 24 bits.
     pub const CPU_SHIFT: u32 = 32;
     /// The lowest bit of the kind.

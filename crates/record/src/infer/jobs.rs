@@ -22,6 +22,7 @@ pub(super) struct Point {
 enum Kind {
     SleepUntil,
     Timer(i32),
+    Call,
     Yield,
     SleepFor,
     Condition,
@@ -36,7 +37,7 @@ impl Kind {
     fn class(self) -> u8 {
         match self {
             Self::SleepUntil => 0,
-            Self::Timer(_) => 1,
+            Self::Timer(_) | Self::Call => 1,
             Self::Yield => 2,
             _ => 3,
         }
@@ -55,6 +56,7 @@ impl Point {
             Wait::Barrier { object } => (Kind::Barrier, Some(object)),
             Wait::Input { descriptor } => (Kind::Input(descriptor), None),
             Wait::Futex { object } => (Kind::Futex, Some(object)),
+            Wait::Call => (Kind::Call, None),
             Wait::Yield if is_deadline => (Kind::Yield, None),
             // Nobody waits for an activation by a yield, or for the end of a thread more than once.
             Wait::Yield | Wait::Join => return None,
@@ -69,6 +71,7 @@ impl Point {
             Kind::SleepUntil => "the absolute sleep".into(),
             Kind::SleepFor => "the sleep".into(),
             Kind::Timer(descriptor) => format!("the timer of descriptor {descriptor}"),
+            Kind::Call => "the call of the callback".into(),
             Kind::Yield => "the yield".into(),
             Kind::Condition => format!("the wait for the condition variable `{}`", name()),
             Kind::Semaphore => format!("the wait for the semaphore `{}`", name()),

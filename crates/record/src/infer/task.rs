@@ -88,13 +88,13 @@ pub(super) fn task_of(
     let is_deadline = entries.iter().any(|entry| matches!(entry.kind, EventKind::Scheduling(Policy::Deadline { .. })));
     let cuts = cuts(recording, history, is_deadline, &choices.job_at);
     let [cut, others @ ..] = cuts.as_slice() else { return Err(nothing_cuts(entries)) };
-    let releases: Vec<i64> = cut.waits.iter().map(|&wait| release(recording, thread, entries, wait)).collect();
-    let distances = Distances::of(releases.iter().copied(), cut.is_exact());
+    let releases: Vec<Option<i64>> = cut.waits.iter().map(|&wait| release(recording, thread, entries, wait)).collect();
+    let distances = Distances::of(releases.iter().copied().flatten(), cut.is_exact());
     let distances = distances.ok_or("all its releases are at one instant")?;
     let spans: Vec<(usize, usize)> =
         cut.waits.windows(2).map(|pair| (begin(entries, pair[0]).min(pair[1]), pair[1])).collect();
-    let jobs = spans.iter().zip(&releases).map(|(&(from, until), &release_ns)| Job {
-        release_ns,
+    let jobs = spans.iter().zip(&releases).map(|(&(from, until), release_ns)| Job {
+        release_ns: release_ns.unwrap_or(signed(entries[from].at_ns)),
         finish_ns: entries[until].at_ns,
         cpu_ns: entries[until].cpu_ns.saturating_sub(entries[from].cpu_ns),
     });
@@ -150,20 +150,21 @@ fn nothing_cuts(entries: &[Entry]) -> String {
 }
 
 /// The release of the job behind a wait. An absolute sleep and a sleep name it. Otherwise it is the last signal to the
-/// awaited object during the wait, else the wake-up, else the dispatch, else the end of the wait.
-fn release(recording: &Recording, thread: ThreadIndex, entries: &[Entry], wait: usize) -> i64 {
+/// awaited object during the wait, else the wake-up, else the dispatch, else the end of the wait. `None` if the wait
+/// has no end: the job was not released before the recording ended.
+fn release(recording: &Recording, thread: ThreadIndex, entries: &[Entry], wait: usize) -> Option<i64> {
     let begin = entries[wait];
-    let EventKind::Wait { wait: kind, .. } = begin.kind else { return signed(begin.at_ns) };
+    let EventKind::Wait { wait: kind, .. } = begin.kind else { return None };
     match kind {
         // The instants of other clocks are not on the time line of the recording.
-        Wait::SleepUntil { clock: Clock::Monotonic | Clock::Realtime, at_ns } => return at_ns,
-        Wait::SleepFor { ns } => return signed(begin.at_ns.saturating_add(ns)),
+        Wait::SleepUntil { clock: Clock::Monotonic | Clock::Realtime, at_ns } => return Some(at_ns),
+        Wait::SleepFor { ns } => return Some(signed(begin.at_ns.saturating_add(ns))),
         _ => {}
     }
     let behind = &entries[wait + 1..];
-    let until = behind.iter().position(|entry| entry.kind == EventKind::Resumed).unwrap_or(behind.len());
+    let until = behind.iter().position(|entry| entry.kind == EventKind::Resumed)?;
     let during = &behind[..until];
-    let end_ns = behind.get(until).map_or(begin.at_ns, |end| end.at_ns);
+    let end_ns = behind[until].at_ns;
     let awaited = match kind {
         Wait::Condition { object } | Wait::Semaphore { object } | Wait::Barrier { object } => Some(object),
         _ => None,
@@ -180,7 +181,7 @@ fn release(recording: &Recording, thread: ThreadIndex, entries: &[Entry], wait: 
     };
     let woken = || find(|kind| matches!(kind, EventKind::Wakeup { .. }));
     let dispatched = || find(|kind| matches!(kind, EventKind::SwitchIn { .. }));
-    signed(signal.or_else(woken).or_else(dispatched).unwrap_or(end_ns))
+    Some(signed(signal.or_else(woken).or_else(dispatched).unwrap_or(end_ns)))
 }
 
 fn signed(ns: u64) -> i64 {

@@ -79,7 +79,7 @@ impl Page<'_> {
         document::document(&self.title, &[], "", self.body())
     }
 
-    /// What a [`Live`] page shows of it: everything except the head and the script.
+    /// Returns the part of it that a [`Live`] page shows: everything except the head and the script.
     #[must_use]
     pub fn to_result(&self) -> String {
         self.body().into_string()

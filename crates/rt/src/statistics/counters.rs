@@ -1,7 +1,7 @@
 //! Counters of mutexes, in memory that other processes may read.
 //!
-//! Each mutex has an entry, which its address determines. Only the thread that holds the mutex writes most of it, so the
-//! counters need no other order than that of the mutex. None of this allocates or waits.
+//! Each mutex has an entry, which its address determines. Only the thread that holds the mutex writes most of it, so
+//! the counters need no other order than that of the mutex. None of this allocates or waits.
 
 use lockwright_sys::clock;
 use lockwright_sys::sched::{ThreadName, Tid};
@@ -18,35 +18,35 @@ const PROBES: usize = 64;
 
 /// The first words.
 pub(super) mod head {
-    /// What the first word contains: the kind of memory, and the version of its layout.
-    pub(in super::super) const MAGIC: u64 = u64::from_le_bytes(*b"LWMUTEX1");
+    /// The first word: the kind of memory, and the version of its layout.
+    pub const MAGIC: u64 = u64::from_le_bytes(*b"LWMUTEX1");
     /// The monotonic clock when counting began.
-    pub(in super::super) const SINCE: usize = 1;
+    pub const SINCE: usize = 1;
     /// How many mutexes found no place, counted once for each lock.
-    pub(in super::super) const LEFT_OUT: usize = 2;
-    pub(in super::super) const WORDS: usize = 8;
+    pub const LEFT_OUT: usize = 2;
+    pub const WORDS: usize = 8;
 }
 
 /// The words of a mutex.
 pub(super) mod of_mutex {
     /// Its address; 0 if the entry is free.
-    pub(in super::super) const ADDRESS: usize = 0;
-    pub(in super::super) const SECTIONS: usize = 1;
-    pub(in super::super) const WAITS: usize = 2;
-    pub(in super::super) const TOTAL_WAIT: usize = 3;
-    pub(in super::super) const LONGEST_WAIT: usize = 4;
-    pub(in super::super) const LONGEST_SECTION: usize = 5;
+    pub const ADDRESS: usize = 0;
+    pub const SECTIONS: usize = 1;
+    pub const WAITS: usize = 2;
+    pub const TOTAL_WAIT: usize = 3;
+    pub const LONGEST_WAIT: usize = 4;
+    pub const LONGEST_SECTION: usize = 5;
     /// The thread that holds it, or 0; since when; and how often more.
-    pub(in super::super) const OWNER: usize = 6;
-    pub(in super::super) const SINCE: usize = 7;
-    pub(in super::super) const AGAIN: usize = 8;
+    pub const OWNER: usize = 6;
+    pub const SINCE: usize = 7;
+    pub const AGAIN: usize = 8;
     /// How many threads wait. Every thread writes it.
-    pub(in super::super) const WAITING: usize = 9;
+    pub const WAITING: usize = 9;
     /// Threads, each with its name: that of the longest wait, the holder at its request, that of the longest section.
-    pub(in super::super) const WAITER: usize = 12;
-    pub(in super::super) const HOLDER: usize = 15;
-    pub(in super::super) const LONGEST_BY: usize = 18;
-    pub(in super::super) const WORDS: usize = 24;
+    pub const WAITER: usize = 12;
+    pub const HOLDER: usize = 15;
+    pub const LONGEST_BY: usize = 18;
+    pub const WORDS: usize = 24;
 }
 
 /// The counters of all mutexes.

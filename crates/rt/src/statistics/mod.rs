@@ -1,4 +1,4 @@
-//! What the mutexes of a process did, read from this or another process.
+//! The statistics of the mutexes of a process, read from this or another process.
 //!
 //! `liblockwright_pthread.so` counts the mutexes of a preloaded program under `LOCKWRIGHT_STATS`. `lockwright watch`
 //! shows them. Statistics of task sets are [`tasks::Statistics`](crate::tasks::Statistics).
@@ -26,7 +26,7 @@ pub struct Mutexes {
     pub left_out: u64,
 }
 
-/// What threads did with one mutex. Mutexes that follow each other at one address count as one.
+/// The statistics of one mutex. Mutexes that follow each other at one address count as one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MutexStatistics {

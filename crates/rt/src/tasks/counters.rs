@@ -3,8 +3,8 @@
 //! Each task has counters that only its own thread writes, with plain stores. The holder of a resource is a word that
 //! its users share. None of this makes a system call, allocates or waits.
 //!
-//! The counters are words in memory that other processes may read. [`Statistics`](super::Statistics) are read from these
-//! words, by this process and by others.
+//! The counters are words in memory that other processes may read. [`Statistics`](super::Statistics) are read from
+//! these words, by this process and by others.
 
 use lockwright_model::{Duration, ResourceId, System, TaskId};
 use lockwright_sys::clock;
@@ -25,59 +25,59 @@ pub(super) const NAME: &CStr = c"lockwright-tasks";
 
 /// The first words. Places are numbers of words from the first one.
 pub(super) mod head {
-    /// What the first word contains: the kind of memory, and the version of its layout.
-    pub(in super::super) const MAGIC: u64 = u64::from_le_bytes(*b"LWTASKS1");
+    /// The first word: the kind of memory, and the version of its layout.
+    pub const MAGIC: u64 = u64::from_le_bytes(*b"LWTASKS1");
     /// The monotonic clock when counting began.
-    pub(in super::super) const SINCE: usize = 1;
+    pub const SINCE: usize = 1;
     /// The number of tasks, and that of resources.
-    pub(in super::super) const TASKS: usize = 2;
-    pub(in super::super) const RESOURCES: usize = 3;
+    pub const TASKS: usize = 2;
+    pub const RESOURCES: usize = 3;
     /// The place of the table of names: for each name its place and its bytes (32 bits each). First the names of the
     /// tasks, then those of the resources, then that of the task set.
-    pub(in super::super) const NAMES: usize = 4;
+    pub const NAMES: usize = 4;
     /// The place of the table of tasks: the place of each.
-    pub(in super::super) const TABLE: usize = 5;
+    pub const TABLE: usize = 5;
     pub(super) const WORDS: usize = 8;
 }
 
 /// The words of a task. Those of its resources follow.
 pub(super) mod of_task {
     /// The relative deadline in nanoseconds, or [`NONE`](super::NONE).
-    pub(in super::super) const DEADLINE: usize = 0;
-    pub(in super::super) const BOUND: usize = 1;
-    pub(in super::super) const JOBS: usize = 2;
-    pub(in super::super) const MISSES: usize = 3;
-    pub(in super::super) const ABOVE_BOUND: usize = 4;
-    pub(in super::super) const TOTAL: usize = 5;
-    pub(in super::super) const WORST: usize = 6;
+    pub const DEADLINE: usize = 0;
+    pub const BOUND: usize = 1;
+    pub const JOBS: usize = 2;
+    pub const MISSES: usize = 3;
+    pub const ABOVE_BOUND: usize = 4;
+    pub const TOTAL: usize = 5;
+    pub const WORST: usize = 6;
     /// The number of the job with the longest response, from 1.
-    pub(in super::super) const WORST_JOB: usize = 7;
+    pub const WORST_JOB: usize = 7;
     /// The thread's id in the kernel, or 0.
-    pub(in super::super) const THREAD: usize = 8;
+    pub const THREAD: usize = 8;
     /// The release of the present job by the monotonic clock, or 0.
-    pub(in super::super) const RELEASE: usize = 9;
+    pub const RELEASE: usize = 9;
     /// The resource that the job requests, from 1, or 0; and since when.
-    pub(in super::super) const ASKS: usize = 10;
-    pub(in super::super) const ASKS_SINCE: usize = 11;
+    pub const ASKS: usize = 10;
+    pub const ASKS_SINCE: usize = 11;
     /// The number of resources that the task uses.
-    pub(in super::super) const USED: usize = 12;
-    pub(in super::super) const GROUPS: usize = 16;
-    pub(in super::super) const WORDS: usize = GROUPS + super::GROUPS;
+    pub const USED: usize = 12;
+    pub const GROUPS: usize = 16;
+    pub const WORDS: usize = GROUPS + super::GROUPS;
 }
 
 /// The words of a task and a resource: one line of the cache.
 pub(super) mod of_use {
-    pub(in super::super) const RESOURCE: usize = 0;
-    pub(in super::super) const SECTIONS: usize = 1;
-    pub(in super::super) const WAITS: usize = 2;
-    pub(in super::super) const TOTAL_WAIT: usize = 3;
-    pub(in super::super) const LONGEST_WAIT: usize = 4;
+    pub const RESOURCE: usize = 0;
+    pub const SECTIONS: usize = 1;
+    pub const WAITS: usize = 2;
+    pub const TOTAL_WAIT: usize = 3;
+    pub const LONGEST_WAIT: usize = 4;
     /// The holder at the request of the longest wait.
-    pub(in super::super) const HOLDER: usize = 5;
-    pub(in super::super) const LONGEST_SECTION: usize = 6;
+    pub const HOLDER: usize = 5;
+    pub const LONGEST_SECTION: usize = 6;
     /// Since when the task holds the resource, or 0.
-    pub(in super::super) const HELD_SINCE: usize = 7;
-    pub(in super::super) const WORDS: usize = 8;
+    pub const HELD_SINCE: usize = 7;
+    pub const WORDS: usize = 8;
 }
 
 /// The words of a line of the cache. What different threads write is in different lines.

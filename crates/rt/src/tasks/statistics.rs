@@ -53,7 +53,7 @@ pub struct TaskStatistics {
     pub thread: Option<u32>,
     /// The time since the release of the present job; `None` between two jobs.
     pub present: Option<Duration>,
-    /// What the present job waits for, or is about to lock.
+    /// The resource for which the present job waits, or that it is about to lock.
     pub request: Option<Request>,
     /// The number of jobs in each group of response times.
     groups: Vec<u64>,
@@ -264,8 +264,8 @@ impl TaskStatistics {
         last.map(|group| time(group_end(group)).min(self.worst))
     }
 
-    /// Returns the distribution of the response times: a time and the number of jobs that took up to this time, but more
-    /// than the time before. Times are at most a sixteenth apart; those without jobs are left out.
+    /// Returns the distribution of the response times: a time and the number of jobs that took up to this time, but
+    /// more than the time before. Times are at most a sixteenth apart; those without jobs are left out.
     ///
     /// # Examples
     /// ```no_run

@@ -1,10 +1,10 @@
 //! Global scheduling: the jobs of all tasks on all processors.
 //!
 //! With m processors, the m most urgent jobs that do not wait are linked to one processor each. A linked job executes
-//! on its processor, unless another job there is not preempted: then it waits for that job. A job that arrives is linked
-//! to the processor of the least urgent linked job, and a processor that becomes free to the most urgent job that is
-//! not linked. So a job waits at most once for a job that is not preempted: when it arrives, or resumes. The rule is
-//! that of Block, Leontyev, Brandenburg, Anderson, RTCSA 2007.
+//! on its processor, unless another job there is not preempted: then it waits for that job. A job that arrives is
+//! linked to the processor of the least urgent linked job, and a processor that becomes free to the most urgent job
+//! that is not linked. So a job waits at most once for a job that is not preempted: when it arrives, or resumes. The
+//! rule is that of Block, Leontyev, Brandenburg, Anderson, RTCSA 2007.
 
 use super::Simulation;
 use crate::task::State;

@@ -73,8 +73,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// In a system under `p-edf`, resources are under `srp` with preemption levels by relative deadlines, and resources
     /// shared across processors are under `msrp`, whatever the protocol is. No blocking is observed in such a system.
     ///
-    /// Under `g-edf` and `g-fp`, resources are under `none`, `fmlp_short`, `fmlp_long`, `lock_free` or `wait_free`. A job
-    /// that is not preempted delays at most one more urgent job at a time, and each of these at most once: when it
+    /// Under `g-edf` and `g-fp`, resources are under `none`, `fmlp_short`, `fmlp_long`, `lock_free` or `wait_free`. A
+    /// job that is not preempted delays at most one more urgent job at a time, and each of these at most once: when it
     /// arrives. [`plain`](crate::plain) is faster for tasks without locks.
     ///
     /// # Panics

@@ -47,7 +47,7 @@ pub enum Utilizations {
     },
 }
 
-/// What is prepared for all samples.
+/// Tables that are prepared for all samples.
 #[derive(Clone, PartialEq, Debug)]
 enum Tables {
     None,

@@ -15,6 +15,8 @@ pub enum Cell {
         parameters: Parameters,
         /// The type of all objects, or `None` for locks.
         object: Option<Object>,
+        /// The working set of each task in KiB. It decides on the costs of caches, and not on the sets.
+        working_set: u32,
     },
     /// Sets that leave time for background jobs.
     Background {

@@ -7,7 +7,7 @@ use super::cell::{Cell, METHODS};
 use super::figures::Inset;
 use super::sets::Distribution;
 use super::study::Study;
-use super::tables::{Demand, Object};
+use super::tables::{Demand, Object, WORKING_SET};
 use crate::experiment::Tally;
 
 /// The least share that counts as "nearly all".
@@ -41,7 +41,7 @@ pub struct Conclusion {
 #[must_use]
 pub fn conclusions(study: &Study, tallies: &[Tally]) -> Vec<Conclusion> {
     let results = Results { study, tallies };
-    let four = Locks { results, processors: 4 };
+    let four = Locks { results, processors: 4, working_set: WORKING_SET };
     let all = [
         ("C1", "HRT, low utilizations: nearly all sets with short resources are schedulable (1a)", four.low()),
         ("C2", "short resources are never worse than long ones (1a to 1f)", four.short_first()),
@@ -61,7 +61,11 @@ pub fn conclusions(study: &Study, tallies: &[Tally]) -> Vec<Conclusion> {
             "spinning takes time from background jobs from 20, 40 and 60 % with 1, 2 and 4 resources, suspending does not (2)",
             results.background(),
         ),
-        ("C15", "C1, C2, C3, C5 and C7 also hold on 16 processors (14 to 16)", results.sixteen()),
+        (
+            "C15",
+            "C1, C2, C3, C5 and C7 also hold on 16 processors and with larger working sets (14 to 16, 21 to 48)",
+            results.elsewhere(),
+        ),
     ];
     all.into_iter()
         .map(|(number, statement, found)| {
@@ -103,7 +107,9 @@ impl<'a> Results<'a> {
     /// The objects of figures 3 and 4.
     fn objects(self, object: Object, distributions: &[Distribution]) -> Vec<(&'a Cell, &'a [Tally])> {
         self.cells(|cell| {
-            let Cell::Tests { parameters: of, object: Some(found) } = cell else { return false };
+            let Cell::Tests { parameters: of, object: Some(found), working_set: WORKING_SET } = cell else {
+                return false;
+            };
             *found == object
                 && (of.processors, of.degree, of.demand) == (4, 1, Demand::Soft)
                 && distributions.contains(&of.distribution)
@@ -237,36 +243,46 @@ impl<'a> Results<'a> {
         Some((holds, format!("spinning takes {}; suspending leaves at least {least:.2} processors", text.join(", "))))
     }
 
-    fn sixteen(self) -> Found {
-        let wide = Locks { results: self, processors: 16 };
-        let parts = [
-            ("C1", wide.low()?),
-            ("C2", wide.short_first()?),
-            ("C3", wide.falling()?),
-            ("C5", wide.best()?),
-            ("C7", wide.tardiness()?),
-        ];
-        let shown = |(number, (holds, text)): &(&str, (bool, String))| {
-            format!("{number} {} ({text})", if *holds { "holds" } else { "does not hold" })
+    fn elsewhere(self) -> Found {
+        let others = [(16, WORKING_SET), (4, 32), (16, 32), (4, 64), (16, 64)];
+        let place = |(processors, working_set)| {
+            let locks = Locks { results: self, processors, working_set };
+            let parts = [
+                ("C1", locks.low()?),
+                ("C2", locks.short_first()?),
+                ("C3", locks.falling()?),
+                ("C5", locks.best()?),
+                ("C7", locks.tardiness()?),
+            ];
+            let shown = |(number, (holds, text)): &(&str, (bool, String))| {
+                format!("{number} {} ({text})", if *holds { "holds" } else { "does not hold" })
+            };
+            let text: Vec<String> = parts.iter().map(shown).collect();
+            let holds = parts.iter().all(|(_, (holds, _))| *holds);
+            Some((holds, format!("m = {processors}, {working_set} KiB: {}", text.join("; "))))
         };
-        let text: Vec<String> = parts.iter().map(shown).collect();
-        Some((parts.iter().all(|(_, (holds, _))| *holds), text.join("; ")))
+        let seen: Vec<(bool, String)> = others.into_iter().filter_map(place).collect();
+        let (holds, texts): (Vec<bool>, Vec<String>) = seen.into_iter().unzip();
+        (!holds.is_empty()).then(|| (holds.iter().all(|&holds| holds), texts.join(". ")))
     }
 }
 
-/// The cells of figure 1, or the same on more processors.
+/// The cells of figure 1, or the same on more processors or with larger working sets.
 #[derive(Clone, Copy)]
 struct Locks<'a> {
     results: Results<'a>,
     processors: u16,
+    /// In KiB.
+    working_set: u32,
 }
 
 impl<'a> Locks<'a> {
     /// The points of one curve. `None` if there are none.
     fn points(self, demand: Demand, distribution: Distribution) -> Option<Vec<(&'a Cell, &'a [Tally])>> {
         let found = self.results.cells(|cell| {
-            let Cell::Tests { parameters: of, object: None } = cell else { return false };
-            (of.processors, of.degree, of.demand) == (self.processors, 1, demand) && of.distribution == distribution
+            let Cell::Tests { parameters: of, object: None, working_set } = *cell else { return false };
+            (of.processors, working_set) == (self.processors, self.working_set)
+                && (of.degree, of.demand, of.distribution) == (1, demand, distribution)
         });
         (!found.is_empty()).then_some(found)
     }
@@ -397,7 +413,7 @@ mod tests {
         };
         let of = |cell: &Cell| -> [Tally; 6] {
             let (parameters, object) = match cell {
-                Cell::Tests { parameters, object } => (parameters, object),
+                Cell::Tests { parameters, object, .. } => (parameters, object),
                 Cell::Background { share } => {
                     let loss = |from: u32| 3_000_000 - 10_000 * u64::from(share.saturating_sub(from));
                     let spin = [10, 30, 50].map(|from| tally(50, loss(from)));
@@ -440,24 +456,26 @@ mod tests {
     /// Each conclusion holds for ideal results, and is refuted by a mutant of them.
     #[test]
     fn each_conclusion_can_be_refuted() {
-        let study = study(&[1, 2, 3, 4, 14, 15, 16]);
+        let study = study(&[1, 2, 3, 4, 14, 15, 16, 35, 36, 37]);
         let ideal = ideal(&study);
         assert_eq!(ideal.len(), study.cells() * study.methods());
         for conclusion in conclusions(&study, &ideal) {
             assert_eq!(conclusion.holds, Some(true), "{conclusion:?}");
         }
-        let lock = |processors, demand, distribution, section| {
+        let lock_with = |kib, processors, demand, distribution, section| {
             let wanted = |cell: &&Cell| {
-                let Cell::Tests { parameters: of, object: None } = cell else { return false };
+                let Cell::Tests { parameters: of, object: None, working_set } = cell else { return false };
                 (of.processors, of.degree, of.section, of.demand) == (processors, 1, section, demand)
+                    && *working_set == kib
                     && of.distribution == distribution
             };
             let cell = study.cells.iter().find(wanted).expect("is in the figures");
             study.cell(cell).expect("is in the study") * 6
         };
+        let lock = |processors, demand, distribution, section| lock_with(4, processors, demand, distribution, section);
         let object = |object, distribution| {
             let wanted = |cell: &&Cell| {
-                let Cell::Tests { parameters, object: Some(found) } = cell else { return false };
+                let Cell::Tests { parameters, object: Some(found), .. } = cell else { return false };
                 *found == object && parameters.distribution == distribution
             };
             study.cell(study.cells.iter().find(wanted).expect("is in the figures")).expect("is in the study") * 6
@@ -498,6 +516,7 @@ mod tests {
             ("C14", bound(study.cell(&Cell::Background { share: 30 }).expect("is in figure 2") * 6 + 1, 2_800_000)),
             ("C14", bound(study.cell(&Cell::Background { share: 90 }).expect("is in figure 2") * 6 + 4, 2_800_000)),
             ("C15", accepted(lock(16, Hard, Low, 9), 30)),
+            ("C15", accepted(lock_with(64, 4, Hard, Low, 9), 30)),
         ] {
             assert_eq!(verdict(&study, &mutant, number), Some(false), "{number}");
         }

@@ -2,7 +2,7 @@
 
 use super::cell::Cell;
 use super::sets::{Distribution, Parameters};
-use super::tables::{Demand, Edf, Object};
+use super::tables::{Demand, Edf, Object, WORKING_SET};
 
 /// The greatest section lengths, in microseconds.
 const SECTIONS: std::ops::RangeInclusive<u32> = 1..=14;
@@ -10,6 +10,9 @@ const SECTIONS: std::ops::RangeInclusive<u32> = 1..=14;
 const ACCESSES: std::ops::RangeInclusive<u32> = 1..=9;
 /// The number of accesses in the figures about section lengths.
 const USUAL_ACCESSES: u32 = 5;
+
+/// The working sets of the figures, in KiB.
+const WORKING_SETS: [u32; 3] = [WORKING_SET, 32, 64];
 
 /// A figure.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -57,8 +60,8 @@ impl Inset {
     #[must_use]
     pub fn place(cell: &Cell) -> u32 {
         match cell {
-            Cell::Tests { parameters, object: None } => parameters.section,
-            Cell::Tests { parameters, object: Some(_) } => parameters.accesses,
+            Cell::Tests { parameters, object: None, .. } => parameters.section,
+            Cell::Tests { parameters, object: Some(_), .. } => parameters.accesses,
             Cell::Background { share } => *share,
         }
     }
@@ -76,7 +79,7 @@ impl Inset {
 
 /// Returns the numbers of all figures.
 pub fn figures() -> impl Iterator<Item = u32> {
-    [1, 2, 3, 4].into_iter().chain(7..=20).chain(49..=76)
+    (1..=4).chain(7..=132)
 }
 
 /// Returns the figure with this number, or `None` if it is not among [`figures`].
@@ -88,14 +91,16 @@ pub fn figure(number: u32) -> Option<Figure> {
         2 => figure_2(),
         3 => figure_3(),
         4 => figure_4(),
-        7..=20 => {
-            let processors = if number < 14 { 4 } else { 16 };
-            section_lengths(number, processors, distribution(number - 7))
+        7..=48 => {
+            let group = (number - 7) / 7;
+            let processors = if group.is_multiple_of(2) { 4 } else { 16 };
+            section_lengths(number, processors, WORKING_SETS[group as usize / 2], distribution(number - 7))
         }
-        49..=76 => {
+        49..=132 => {
             let group = (number - 49) / 7;
-            let processors = if group < 2 { 4 } else { 16 };
-            object_accesses(number, processors, 1 + group % 2, distribution(number - 49))
+            let processors = if group % 4 < 2 { 4 } else { 16 };
+            let sets = (processors, 1 + group % 2, WORKING_SETS[group as usize / 4]);
+            object_accesses(number, sets, distribution(number - 49))
         }
         _ => return None,
     })
@@ -109,9 +114,15 @@ struct Sets {
     demand: Demand,
     distribution: Distribution,
     object: Option<Object>,
+    working_set: u32,
 }
 
 impl Sets {
+    /// Sets on four processors with one access of each processor to each resource on average.
+    fn four(demand: Demand, distribution: Distribution, object: Option<Object>) -> Self {
+        Self { processors: 4, degree: 1, demand, distribution, object, working_set: WORKING_SET }
+    }
+
     fn cells(self) -> Vec<Cell> {
         let cell = |accesses, section| Cell::Tests {
             parameters: Parameters {
@@ -123,6 +134,7 @@ impl Sets {
                 distribution: self.distribution,
             },
             object: self.object,
+            working_set: self.working_set,
         };
         match self.object {
             None => SECTIONS.map(|section| cell(USUAL_ACCESSES, section)).collect(),
@@ -158,12 +170,12 @@ fn figure_1() -> Figure {
     let mut insets = Vec::new();
     for (name, demand) in SHORT_NAMES {
         for distribution in UNIFORM {
-            let sets = Sets { processors: 4, degree: 1, demand, distribution, object: None };
+            let sets = Sets::four(demand, distribution, None);
             insets.push(sets.inset(format!("{name}, {}", distribution.name()), Quantity::Share, &BOTH));
         }
     }
     for distribution in UNIFORM {
-        let sets = Sets { processors: 4, degree: 1, demand: Demand::Soft, distribution, object: None };
+        let sets = Sets::four(Demand::Soft, distribution, None);
         insets.push(sets.inset(format!("tardiness, {}", distribution.name()), Quantity::Tardiness, &[Edf::Global]));
     }
     lettered(1, "Figure 1: short and long resources, m = 4, α = 1".into(), 3, insets)
@@ -180,7 +192,7 @@ fn figure_3() -> Figure {
     let mut insets = Vec::new();
     for object in [Object::Buffer, Object::Heap] {
         for distribution in UNIFORM {
-            let sets = Sets { processors: 4, degree: 1, demand: Demand::Soft, distribution, object: Some(object) };
+            let sets = Sets::four(Demand::Soft, distribution, Some(object));
             let title = format!("{}, {}", object.name(), distribution.name());
             insets.push(sets.inset(title, Quantity::Tardiness, &[Edf::Global]));
         }
@@ -195,35 +207,40 @@ fn figure_4() -> Figure {
         (Object::Heap, Distribution::UniformHigh),
     ];
     let inset = |(object, distribution): (Object, Distribution)| {
-        let sets = Sets { processors: 4, degree: 1, demand: Demand::Soft, distribution, object: Some(object) };
+        let sets = Sets::four(Demand::Soft, distribution, Some(object));
         sets.inset(format!("SRT, {}, {}", object.name(), distribution.name()), Quantity::Share, &BOTH)
     };
     let insets = shown.map(inset).into();
     lettered(4, "Figure 4: schedulability with shared objects, m = 4, α = 1".into(), 3, insets)
 }
 
-fn section_lengths(number: u32, processors: u16, distribution: Distribution) -> Figure {
+fn section_lengths(number: u32, processors: u16, working_set: u32, distribution: Distribution) -> Figure {
+    let sets = |degree, demand| Sets { processors, degree, demand, distribution, object: None, working_set };
     let mut insets = Vec::new();
     for (name, demand) in SHORT_NAMES {
         for scheduler in BOTH {
             for degree in [1, 2] {
-                let sets = Sets { processors, degree, demand, distribution, object: None };
                 let title = format!("{name}, {}, α = {degree}", edf(scheduler));
-                insets.push(sets.inset(title, Quantity::Share, &[scheduler]));
+                insets.push(sets(degree, demand).inset(title, Quantity::Share, &[scheduler]));
             }
         }
     }
     for degree in [1, 2] {
-        let sets = Sets { processors, degree, demand: Demand::Soft, distribution, object: None };
-        insets.push(sets.inset(format!("tardiness, α = {degree}"), Quantity::Tardiness, &[Edf::Global]));
+        let soft = sets(degree, Demand::Soft);
+        insets.push(soft.inset(format!("tardiness, α = {degree}"), Quantity::Tardiness, &[Edf::Global]));
     }
-    let title = format!("Figure {number}: short and long resources, m = {processors}, {}", distribution.name());
+    let name = distribution.name();
+    let title = format!("Figure {number}: short and long resources, m = {processors}{}, {name}", shown(working_set));
     lettered(number, title, 2, insets)
 }
 
-fn object_accesses(number: u32, processors: u16, degree: u32, distribution: Distribution) -> Figure {
+fn object_accesses(
+    number: u32,
+    (processors, degree, working_set): (u16, u32, u32),
+    distribution: Distribution,
+) -> Figure {
     let mut insets = Vec::new();
-    let sets = |demand, object| Sets { processors, degree, demand, distribution, object: Some(object) };
+    let sets = |demand, object| Sets { processors, degree, demand, distribution, object: Some(object), working_set };
     for (name, demand) in SHORT_NAMES {
         for scheduler in BOTH {
             for object in Object::ALL {
@@ -237,8 +254,14 @@ fn object_accesses(number: u32, processors: u16, degree: u32, distribution: Dist
         insets.push(sets(Demand::Soft, object).inset(title, Quantity::Tardiness, &[Edf::Global]));
     }
     let name = distribution.name();
-    let title = format!("Figure {number}: shared objects, m = {processors}, α = {degree}, {name}");
+    let set = shown(working_set);
+    let title = format!("Figure {number}: shared objects, m = {processors}, α = {degree}{set}, {name}");
     lettered(number, title, 3, insets)
+}
+
+/// A working set in a title. That of the paper's own costs is not named.
+fn shown(working_set: u32) -> String {
+    if working_set == WORKING_SET { String::new() } else { format!(", {working_set} KiB") }
 }
 
 fn edf(scheduler: Edf) -> &'static str {
@@ -256,8 +279,9 @@ mod tests {
     fn figures_have_the_insets_of_the_paper() {
         let count = |number| figure(number).map(|figure| figure.insets.len());
         assert_eq!([1, 3, 4, 7, 20, 49, 76].map(count), [9, 6, 3, 10, 10, 15, 15].map(Some));
-        assert_eq!([0, 5, 6, 21, 48, 77].map(count), [None; 6]);
-        assert_eq!(figures().count(), 4 + 14 + 28);
+        assert_eq!([21, 48, 77, 132].map(count), [10, 10, 15, 15].map(Some));
+        assert_eq!([0, 5, 6, 133].map(count), [None; 4]);
+        assert_eq!(figures().count(), 4 + 42 + 84);
         for number in figures() {
             let figure = figure(number).expect("is listed");
             for inset in &figure.insets {
@@ -282,6 +306,14 @@ mod tests {
         let parameters = parameters(&bimodal.insets[0].cells[0]);
         assert_eq!((parameters.processors, parameters.degree), (16, 1));
         assert_eq!(parameters.distribution, Distribution::Bimodal);
+        let working_set = |number| match figure(number).expect("is listed").insets[0].cells[0] {
+            Cell::Tests { working_set, parameters, .. } => (working_set, parameters.processors, parameters.degree),
+            Cell::Background { .. } => unreachable!("it has no sets to test"),
+        };
+        assert_eq!([7, 20, 21, 34, 35, 48].map(|number| working_set(number).0), [4, 4, 32, 32, 64, 64]);
+        assert_eq!([49, 76, 77, 104, 105, 132].map(|number| working_set(number).0), [4, 4, 32, 32, 64, 64]);
+        assert_eq!([28, 35, 97].map(working_set), [(32, 16, 1), (64, 4, 1), (32, 16, 1)]);
+        assert!(figure(30).is_some_and(|figure| figure.title.contains("m = 16, 32 KiB, uniform high")));
         assert_eq!((last.processors, last.degree, last.section, last.demand), (16, 2, 14, Demand::Soft));
     }
 }

@@ -62,7 +62,7 @@ impl Experiment for Study {
 
     fn judge(&self, cell: usize) -> Judge<'_> {
         match self.cells[cell] {
-            Cell::Tests { parameters, object } => self.judge_tests(parameters, object),
+            Cell::Tests { parameters, object, working_set } => self.judge_tests(parameters, object, working_set),
             Cell::Background { share } => Box::new(move |sample, tallies| {
                 // All tasks together consume one processor.
                 for (index, tally) in tallies.iter_mut().enumerate() {
@@ -77,9 +77,9 @@ impl Experiment for Study {
 }
 
 impl Study {
-    fn judge_tests(&self, parameters: Parameters, object: Option<Object>) -> Judge<'_> {
-        let cell = Cell::Tests { parameters, object };
-        let (machine, switches) = (&self.machine, &self.switches);
+    fn judge_tests(&self, parameters: Parameters, object: Option<Object>, working_set: u32) -> Judge<'_> {
+        let cell = Cell::Tests { parameters, object, working_set };
+        let (machine, switches) = (self.machine.with_working_set(working_set), &self.switches);
         let nesting = match (switches.nesting, object) {
             (Nested::Traced, None) => Nesting::TRACED,
             _ => Nesting::NONE,
@@ -90,11 +90,11 @@ impl Study {
             for (index, (&(scheduler, _), tally)) in cell.methods().iter().zip(tallies).enumerate() {
                 let test = (parameters.demand, scheduler);
                 let verdict = match object {
-                    None if index % 2 == 0 => locks::short(&set, machine, test, switches),
-                    None => locks::long(&set, machine, test, switches),
+                    None if index % 2 == 0 => locks::short(&set, &machine, test, switches),
+                    None => locks::long(&set, &machine, test, switches),
                     Some(object) => {
                         let algorithm = [Algorithm::Spinning, Algorithm::LockFree, Algorithm::WaitFree][index % 3];
-                        objects::judge(&set, (object, algorithm), machine, test, switches)
+                        objects::judge(&set, (object, algorithm), &machine, test, switches)
                     }
                 };
                 tally.add(utilization, verdict);

@@ -13,7 +13,7 @@ const RUNS: usize = 8;
 /// The length of a schedule, in longest periods.
 const HORIZON: u64 = 8;
 
-/// What is attacked: a scheduler, and the protocol of resources that name none.
+/// The attacked combination: a scheduler, and the protocol of resources that name none.
 type Subject = (Scheduler, Protocol);
 
 const SUBJECTS: [Subject; 9] = [
@@ -49,7 +49,7 @@ fn drawn((scheduler, protocol): Subject, seed: u64) -> (System, Rng) {
     (generate(&mut random, &shape).under(scheduler).with_protocol(protocol), random)
 }
 
-/// What a bound says, and whether a schedule exceeds it.
+/// The verdict of a bound, and whether a schedule exceeds it.
 #[derive(Clone, Copy, Default, Debug)]
 struct Shown {
     /// Whether a job waited, spun or made a further attempt.

@@ -3,7 +3,8 @@
 //! *Global schedulers.* A job counts as delayed while it is among the m jobs with the earliest deadlines (or highest
 //! priorities), waiting ones included, and neither executes nor spins. If jobs are delayed for at most B_i, then every
 //! test of independent jobs holds for C'_i = C_i + B_i: let the m first jobs execute at each instant, a delayed one in
-//! name only. That is a schedule of independent jobs of at most C'_i. What others execute meanwhile only shortens theirs.
+//! name only. That is a schedule of independent jobs of at most C'_i. What others execute meanwhile only shortens
+//! theirs.
 //!
 //! ```text
 //!   fmlp_short   B_i = sum over q of the longest requests of others for q: at most N(i,q) of each task, and
@@ -12,23 +13,24 @@
 //!   fmlp_long    B_i = sum over q of the longest requests of others for q: at most N(i,q) of each task
 //! ```
 //! A span is the wait of one request and its section. No other task makes more requests than its jobs do while the job
-//! is pending, `ceil((D_i + D_k) / T_k)` jobs if no deadline is missed. Bounds on tardiness do without that.
+//! is pending, `ceil((D_i + D_k) / T_k)` jobs if no deadline is missed. Bounds on tardiness do without that, and count
+//! the spans of all other tasks.
 //!
-//! - *Short.* Jobs that spin or own are not preempted, so at most m - 1 requests precede one, each of another task. A job
-//!   waits for a job that is not preempted when it arrives, and only then: it is linked to one processor, and when it
-//!   loses that and gets another, then one on which the linked job ended (the rule is in `sim/src/simulation/global.rs`).
-//!   That job began before, so its deadline is later and its relative deadline longer.
+//! - *Short.* Jobs that spin or own are not preempted, so at most m - 1 requests precede one, each of another task. A
+//!   job waits for a job that is not preempted when it arrives, and only then: it is linked to one processor, and when
+//!   it loses that and gets another, then one on which the linked job ended (the rule is in
+//!   `sim/src/simulation/global.rs`). That job began before, so its deadline is later and its relative deadline longer.
 //! - *Long.* Requests are served first come, first served, so each other task precedes one at most once. While the job
 //!   waits and is among the m first, so is the owner with the priority that it inherits: each ready job with a higher
 //!   priority has it from itself, or from another waiting job, and these are different jobs. For the same reason a job
 //!   that does not wait is not delayed.
 //!
-//! Both kinds in one system are not covered: a job that resumes, or an owner that inherits a priority, can wait for a job
-//! that is not preempted, and how often is not argued here.
+//! Both kinds in one system are not covered: a job that resumes, or an owner that inherits a priority, can wait for a
+//! job that is not preempted, and how often is not argued here.
 //!
-//! The protocol and its rules are those of Block, Leontyev, Brandenburg, Anderson, *A flexible real-time locking protocol
-//! for multiprocessors*, RTCSA 2007; the argument is that of suspension-oblivious analysis (Brandenburg, dissertation,
-//! 2011). `retries.rs` has non-blocking objects.
+//! The protocol and its rules are those of Block, Leontyev, Brandenburg, Anderson, *A flexible real-time locking
+//! protocol for multiprocessors*, RTCSA 2007; the argument is that of suspension-oblivious analysis (Brandenburg,
+//! dissertation, 2011). `retries.rs` has non-blocking objects.
 
 use super::retries::{self, Preempting};
 use super::untested::Untested;
@@ -40,7 +42,7 @@ use crate::rows::sharing::{Sharer, Sharing};
 use crate::rows::sporadic::Sporadic;
 use lockwright_model::{Protocol, ResourceId, Scheduler, System, TaskId};
 
-/// What delays jobs of a system.
+/// A cause of delays of the jobs of a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// Nothing: no resources, or wait-free objects.
@@ -132,14 +134,14 @@ pub(super) fn inflated(
         Kind::Nothing => (plain.clone(), Some(plain)),
         Kind::LockFree => (plain, None),
         Kind::Spin | Kind::Suspend => {
-            let by_count = with_waits(system, sharing, kind, |task| Some(task.deadline), omission)?;
+            let by_count = with_waits(system, sharing, kind, None, omission)?;
             // With these responses, jobs of others are no limit: only requests are.
             let most =
                 sharing.tasks.iter().flat_map(|task| &task.requests).map(|request| u64::from(request.count)).max();
             let longest = sharing.tasks.iter().map(|task| task.period).max();
             let unlimited = most.unwrap_or(0).checked_mul(longest.unwrap_or(0));
-            let by_request = with_waits(system, sharing, kind, |_| unlimited, omission);
-            (by_count, by_request.ok())
+            let by_request = unlimited.map(|most| with_waits(system, sharing, kind, Some(most), omission));
+            (by_count, by_request.and_then(Result::ok))
         }
     };
     Ok(Inflated { hard, soft, is_plain: kind == Kind::Nothing })
@@ -154,12 +156,12 @@ pub(super) fn processors(system: &System) -> u32 {
     u32::try_from(system.cpus()).unwrap_or(u32::MAX)
 }
 
-/// Returns the tasks with their delays, if each job is pending for at most `pending`.
+/// Returns the tasks with their delays, if each job is pending for at most `pending`, or if no deadline is missed.
 fn with_waits(
     system: &System,
     sharing: &Sharing,
     kind: Kind,
-    pending: impl Fn(&Sharer) -> Option<u64>,
+    pending: Option<u64>,
     omission: Omission<Mutant>,
 ) -> Result<Vec<Sporadic>, Failure> {
     let by_deadline = system.scheduler().is_by_deadline();
@@ -169,12 +171,15 @@ fn with_waits(
     deadlines.dedup();
     let one = |(id, task): (TaskId, &Sharer)| {
         let longer = deadlines.partition_point(|&other| other > task.deadline);
-        let priority = if by_deadline { longer as u32 } else { system.task(id).priority.level() };
-        let response = pending(task).ok_or(Failure::Overflow)?;
-        Ok(Sharer { response, priority, cluster: 0, ..task.clone() })
+        let priority = match pending {
+            // A job that begins late can wait for one that arrived after it.
+            Some(_) => 0,
+            None if by_deadline => longer as u32,
+            None => system.task(id).priority.level(),
+        };
+        Sharer { response: pending.unwrap_or(task.deadline), priority, cluster: 0, ..task.clone() }
     };
-    let tasks = system.task_ids().zip(&sharing.tasks).map(one).collect::<Result<_, Failure>>()?;
-    let sharing = Sharing { tasks };
+    let sharing = Sharing { tasks: system.task_ids().zip(&sharing.tasks).map(one).collect() };
     let delays = match kind {
         Kind::Suspend => fmlp::fmlp_long(&sharing)?,
         _ => {

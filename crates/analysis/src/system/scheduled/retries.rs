@@ -4,14 +4,15 @@
 //!   C'_i = C_i + sum over q of L(i,q) * failures(i, q)   [+ s_i  under partitioned EDF]
 //!   failures(i, q)   = the lesser of  commits(i, q, D_i)  and  N(i,q) * commits(i, q, W(i,q))
 //!   commits(i, q, t) = sum over other tasks k of N(k,q) * ceil((t + D_k) / T_k)
-//!   global:       W = L(i,q) * (1 + commits(i, q, W)) + (1/m) * sum over other k of min(W, ceil((W + D_k) / T_k) * C'_k)
-//!   partitioned:  W = L(i,q) * (1 + commits(i, q, W)) + sum over local h with D_h < D_i of ceil(W / T_h) * C'_h
+//!   W = L(i,q) * (1 + commits(i, q, W)) + preempted(i, W)
+//!   global:       preempted(i, t) = (1/m) * sum over other k of min(t, ceil((t + D_k) / T_k) * C'_k)
+//!   partitioned:  preempted(i, t) = sum over local h with D_h < D_i of ceil(t / T_h) * C'_h
 //!                 s_i = max of L(j,q) over local j with D_j > D_i, q that a local g with D_g < D_j uses as well
 //! ```
-//! An attempt takes L(i,q), and fails only if another operation on q is committed during it. W(i,q) is the time from the
-//! start of an operation to its commit, or D_i if that is less: a job makes at most one attempt at a time, so the commits
-//! during the job bound its failures, and so do those during each of its operations. While no deadline has been missed,
-//! each job that is pending at some time of an interval arrived at most D_k before it.
+//! An attempt takes L(i,q), and fails only if another operation on q is committed during it. W(i,q) is the time from
+//! the start of an operation to its commit, or D_i if that is less: a job makes at most one attempt at a time, so the
+//! commits during the job bound its failures, and so do those during each of its operations. While no deadline has been
+//! missed, each job that is pending at some time of an interval arrived at most D_k before it.
 //!
 //! *Global.* A job that has begun an operation and does not execute leaves all m processors to others; under fixed
 //! priorities, to more urgent ones.
@@ -22,8 +23,8 @@
 //! both have arrival and deadline in the interval of a processor demand, if the one that is preempted has. Jobs that
 //! preempt an operation arrive during it.
 //!
-//! C' and W are the least values that satisfy these equations: at the first instant at which a job exceeds its value, no
-//! other has, and the right side holds. All this holds for a compare-and-swap that does not fail spuriously, and one
+//! C' and W are the least values that satisfy these equations: at the first instant at which a job exceeds its value,
+//! no other has, and the right side holds. All this holds for a compare-and-swap that does not fail spuriously, and one
 //! commit per operation. Anderson, Ramamurthy, Jeffay (TOCS 15(2), 1997) is the source of s_i on one processor, and of
 //! the count of commits; Devi, Leontyev, Anderson (ECRTS 2006) count those that overlap one access under global EDF.
 

@@ -154,6 +154,14 @@ impl<M: Stepped> State<M> {
 
     /// All states to which one step of `me`, which executes, leads.
     pub(super) fn steps(&self, me: usize, setting: &Setting, fault: Fault, next: &mut Vec<Self>) {
+        match self.pending_step(me, fault) {
+            Some(after) => next.push(after),
+            None => self.steps_of_phase(me, setting, fault, next),
+        }
+    }
+
+    /// The state after `me` has carried out its next action, or goes back below the others.
+    fn pending_step(&self, me: usize, fault: Fault) -> Option<Self> {
         let thread = &self.threads[me];
         let mut after = self.clone();
         if !thread.first.is_empty() {
@@ -163,9 +171,7 @@ impl<M: Stepped> State<M> {
                 (after.guard, after.threads[me].is_excluded) = (None, false);
                 after.begin_to_carry_out(me);
             }
-            return next.push(after);
-        }
-        if !thread.todo.is_empty() {
+        } else if !thread.todo.is_empty() {
             let action = after.threads[me].todo.remove(0);
             if subject(&action) == me && thread.is_excluded {
                 // A step of its own.
@@ -174,59 +180,45 @@ impl<M: Stepped> State<M> {
             } else {
                 after.carry_out(me, action, fault);
             }
-            return next.push(after);
-        }
-        if thread.is_excluded && !thread.phase.decides() {
+        } else if thread.is_excluded && !thread.phase.decides() {
             after.threads[me].is_excluded = false;
-            return next.push(after);
+        } else {
+            return None;
         }
-        let counts_jobs = self.machine.counts_jobs();
+        Some(after)
+    }
+
+    fn steps_of_phase(&self, me: usize, setting: &Setting, fault: Fault, next: &mut Vec<Self>) {
+        let thread = &self.threads[me];
+        let mut after = self.clone();
         let task = TaskId::new(me);
         match thread.phase {
-            Phase::Idle if counts_jobs => {
-                (after.threads[me].phase, after.threads[me].is_excluded) = (Phase::Arrives, true);
-                next.push(after);
-            }
-            Phase::Idle | Phase::GoesOn => {
-                for resource in (0..setting.resources).filter(|_| me < setting.users) {
-                    let mut asks = self.clone();
-                    asks.rise(me, setting, fault);
-                    asks.threads[me].phase = Phase::Asks(resource, true);
-                    next.push(asks);
-                }
-                if counts_jobs {
-                    (after.threads[me].phase, after.threads[me].is_excluded) = (Phase::Ends, true);
-                    next.push(after);
-                }
-            }
+            Phase::Idle | Phase::GoesOn => return self.steps_of_job(me, setting, fault, next),
             // Another thread holds the guard.
-            phase if phase.decides() && self.guard.is_some() => {}
+            phase if phase.decides() && self.guard.is_some() => return,
+            Phase::Spins(_) if thread.flag != Flag::Granted && !setting.gives_up => return,
             Phase::Arrives => {
                 after.threads[me].phase = Phase::Arrived;
                 after.decide(me, setting, fault, |machine, act| machine.arrive(task, act));
-                next.push(after);
             }
             Phase::Ends => {
                 after.threads[me].phase = Phase::Ended;
                 after.decide(me, setting, fault, |machine, act| machine.finish(task, act));
-                next.push(after);
             }
             Phase::Asks(resource, is_first) => {
-                if !is_first && setting.gives_up {
+                if is_first {
+                    after.requests.push((me, resource));
+                } else if setting.gives_up {
                     let mut gives_up = self.clone();
                     (gives_up.threads[me].phase, gives_up.threads[me].asking) =
                         (Phase::GivesUp(resource), Priority::MIN);
                     next.push(gives_up);
-                }
-                if is_first {
-                    after.requests.push((me, resource));
                 }
                 after.threads[me].phase = Phase::Asked(resource, false);
                 after.decide(me, setting, fault, |machine, act| match is_first {
                     true => machine.request(task, ResourceId::new(resource), act),
                     false => machine.woken(task, act),
                 });
-                next.push(after);
             }
             Phase::Asked(resource, is_granted) => {
                 // It falls. If it does not own the resource, it executes on the home now, and requests again.
@@ -236,40 +228,25 @@ impl<M: Stepped> State<M> {
                 if !is_granted {
                     after.rise(me, setting, fault);
                 }
-                next.push(after);
             }
-            Phase::Sleeps(resource) => {
-                let mine = &mut after.threads[me];
-                match core::mem::replace(&mut mine.flag, Flag::Nothing) {
-                    Flag::Nothing => mine.is_asleep = true,
-                    Flag::Granted => mine.phase = Phase::Holds(resource),
-                    Flag::Woken => {
-                        mine.phase = Phase::Asks(resource, false);
-                        after.rise(me, setting, fault);
-                    }
+            Phase::Sleeps(resource) => match after.read_flag(me) {
+                Flag::Nothing => after.threads[me].is_asleep = true,
+                Flag::Granted => after.threads[me].phase = Phase::Holds(resource),
+                Flag::Woken => {
+                    after.threads[me].phase = Phase::Asks(resource, false);
+                    after.rise(me, setting, fault);
                 }
-                next.push(after);
-            }
+            },
             Phase::Spins(resource) => {
-                if thread.flag == Flag::Granted {
-                    (after.threads[me].flag, after.threads[me].phase) = (Flag::Nothing, Phase::Holds(resource));
-                    next.push(after);
-                } else if setting.gives_up {
-                    after.threads[me].phase = Phase::GivesUp(resource);
-                    next.push(after);
-                }
+                let is_granted = thread.flag == Flag::Granted && after.read_flag(me) == Flag::Granted;
+                after.threads[me].phase = if is_granted { Phase::Holds(resource) } else { Phase::GivesUp(resource) };
             }
-            Phase::Held => {
-                let mine = &mut after.threads[me];
-                match core::mem::replace(&mut mine.flag, Flag::Nothing) {
-                    Flag::Nothing => mine.is_asleep = true,
-                    _ => mine.phase = Phase::GoesOn,
-                }
-                next.push(after);
-            }
+            Phase::Held => match after.read_flag(me) {
+                Flag::Nothing => after.threads[me].is_asleep = true,
+                _ => after.threads[me].phase = Phase::GoesOn,
+            },
             Phase::GivesUp(resource) => {
-                let told = core::mem::replace(&mut after.threads[me].flag, Flag::Nothing);
-                if told == Flag::Granted && fault != Fault::GivesUpBlindly {
+                if after.read_flag(me) == Flag::Granted && fault != Fault::GivesUpBlindly {
                     after.threads[me].phase = Phase::Holds(resource);
                 } else {
                     after.requests.retain(|request| *request != (me, resource));
@@ -277,28 +254,42 @@ impl<M: Stepped> State<M> {
                     let fault = if fault == Fault::NoWakeOnGivingUp { Fault::NoWake } else { fault };
                     after.decide(me, setting, fault, |machine, act| machine.cancel(task, act));
                 }
-                next.push(after);
             }
             Phase::Holds(resource) => {
                 after.requests.retain(|request| *request != (me, resource));
                 after.owners[resource] = None;
                 after.threads[me].phase = Phase::Released;
                 after.decide(me, setting, fault, |machine, act| machine.release(task, ResourceId::new(resource), act));
-                next.push(after);
             }
-            Phase::Arrived => {
-                after.threads[me].phase = Phase::GoesOn;
-                next.push(after);
-            }
-            Phase::Released => {
-                after.threads[me].phase = if counts_jobs { Phase::GoesOn } else { Phase::Idle };
-                next.push(after);
-            }
-            Phase::Ended => {
-                after.threads[me].phase = Phase::Idle;
-                next.push(after);
+            Phase::Arrived => after.threads[me].phase = Phase::GoesOn,
+            Phase::Released if self.machine.counts_jobs() => after.threads[me].phase = Phase::GoesOn,
+            Phase::Released | Phase::Ended => after.threads[me].phase = Phase::Idle,
+        }
+        next.push(after);
+    }
+
+    /// The steps of a thread without a job, or outside of sections: a request for each resource, the beginning or the
+    /// end of a job.
+    fn steps_of_job(&self, me: usize, setting: &Setting, fault: Fault, next: &mut Vec<Self>) {
+        let (counts_jobs, is_idle) = (self.machine.counts_jobs(), self.threads[me].phase == Phase::Idle);
+        if !(counts_jobs && is_idle) {
+            for resource in (0..setting.resources).filter(|_| me < setting.users) {
+                let mut asks = self.clone();
+                asks.rise(me, setting, fault);
+                asks.threads[me].phase = Phase::Asks(resource, true);
+                next.push(asks);
             }
         }
+        if counts_jobs {
+            let mut after = self.clone();
+            let phase = if is_idle { Phase::Arrives } else { Phase::Ends };
+            (after.threads[me].phase, after.threads[me].is_excluded) = (phase, true);
+            next.push(after);
+        }
+    }
+
+    fn read_flag(&mut self, me: usize) -> Flag {
+        core::mem::replace(&mut self.threads[me].flag, Flag::Nothing)
     }
 
     /// The state after a wait of `me` has timed out, if waiters give up.

@@ -56,7 +56,12 @@ fn names_something(recording: &Recording) -> Result<(), String> {
             }
             _ => (None, None),
         };
-        let is_known = (event.thread as usize) < recording.threads.len()
+        let callback = match event.kind {
+            EventKind::CallbackStart { callback } | EventKind::CallbackEnd { callback } => callback as usize,
+            _ => 0,
+        };
+        let is_known = (callback == 0 || callback < recording.callbacks.len())
+            && (event.thread as usize) < recording.threads.len()
             && object.is_none_or(|object| (object as usize) < objects)
             && site.is_none_or(|site| (site as usize) < sites)
             && event.at_ns <= recording.length_ns;
@@ -69,6 +74,14 @@ fn names_something(recording: &Recording) -> Result<(), String> {
 
 /// All that is computed from a recording ends, and an inferred task set is a valid file.
 fn leads_to_results(recording: &Recording) -> Result<(), String> {
+    if let Some(split) = recording.by_callback() {
+        names_something(&split)?;
+        follows(&split)?;
+    }
+    follows(recording)
+}
+
+fn follows(recording: &Recording) -> Result<(), String> {
     let findings = Findings::of(recording, Some(1_000));
     drop((findings.sentences(recording), Trends::of(recording)));
     for margin in [0, 20, u32::MAX] {
@@ -111,7 +124,7 @@ pub fn file_of(script: &[u8]) -> Vec<u8> {
             _ => [0x1000 + 64 * object, place, object, 0],
         };
         events[thread].push(now << 8 | u64::from(kind));
-        events[thread].extend(&rest[..length - 1]);
+        events[thread].extend(rest.iter().cycle().take(length - 1));
     }
     let clock = |moment: u64| [10 + moment, 1_000 + moment, 5_000_000 + moment];
     let mut file =
