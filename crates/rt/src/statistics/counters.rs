@@ -58,10 +58,15 @@ pub struct MutexCounters {
     words: SharedWords,
 }
 
+/// The name of a thread as two words, its first byte the lowest one.
+type Name = [u64; 2];
+
+const UNKNOWN: Name = [0; 2];
+
 /// A thread that is about to lock a mutex.
 #[derive(Debug)]
 pub struct Asked {
-    name: ThreadName,
+    name: Name,
     wait: Option<Wait>,
 }
 
@@ -71,12 +76,12 @@ struct Wait {
     since_ns: u64,
     holder: u32,
     /// The holder may have ended when the wait ends.
-    holder_name: ThreadName,
+    holder_name: Name,
 }
 
 thread_local! {
     /// The name of the calling thread, as it read it last.
-    static NAME_OF_THREAD: Cell<Option<ThreadName>> = const { Cell::new(None) };
+    static NAME_OF_THREAD: Cell<Name> = const { Cell::new(UNKNOWN) };
 }
 
 impl Default for MutexCounters {
@@ -128,15 +133,14 @@ impl MutexCounters {
     /// The caller is about to lock a mutex, and to wait for `holder` if there is one.
     #[must_use]
     pub fn asks(&self, mutex: usize, holder: Option<u32>) -> Asked {
-        let known = NAME_OF_THREAD.get().filter(|_| holder.is_none());
-        let name = known.unwrap_or_else(ThreadName::own);
-        NAME_OF_THREAD.set(Some(name));
+        let known = NAME_OF_THREAD.get();
+        let name = if holder.is_some() || known == UNKNOWN { own_name() } else { known };
         let wait = holder.map(|holder| {
             let entry = self.entry(mutex);
             if let Some(entry) = entry {
                 entry[of_mutex::WAITING].fetch_add(1, Ordering::Relaxed);
             }
-            let holder_name = entry.map_or_else(ThreadName::default, |entry| owner_name(entry, holder));
+            let holder_name = entry.map_or(UNKNOWN, |entry| owner_name(entry, holder));
             Wait { since_ns: clock::now_ns(), holder, holder_name }
         });
         Asked { name, wait }
@@ -223,36 +227,41 @@ fn add(counter: &AtomicU64, more: u64) {
     counter.store(get(counter).saturating_add(more), Ordering::Relaxed);
 }
 
-/// The name of the owner of a mutex, if this thread owns it and is known by name.
-fn owner_name(entry: &[AtomicU64], owner: u32) -> ThreadName {
+/// The name of the owner of a mutex, if this thread owns it.
+fn owner_name(entry: &[AtomicU64], owner: u32) -> Name {
     // ORDERING: Acquire, here and of the fence: the name is of this owner, or the second look finds another one.
     let is_owner = |ordering| entry[of_mutex::OWNER].load(ordering) == u64::from(owner);
     if !is_owner(Ordering::Acquire) {
-        return ThreadName::default();
+        return UNKNOWN;
     }
     let name = name(&entry[of_mutex::OWNER + 1..]);
     fence(Ordering::Acquire);
-    if is_owner(Ordering::Relaxed) { name } else { ThreadName::default() }
+    if is_owner(Ordering::Relaxed) { name } else { UNKNOWN }
+}
+
+/// Reads the name of the calling thread, which it gets from now on.
+#[cold]
+fn own_name() -> Name {
+    let ThreadName(bytes) = ThreadName::own();
+    let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+    let name = [half(0), half(size_of::<u64>())];
+    NAME_OF_THREAD.set(name);
+    name
 }
 
 /// The name in two words.
-fn name(place: &[AtomicU64]) -> ThreadName {
-    let mut name = [0; 16];
-    for (half, word) in name.chunks_exact_mut(size_of::<u64>()).zip(place) {
-        half.copy_from_slice(&get(word).to_le_bytes());
-    }
-    ThreadName(name)
+fn name(place: &[AtomicU64]) -> Name {
+    [get(&place[0]), get(&place[1])]
 }
 
 /// Writes a thread and its name into three words.
-fn put_thread(place: &[AtomicU64], thread: u64, name: ThreadName) {
+fn put_thread(place: &[AtomicU64], thread: u64, name: Name) {
     place[0].store(thread, Ordering::Relaxed);
     put_name(&place[1..], name);
 }
 
 /// Writes a name into two words.
-fn put_name(place: &[AtomicU64], ThreadName(name): ThreadName) {
-    for (word, half) in place.iter().zip(name.chunks_exact(size_of::<u64>())) {
-        word.store(u64::from_le_bytes(half.try_into().unwrap_or_default()), Ordering::Relaxed);
-    }
+fn put_name(place: &[AtomicU64], [first, second]: Name) {
+    place[0].store(first, Ordering::Relaxed);
+    place[1].store(second, Ordering::Relaxed);
 }
