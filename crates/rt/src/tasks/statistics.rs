@@ -229,11 +229,8 @@ impl Statistics {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn of_process(process: u32) -> io::Result<Vec<Self>> {
-        let sets = read_named(process, NAME)?;
+        let mut sets = read_named(process, NAME)?;
         let now_ns = clock::now_ns();
-        // Words that are still being filled.
-        let mut sets = sets;
-        sets.retain(|words| words.first().is_some_and(|&first| first != 0));
         sets.sort_by_key(|words| words.get(head::SINCE).copied());
         let other = || io::Error::new(io::ErrorKind::InvalidData, "the process has statistics of another version");
         sets.iter().map(|words| Reader { words, now_ns }.read().ok_or_else(other)).collect()
