@@ -10,7 +10,8 @@
   // A version of the file that was written meanwhile.
   let newer = null;
   let isBusy = false, isStale = false;
-  let sections = [];
+  // The sections, and the text in which they have their places.
+  let sections = [], placed = null;
 
   const ask = async (path, question) => {
     const answer = await fetch(path, question === undefined ? {} : {
@@ -74,6 +75,7 @@
     isBusy = false;
   };
   const edited = () => {
+    sliders.disabled = text.value !== placed;
     if (save !== null) save.disabled = text.value === original;
     follow();
   };
@@ -91,7 +93,8 @@
         return label;
       }));
     }
-    sections = found;
+    [sections, placed] = [found, text.value];
+    sliders.disabled = false;
     sliders.hidden = found.length === 0;
     found.forEach((section, place) => {
       const label = sliders.querySelectorAll("label")[place];
@@ -106,6 +109,7 @@
   };
   // Writes a length into the text, and lengthens or shortens the job by as much.
   const drag = (place, ns) => {
+    if (text.value !== placed) return;
     const section = sections[place];
     const edits = [[section.place, ns]];
     if (section.wcet) edits.push([section.wcet.place, section.wcet.ns + (ns - section.ns) * section.count]);
@@ -123,6 +127,7 @@
     const grown = ns - section.ns;
     for (const other of sections) if (other.wcet && other.task === section.task) other.wcet.ns += grown * section.count;
     section.ns = ns;
+    placed = text.value;
     sliders.querySelectorAll("output")[place].textContent = words(ns);
     edited();
   };
