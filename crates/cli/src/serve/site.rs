@@ -23,12 +23,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout_at};
 
 /// Greatest length of a text in bytes.
 const TEXT_MAX: usize = 256 * 1024;
 /// Greatest length of a request: in JSON, a character of the text may take six.
 pub const BODY_MAX: usize = 6 * TEXT_MAX + 1024;
-/// Time after which a simulation is given up.
+/// Time after which a result is given up.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The state of the server.
@@ -44,6 +45,8 @@ pub struct Site {
     work: Arc<Work>,
     /// One result at a time, also where nobody waits for it any more.
     turn: Arc<Mutex<()>>,
+    /// One file saved at a time.
+    saving: Arc<Mutex<()>>,
 }
 
 impl Site {
@@ -65,6 +68,7 @@ impl Site {
             saves: arguments.save,
             work: Arc::new(Work::of(arguments)),
             turn: Arc::default(),
+            saving: Arc::default(),
         }
     }
 
@@ -158,22 +162,23 @@ async fn result(State(site): State<Arc<Site>>, body: Bytes) -> Response {
         Ok(question) => question,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
-    let turn = Arc::clone(&site.turn).lock_owned().await;
+    let end = Instant::now() + TIME_MAX;
+    let Ok(turn) = timeout_at(end, Arc::clone(&site.turn).lock_owned()).await else {
+        return refuse(fault_of("the result of an earlier text still takes its time; change the text to ask again"));
+    };
     let stop = Arc::new(AtomicBool::new(false));
-    let waiting = Waiting(Arc::clone(&stop));
+    let _waiting = Waiting(Arc::clone(&stop));
     let work = Arc::clone(&site.work);
-    let mut answer = tokio::task::spawn_blocking(move || {
+    let answer = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         work.answer(question, stop)
     });
-    let ended = match tokio::time::timeout(TIME_MAX, &mut answer).await {
-        Ok(ended) => ended,
-        Err(_) => {
-            drop(waiting);
-            answer.await
-        }
-    };
-    ended.map_or_else(|error| refuse(fault_of(error.to_string())), |answer| json(&answer))
+    match timeout_at(end, answer).await {
+        Ok(Ok(answer)) => json(&answer),
+        Ok(Err(error)) => refuse(fault_of(error.to_string())),
+        // A bound is computed to its end; a simulation stops.
+        Err(_) => refuse(fault_of("the result takes too long: it was given up")),
+    }
 }
 
 /// A text to save, and the version that it replaces.
@@ -198,7 +203,7 @@ async fn save(State(site): State<Arc<Site>>, body: Bytes) -> Response {
         Ok(save) => save,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
-    let _turn = site.turn.lock().await;
+    let _saving = site.saving.lock().await;
     match site.read() {
         Err(fault) => return refuse(fault),
         Ok(now) if now.version != seen => {

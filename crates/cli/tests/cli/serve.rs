@@ -116,10 +116,36 @@ fn the_page_follows_the_text() {
     assert!(wrong["html"].is_null() && wrong["faults"][0]["place"]["line"].as_u64() > Some(10), "{wrong}");
     let unknown = server.result(INVERSION, "icpp --html=/tmp/x");
     assert!(unknown["faults"][0]["message"].as_str().is_some_and(|text| text.contains("invalid value")), "{unknown}");
-    // Every protocol, and a scheduler that only `check` knows.
+    // Every protocol, and a global scheduler.
     assert!(server.result(INVERSION, "all")["html"].as_str().is_some_and(|html| html.contains("Protocols compared")));
     let global = LATE.replace("cpus = 1\npriorities = \"rate-monotonic\"", "cpus = 2\nscheduler = \"g-edf\"");
-    assert!(server.result(&global, "file")["html"].as_str().is_some_and(|html| html.contains("GFB")), "{global}");
+    let global = server.result(&global, "file");
+    let html = global["html"].as_str().unwrap_or_else(|| panic!("{global}"));
+    assert!(html.contains("class=\"picture schedule\""), "{html}");
+}
+
+#[test]
+fn a_result_that_takes_too_long_is_given_up() {
+    let file = File::new(INVERSION);
+    let server = Server::of(&file, &["--save"]);
+    let task = |n: usize| {
+        let requests: Vec<String> =
+            (0..4).map(|k| format!("{{resource=\"r{}\",length=\"1 us\"}}", (n + k) % 30)).collect();
+        let (period, cpu) = (100 + 7 * n, n % 2);
+        let requests = requests.join(",");
+        format!("[[task]]\nname=\"t{n}\"\nperiod=\"{period} ms\"\nwcet=\"50 us\"\ncpu={cpu}\nrequests=[{requests}]\n")
+    };
+    let resources: String = (0..30).map(|n| format!("[[resource]]\nname=\"r{n}\"\n")).collect();
+    let tasks: String = (0..1_000).map(task).collect();
+    let large = format!("[platform]\ncpus=2\npriorities=\"rate-monotonic\"\n{resources}{tasks}");
+    let late = server.result(&large, "all");
+    assert!(late["faults"][0]["message"].as_str().is_some_and(|text| text.contains("takes too long")), "{late}");
+    // Its computation goes on, alone. The file can be saved.
+    let next = server.result(INVERSION, "pip");
+    assert!(next["faults"][0]["message"].as_str().is_some_and(|text| text.contains("of an earlier text")), "{next}");
+    let seen = server.file("").expect("a version")["version"].clone();
+    server.ask("save", &json!({ "text": LATE, "seen": seen }));
+    assert_eq!(std::fs::read_to_string(&file.path).expect("a file"), LATE);
 }
 
 #[test]
