@@ -1,4 +1,4 @@
-//! Listens on 127.0.0.1, and ends every connection.
+//! Listens on 127.0.0.1. Every connection has one request and a time limit.
 
 use super::guard::guard;
 use super::site::Site;
