@@ -17,8 +17,9 @@ use axum::routing::{get, post};
 use lockwright_report::page::Live;
 use serde::{Deserialize, Serialize};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -85,21 +86,62 @@ impl Site {
             .with_state(self)
     }
 
-    /// The file as it is now.
-    fn read(&self) -> Result<File, Fault> {
-        let shown = self.path.display();
-        let text =
-            input::read_text(&self.path).map_err(|why| fault_of(tame(&format!("cannot read {shown}: {why}"))))?;
+    /// Saves `text`, unless another program changed the file after the version `seen`. The file keeps its ends of
+    /// lines, those of its first line.
+    ///
+    /// The file is compared before it is replaced; a change between these two steps is lost.
+    fn save(&self, text: &str, seen: &str) -> Result<Saved, Fault> {
         if text.len() > TEXT_MAX {
-            return Err(fault_of(tame(&format!("{shown} is longer than {TEXT_MAX} bytes"))));
+            return Err(fault_of(format!("the text is longer than {TEXT_MAX} bytes")));
         }
-        Ok(File { version: version(&text), text })
+        let is_dos = read(&self.path)?.text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
+        let lines = text.replace("\r\n", "\n");
+        let text = if is_dos { lines.replace('\n', "\r\n") } else { lines };
+        let mut changed = None;
+        let write = || {
+            let console = Console::new(Color::Never, true);
+            let file = ResultFile::open(&self.path, "FILE", &console)?;
+            let fill = |out: &mut dyn Write| {
+                out.write_all(text.as_bytes())?;
+                out.flush()?;
+                changed = match read(&self.path) {
+                    Ok(now) if now.version == seen => return Ok(()),
+                    Ok(_) => Some(fault_of("another program changed the file meanwhile; load it first")),
+                    Err(fault) => Some(fault),
+                };
+                Err("it was changed".into())
+            };
+            file.write(fill, &console)
+        };
+        let (written, _) = streams::collect(Vec::new(), Arc::default(), write);
+        let told = fault::take().pop();
+        match written {
+            Ok(_) => Ok(Saved { version: version(&text) }),
+            Err(_) => Err(changed.or(told).unwrap_or_else(|| fault_of("the file cannot be written"))),
+        }
     }
+}
+
+/// The file as it is now. A pipe could keep its reader waiting: it is refused.
+///
+/// # Errors
+/// The file cannot be read, is too long, or is none.
+pub fn read(path: &Path) -> Result<File, Fault> {
+    let shown = path.display();
+    let refuse = |why: &str| fault_of(tame(&format!("cannot read {shown}: {why}")));
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(refuse("it is not a regular file"));
+    }
+    let text = input::read_text(path).map_err(|why| refuse(&why))?;
+    if text.len() > TEXT_MAX {
+        return Err(refuse(&format!("it is longer than {TEXT_MAX} bytes")));
+    }
+    Ok(File { version: version(&text), text })
 }
 
 /// A version of the file.
 #[derive(Serialize)]
-struct File {
+pub struct File {
     version: String,
     text: String,
 }
@@ -140,10 +182,11 @@ struct Seen {
 }
 
 async fn file(State(site): State<Arc<Site>>, Query(Seen { seen }): Query<Seen>) -> Response {
-    match site.read() {
-        Ok(file) if file.version == seen => StatusCode::NO_CONTENT.into_response(),
-        Ok(file) => json(&file),
-        Err(fault) => refuse(fault),
+    match tokio::task::spawn_blocking(move || read(&site.path)).await {
+        Ok(Ok(file)) if file.version == seen => StatusCode::NO_CONTENT.into_response(),
+        Ok(Ok(file)) => json(&file),
+        Ok(Err(fault)) => refuse(fault),
+        Err(error) => refuse(fault_of(error.to_string())),
     }
 }
 
@@ -203,24 +246,14 @@ async fn save(State(site): State<Arc<Site>>, body: Bytes) -> Response {
         Ok(save) => save,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
-    let _saving = site.saving.lock().await;
-    match site.read() {
-        Err(fault) => return refuse(fault),
-        Ok(now) if now.version != seen => {
-            return refuse(fault_of("another program changed the file meanwhile; load it first"));
-        }
-        Ok(_) if text.len() > TEXT_MAX => return refuse(fault_of(format!("the text is longer than {TEXT_MAX} bytes"))),
-        Ok(_) => {}
-    }
-    let version = version(&text);
-    let write = || {
-        let console = Console::new(Color::Never, true);
-        let file = ResultFile::open(&site.path, "FILE", &console)?;
-        file.write(|out| Ok(out.write_all(text.as_bytes())?), &console)
-    };
-    let (written, _) = streams::collect(Vec::new(), Arc::default(), write);
-    match (written, fault::take().pop()) {
-        (Ok(_), _) => json(&Saved { version }),
-        (Err(_), fault) => refuse(fault.unwrap_or_else(|| fault_of("the file cannot be written"))),
+    let saving = Arc::clone(&site.saving).lock_owned().await;
+    let saved = tokio::task::spawn_blocking(move || {
+        let _saving = saving;
+        site.save(&text, &seen)
+    });
+    match saved.await {
+        Ok(Ok(saved)) => json(&saved),
+        Ok(Err(fault)) => refuse(fault),
+        Err(error) => refuse(fault_of(error.to_string())),
     }
 }

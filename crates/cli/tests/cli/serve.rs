@@ -161,6 +161,11 @@ fn changes_of_the_file_are_seen() {
     std::fs::remove_file(&file.path).expect("removed");
     let gone = server.file(&version).expect("an answer");
     assert!(gone["faults"][0]["message"].as_str().is_some_and(|text| text.contains("cannot read")), "{gone}");
+    // A pipe in its place keeps nobody waiting.
+    let made = std::process::Command::new("mkfifo").arg(&file.path).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let pipe = server.file(&version).expect("an answer");
+    assert!(pipe["faults"][0]["message"].as_str().is_some_and(|text| text.contains("not a regular")), "{pipe}");
 }
 
 #[test]
@@ -181,6 +186,15 @@ fn the_file_is_saved_on_request_only() {
     let server = Server::of(&file, &["--save"]);
     let (status, answer) = save(&server, LATE, &seen);
     assert_eq!((status, std::fs::read_to_string(&file.path).expect("a file")), (200, LATE.into()), "{answer}");
+    // A browser sends LF; the file keeps its ends of lines.
+    let dos = |text: &str| text.replace('\n', "\r\n");
+    std::fs::write(&file.path, dos(LATE)).expect("written");
+    let seen = server.file("").expect("a version")["version"].clone();
+    let (status, answer) = save(&server, INVERSION, &seen);
+    assert_eq!((status, std::fs::read_to_string(&file.path).expect("a file")), (200, dos(INVERSION)), "{answer}");
+    let kept = server.file("").expect("a version")["version"].clone();
+    assert!(answer.contains(kept.as_str().expect("a version")), "{answer}");
+    std::fs::write(&file.path, LATE).expect("written");
     // Another program wrote it meanwhile.
     let (_, refused) = save(&server, INVERSION, &seen);
     assert!(refused.contains("another program changed the file"), "{refused}");
@@ -344,6 +358,17 @@ fn bad_arguments_are_refused() {
     assert!(ended.status == 2 && ended.err.contains("`serve` needs a file"), "{}", ended.err);
     let ended = end(lockwright().args(["serve", "/nowhere/a.toml"]));
     assert!(ended.status == 2 && ended.err.contains("cannot read /nowhere/a.toml"), "{}", ended.err);
+    let ended = end(lockwright().arg("serve").arg(&file.path).args(["--overheads", "-"]));
+    assert!(ended.status == 2 && ended.err.contains("--overheads needs a file"), "{}", ended.err);
+    // What is no regular file, such as a pipe that nobody writes, and what is too long.
+    let pipe = file.beside("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let ended = end(lockwright().arg("serve").arg(&pipe));
+    assert!(ended.status == 2 && ended.err.contains("not a regular file"), "{}", ended.err);
+    let long = File::new(&"#".repeat(300 * 1024));
+    let ended = end(lockwright().arg("serve").arg(&long.path));
+    assert!(ended.status == 2 && ended.err.contains("longer than"), "{}", ended.err);
     let taken = Server::of(&file, &[]);
     let port = taken.host.rsplit(':').next().expect("a port");
     let ended = end(lockwright().arg("serve").arg(&file.path).args(["--port", port]));
