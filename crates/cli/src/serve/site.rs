@@ -38,7 +38,7 @@ pub struct Site {
     /// The token in its address.
     pub token: String,
     /// The hosts under which it may be asked.
-    pub hosts: [String; 2],
+    pub hosts: Vec<String>,
     /// The task-set file.
     path: PathBuf,
     page: String,
@@ -63,7 +63,7 @@ impl Site {
         let page = Live { file: &file, protocols: &protocols, saves: arguments.save }.to_html();
         Self {
             token,
-            hosts: ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", address.port())),
+            hosts: hosts(address.port()),
             path: arguments.file.clone(),
             page,
             saves: arguments.save,
@@ -106,7 +106,7 @@ impl Site {
                 out.flush()?;
                 changed = match read(&self.path) {
                     Ok(now) if now.version == seen => return Ok(()),
-                    Ok(_) => Some(fault_of("another program changed the file meanwhile; load it first")),
+                    Ok(_) => Some(fault_of("another program changed the file meanwhile; to load it, copy what was typed first")),
                     Err(fault) => Some(fault),
                 };
                 Err("it was changed".into())
@@ -120,6 +120,13 @@ impl Site {
             Err(_) => Err(changed.or(told).unwrap_or_else(|| fault_of("the file cannot be written"))),
         }
     }
+}
+
+/// The names of this host at a port. Browsers leave the port of HTTP out.
+fn hosts(port: u16) -> Vec<String> {
+    const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
+    let bare = NAMES.into_iter().filter(|_| port == 80).map(str::to_owned);
+    bare.chain(NAMES.map(|name| format!("{name}:{port}"))).collect()
 }
 
 /// The file as it is now. A pipe could keep its reader waiting: it is refused.
@@ -255,5 +262,16 @@ async fn save(State(site): State<Arc<Site>>, body: Bytes) -> Response {
         Ok(Ok(saved)) => json(&saved),
         Ok(Err(fault)) => refuse(fault),
         Err(error) => refuse(fault_of(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_port_of_http_may_be_left_out() {
+        assert_eq!(hosts(8080), ["127.0.0.1:8080", "localhost:8080"]);
+        assert_eq!(hosts(80), ["127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"]);
     }
 }

@@ -9,7 +9,7 @@
   let seen = "", original = "";
   // A version of the file that was written meanwhile.
   let newer = null;
-  let isBusy = false, isStale = false;
+  let isBusy = false, isStale = false, isUnreadable = false;
   // The sections, and the text in which they have their places.
   let sections = [], placed = null;
 
@@ -25,7 +25,9 @@
     state.textContent = words;
     faults.hidden = list.length === 0;
     faults.replaceChildren(...list.map(({ place, message, help }) => {
-      const where = place?.line ? `line ${place.line}, column ${place.column}: ` : "";
+      // The text of the editor is standard input to the command that the server executes.
+      const file = place && place.file !== "standard input" ? `${place.file}: ` : "";
+      const where = file + (place?.line ? `line ${place.line}, column ${place.column}: ` : "");
       return make("li", { textContent: `${where}${message}${help ? ` (${help})` : ""}` });
     }));
   };
@@ -143,13 +145,21 @@
   const watch = async () => {
     try {
       const file = await ask(`file?seen=${newer?.version ?? seen}`);
-      if (file?.faults !== undefined) tell("The file cannot be read.", file.faults);
-      else if (file !== null && (seen === "" || text.value === original)) take(file);
-      else if (file !== null) {
-        newer = file.version === seen ? null : file;
-        load.hidden = newer === null;
+      const wasUnreadable = isUnreadable;
+      isUnreadable = file?.faults !== undefined;
+      if (isUnreadable) {
+        tell("The file cannot be read.", file.faults);
+      } else {
+        // The words about the result return.
+        if (wasUnreadable) follow();
+        if (file !== null && (seen === "" || text.value === original)) take(file);
+        else if (file !== null) {
+          newer = file.version === seen ? null : file;
+          load.hidden = newer === null;
+        }
       }
     } catch {
+      isUnreadable = true;
       tell("The server does not answer.");
     }
     setTimeout(watch, 400);
@@ -160,7 +170,12 @@
   load.addEventListener("click", () => newer !== null && take(newer));
   save?.addEventListener("click", async () => {
     const sent = text.value;
-    const answer = await ask("save", { text: sent, seen });
+    let answer;
+    try {
+      answer = await ask("save", { text: sent, seen });
+    } catch {
+      return tell("The file was not saved: the server does not answer.");
+    }
     if (answer.faults !== undefined) return tell("The file was not saved.", answer.faults);
     [seen, original, newer] = [answer.version, sent, null];
     load.hidden = true;
