@@ -106,7 +106,9 @@ impl Site {
                 out.flush()?;
                 changed = match read(&self.path) {
                     Ok(now) if now.version == seen => return Ok(()),
-                    Ok(_) => Some(fault_of("another program changed the file meanwhile; to load it, copy what was typed first")),
+                    Ok(_) => Some(fault_of(
+                        "another program changed the file meanwhile; to load it, copy what was typed first",
+                    )),
                     Err(fault) => Some(fault),
                 };
                 Err("it was changed".into())
