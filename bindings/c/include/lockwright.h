@@ -1402,8 +1402,8 @@ int lw_taskset_bound(struct lw_taskset_t *set, uint32_t task, uint64_t bound_ns)
 int lw_taskset_statistics(const struct lw_taskset_t *set, uint32_t task, struct lw_task_statistics_t *statistics);
 
 // Writes the distribution of the response times of a task: the first `capacity` parts with jobs to `bins`, the
-// shortest times first, and the number of all such parts to `*length`. `bins` may be NULL if `capacity` is 0. There are
-// at most 976 parts. The call allocates memory.
+// shortest times first, and the number of all such parts to `*length`. `bins` may be NULL if `capacity` is 0. There
+// are at most 976 parts. The call allocates memory.
 //
 // Returns the values of `lw_taskset_statistics`, and:
 // - EINVAL, also: `length` is NULL or misaligned, or `capacity` is not 0 and `bins` is NULL or misaligned.

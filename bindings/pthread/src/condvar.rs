@@ -97,8 +97,9 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
     mutex.hide_owner();
     let (counters, address) = (counters_of(mutex), address(mutex));
     if let Some(counters) = counters {
-        counters.unlocking(address, thread_id());
+        counters.unlocking(address);
     }
+    let asked = counters.map(|counters| counters.asks(address, None));
     // Programs destroy a condition variable and its mutex right after a broadcast, so the kernel must not hand the
     // mutex to the waiter then.
     // SAFETY: the wait rejoins below, or withdraws if the thread is cancelled. POSIX requires that the mutex stays
@@ -113,8 +114,8 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
     let rejoined = cond.rejoin(waiting, mutex, ended);
     if rejoined.is_ok() {
         mutex.show_owner();
-        if let Some(counters) = counters {
-            counters.locked(address, thread_id(), None);
+        if let (Some(counters), Some(asked)) = (counters, asked) {
+            counters.locked(address, thread_id(), asked);
         }
     }
     match rejoined {

@@ -166,12 +166,15 @@ fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
 fn counting(mutex: &RawMutex, limit: Limit, lock: impl FnOnce() -> c_int) -> c_int {
     let Some(counters) = counters_of(mutex) else { return lock() };
     let (address, me, holder) = (address(mutex), thread_id(), mutex.owner());
-    let waited = (holder != 0 && holder != me && limit != Limit::Now).then(|| counters.asks(address, holder));
+    let waits = holder != 0 && holder != me && limit != Limit::Now;
+    let asked = counters.asks(address, waits.then_some(holder));
     let answer = lock();
-    if matches!(answer, 0 | EOWNERDEAD) {
-        counters.locked(address, me, waited);
-    } else if waited.is_some() {
-        counters.refused(address);
+    if matches!(answer, 0 | EOWNERDEAD) && mutex.is_taken_again() {
+        counters.locked_again(address);
+    } else if matches!(answer, 0 | EOWNERDEAD) {
+        counters.locked(address, me, asked);
+    } else {
+        counters.refused(address, &asked);
     }
     answer
 }
@@ -365,7 +368,7 @@ fn unlock_otherwise(mutex: &RawMutex) -> c_int {
         return errno;
     }
     if let Some(counters) = counters_of(mutex) {
-        counters.unlocking(address(mutex), thread_id());
+        counters.unlocking(address(mutex));
     }
     let Err(error) = mutex.unlock() else { return 0 };
     // A child process unlocks a mutex that its thread locked in the parent, as handlers of `fork` do. For the kernel,

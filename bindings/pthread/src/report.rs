@@ -7,15 +7,17 @@ use std::ffi::CStr;
 use std::fmt::{self, Write};
 
 /// Room for a cycle of the greatest length that is reported.
-const BYTES_MAX: usize = 8192;
+const LONG: usize = 8192;
+/// Room for a line of a report that is written on the stack of any thread.
+const SHORT: usize = 512;
 
 /// A line. Text that does not fit is dropped.
-pub(crate) struct Line {
+pub(crate) struct Line<const BYTES_MAX: usize = SHORT> {
     bytes: [u8; BYTES_MAX],
     length: usize,
 }
 
-impl Write for Line {
+impl<const BYTES_MAX: usize> Write for Line<BYTES_MAX> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // One byte is reserved for the end of the line.
         let room = &mut self.bytes[self.length..BYTES_MAX - 1];
@@ -26,12 +28,17 @@ impl Write for Line {
     }
 }
 
-fn line(write: impl FnOnce(&mut Line) -> fmt::Result) {
-    line_to(libc::STDERR_FILENO, write);
+fn line(write: impl FnOnce(&mut Line<LONG>) -> fmt::Result) {
+    put(libc::STDERR_FILENO, write);
+}
+
+/// Writes a short line to a file.
+pub(crate) fn line_to(file: c_int, write: impl FnOnce(&mut Line) -> fmt::Result) {
+    put(file, write);
 }
 
 /// Writes a line to a file.
-pub(crate) fn line_to(file: c_int, write: impl FnOnce(&mut Line) -> fmt::Result) {
+fn put<const BYTES_MAX: usize>(file: c_int, write: impl FnOnce(&mut Line<BYTES_MAX>) -> fmt::Result) {
     let mut line = Line { bytes: [0; BYTES_MAX], length: 0 };
     // `write_str` never fails.
     let _ = line.write_str("lockwright: ").and_then(|()| write(&mut line));
@@ -89,7 +96,7 @@ pub(crate) fn deepbind(file: &CStr) {
 
 /// Reports that statistics cannot be written to a file.
 pub(crate) fn no_file(path: &CStr) {
-    line(|line| write!(line, "{}: the statistics cannot be written there", Bytes(path)));
+    line_to(libc::STDERR_FILENO, |line| write!(line, "{}: the statistics cannot be written there", Bytes(path)));
 }
 
 /// Reports an environment variable with an unknown name. `variable` is its name and value.
@@ -111,7 +118,7 @@ pub(crate) fn bad_value(name: &CStr, value: &CStr, values: &[(&CStr, u32)]) {
 }
 
 /// Writes the names, each after a space.
-fn list<'a>(line: &mut Line, names: impl Iterator<Item = &'a CStr>) -> fmt::Result {
+fn list<'a>(line: &mut impl Write, names: impl Iterator<Item = &'a CStr>) -> fmt::Result {
     for (index, name) in names.enumerate() {
         let comma = if index == 0 { "" } else { "," };
         write!(line, "{comma} {}", Bytes(name))?;

@@ -1,15 +1,17 @@
 //! The statistics of the program's mutexes: `LOCKWRIGHT_STATS`.
 //!
 //! Mutexes that are counted have a bit in their attributes, so other programs pay nothing. The report is written when
-//! the process ends and on SIGUSR2, without allocation. `lockwright watch` reads the same counters.
+//! the process ends and on SIGUSR2, without allocation and with little stack, because the thread that gets the signal
+//! writes it. `lockwright watch` reads the same counters.
 
 use crate::report::{self, Line};
 use libc::{c_char, c_int, c_void};
 use lockwright::statistics::{MutexCounters, MutexStatistics};
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::fmt::Write;
-use std::sync::OnceLock;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// The variable.
 pub(crate) const NAME: &CStr = c"LOCKWRIGHT_STATS";
@@ -21,6 +23,8 @@ static COUNTERS: OnceLock<MutexCounters> = OnceLock::new();
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 /// Where the report goes, if not to stderr: the file, and the one that is renamed to it.
 static FILE: OnceLock<[CString; 2]> = OnceLock::new();
+/// The mutexes of a report. Whoever holds it writes; nobody waits for it.
+static SHOWN: Mutex<[Option<MutexStatistics>; SHOWN_MAX]> = Mutex::new([None; SHOWN_MAX]);
 
 /// Returns the counters. `None` in a child process, which would count into those of its parent.
 pub(crate) fn counters() -> Option<&'static MutexCounters> {
@@ -40,10 +44,7 @@ pub(crate) fn begin(value: &CStr) {
     }
     counters();
     if value.to_bytes() != b"1" {
-        let path = String::from_utf8_lossy(value.to_bytes()).replace("%p", &std::process::id().to_string());
-        if let (Ok(path), Ok(new)) = (CString::new(path.clone()), CString::new(format!("{path}.new"))) {
-            let _ = FILE.set([path, new]);
-        }
+        let _ = FILE.set(paths(value.to_bytes()));
     }
     // SAFETY: the handler takes nothing, cannot unwind out of `extern "C"`, and lives as long as the process.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
@@ -56,11 +57,27 @@ pub(crate) fn begin(value: &CStr) {
         if known.sa_sigaction == libc::SIG_DFL {
             let handler: extern "C" fn(c_int) = on_signal;
             known.sa_sigaction = handler as usize;
-            known.sa_flags = libc::SA_RESTART;
+            known.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
             libc::sigaction(libc::SIGUSR2, &raw const known, std::ptr::null_mut());
         }
     }
     find_object();
+}
+
+/// The file for the report, and a new one that only this process writes.
+fn paths(given: &[u8]) -> [CString; 2] {
+    let process = std::process::id().to_string();
+    let (mut path, mut rest) = (Vec::new(), given);
+    while let Some(at) = rest.windows(2).position(|two| two == b"%p") {
+        path.extend([&rest[..at], process.as_bytes()].concat());
+        rest = &rest[at + 2..];
+    }
+    path.extend(rest);
+    // The program may change its directory.
+    let path = std::path::absolute(OsStr::from_bytes(&path)).map_or(path, |path| path.into_os_string().into_vec());
+    let new = [&path, &b"."[..], process.as_bytes(), b".new"].concat();
+    // Neither has a zero, because the variable has none.
+    [path, new].map(|path| CString::new(path).unwrap_or_default())
 }
 
 extern "C" fn on_signal(_signal: c_int) {
@@ -87,16 +104,20 @@ static END: extern "C" fn() = end;
 /// Writes the report.
 fn write() {
     let Some(counters) = counters() else { return };
-    let Some([path, new]) = FILE.get() else { return lines(counters, libc::STDERR_FILENO) };
+    // Of two signals at one time, one writes.
+    let Ok(mut shown) = SHOWN.try_lock() else { return };
+    *shown = [None; SHOWN_MAX];
+    let Some([path, new]) = FILE.get() else { return lines(counters, &mut *shown, libc::STDERR_FILENO) };
     // SAFETY: both paths are strings with a final zero, which live as long as the process, and the calls take no other
     // pointers. A handler may make them.
     unsafe {
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        libc::unlink(new.as_ptr());
         let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, new.as_ptr(), flags, 0o666) as c_int;
         if file < 0 {
             return report::no_file(path);
         }
-        lines(counters, file);
+        lines(counters, &mut *shown, file);
         libc::syscall(libc::SYS_close, file);
         if libc::rename(new.as_ptr(), path.as_ptr()) != 0 {
             report::no_file(path);
@@ -104,9 +125,8 @@ fn write() {
     }
 }
 
-/// Writes the lines of the report.
-fn lines(counters: &MutexCounters, file: c_int) {
-    let mut shown: [Option<MutexStatistics>; SHOWN_MAX] = [None; SHOWN_MAX];
+/// Writes the lines of the report. `shown` has room for the mutexes.
+fn lines(counters: &MutexCounters, shown: &mut [Option<MutexStatistics>], file: c_int) {
     let (mut count, mut waited) = (0, 0);
     counters.for_each(|mutex| {
         count += 1;
@@ -134,6 +154,9 @@ fn lines(counters: &MutexCounters, file: c_int) {
     });
     for mutex in shown.iter().flatten() {
         put(&|line| row(line, mutex));
+    }
+    if counters.left_out() > 0 {
+        put(&|line| write!(line, "{} locks of further mutexes were not counted", counters.left_out()));
     }
     if count > SHOWN_MAX {
         put(&|line| write!(line, "and {} mutexes with shorter waits", count - SHOWN_MAX));

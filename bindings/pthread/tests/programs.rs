@@ -8,6 +8,7 @@
 mod machine;
 
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -318,6 +319,15 @@ fn statistics_name_who_waited_for_whom() {
     let id = name.strip_prefix("stats-").expect("the name with the process");
     let report = std::fs::read_to_string(&written[0]).expect("text");
     assert!(id.parse::<u32>().is_ok() && report.contains(&format!("of process {id}, ")), "{report}");
+    // The path is any bytes, from the folder in which the program starts.
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["in", folder.path().to_str().expect("a path in UTF-8")];
+    assert_eq!(program.holds(&arguments, &[]).expect("it needs no permission"), "");
+    let written: Vec<_> =
+        std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(written.len(), 1, "{written:?}");
+    let id = written[0].as_bytes().strip_prefix(b"\xff-").and_then(|id| std::str::from_utf8(id).ok());
+    assert!(id.is_some_and(|id| id.parse::<u32>().is_ok()), "{written:?}");
     let said = program.holds(&[], &[("LOCKWRIGHT_STATS", "/no/such/folder/stats")]).expect("it needs no permission");
     assert_eq!(said, "lockwright: /no/such/folder/stats: the statistics cannot be written there\n");
 }

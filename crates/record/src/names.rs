@@ -97,9 +97,14 @@ fn module(bytes: &[u8], path: &str, start: u64, offset: u64) -> Option<Module> {
     Some(Module { path: path.to_owned(), begin, end, bias })
 }
 
+/// The name of a symbol as the program has it. A variable `c` of a C program is not the mangled type `char` of C++.
+fn demangled(symbol: &str) -> String {
+    let is_mangled = ["_Z", "_R"].iter().any(|begin| symbol.starts_with(begin));
+    if is_mangled { addr2line::demangle_auto(Cow::Borrowed(symbol), None).into_owned() } else { symbol.to_owned() }
+}
+
 /// `fetch (sensor.c:41)`, or the parts of it that the file contains.
 fn name_of_code(code: &Loader, address: u64) -> Option<String> {
-    let demangled = |name: &str| addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned();
     let mut function = None;
     let mut location = None;
     if let Ok(mut frames) = code.find_frames(address)
@@ -133,8 +138,7 @@ fn variables_of(path: &str) -> Vec<Variable> {
     let symbols = file.symbols().chain(file.dynamic_symbols());
     let data = symbols.filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 0);
     let variable = |symbol: object::Symbol<'_, '_>| {
-        let name = addr2line::demangle_auto(Cow::Borrowed(symbol.name().ok()?), None).into_owned();
-        Some(Variable { address: symbol.address(), size: symbol.size(), name })
+        Some(Variable { address: symbol.address(), size: symbol.size(), name: demangled(symbol.name().ok()?) })
     };
     let mut variables: Vec<Variable> = data.filter_map(variable).collect();
     variables.sort_by_key(|variable| variable.address);
@@ -149,5 +153,16 @@ fn name_of_variable(variables: &[Variable], address: u64) -> Option<String> {
         0 => Some(variable.name.clone()),
         offset if offset < variable.size => Some(format!("{}+{offset:#x}", variable.name)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_mangled_names_are_demangled() {
+        let names = ["c", "d", "bus", "_ZN5robot3busE", "_ZL4lock", "_RNvC5robot3bus"].map(demangled);
+        assert_eq!(names, ["c", "d", "bus", "robot::bus", "lock", "robot::bus"]);
     }
 }

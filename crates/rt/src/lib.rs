@@ -16,8 +16,8 @@
 //! | [`objects`] | non-blocking buffers, queues and priority queues, the crate `lockwright-objects` |
 //! | [`model`] | the systems from which [`tasks`] makes its locks, the crate `lockwright-model`; its feature `format` reads task-set files |
 //!
-//! The crate `lockwright-engine` executes a whole task set from a file, and `lockwright-measure` measures the costs of
-//! the locks. A program that uses locks needs neither.
+//! The command `lockwright` executes a whole task set from a file, and measures the costs of the locks. A program that
+//! uses locks needs neither.
 //!
 //! # Examples
 //!

@@ -188,7 +188,11 @@ pub fn charge_by_deadline(system: &System, overheads: &Overheads) -> Result<Syst
         let (subject, message, help) = match failure {
             Failure::Unsupported { task, what } => {
                 let message = format!("task `{}`: {what}", system.tasks()[task].name);
-                (Subject::Task(TaskId::new(task)), message, "also measure the cache delay of the largest working set")
+                let help = match what {
+                    UNCOVERED => "measure the cost for as many tasks",
+                    _ => "also measure the cache delay of the largest working set",
+                };
+                (Subject::Task(TaskId::new(task)), message, help)
             }
             Failure::Overload => (Subject::System, "the interrupts leave no time for jobs".into(), UNITS),
             _ => (Subject::System, "a time that the overheads lengthen does not fit".into(), UNITS),

@@ -1,13 +1,16 @@
 //! Counters of mutexes, in memory that other processes may read.
 //!
 //! Each mutex has an entry, which its address determines. Only the thread that holds the mutex writes most of it, so
-//! the counters need no other order than that of the mutex. None of this allocates or waits.
+//! the counters need no other order than that of the mutex. None of this allocates or waits. A thread reads its own
+//! name before its first lock and before each wait, and leaves it with each mutex that it locks. While it holds a
+//! mutex, it makes no system call but a reading of the clock, which needs none on most machines.
 
 use lockwright_sys::clock;
-use lockwright_sys::sched::{ThreadName, Tid};
+use lockwright_sys::sched::ThreadName;
 use lockwright_sys::shared::SharedWords;
+use std::cell::Cell;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The name of the shared memory.
 pub(super) const NAME: &CStr = c"lockwright-mutexes";
@@ -36,12 +39,12 @@ pub(super) mod of_mutex {
     pub const TOTAL_WAIT: usize = 3;
     pub const LONGEST_WAIT: usize = 4;
     pub const LONGEST_SECTION: usize = 5;
-    /// The thread that holds it, or 0; since when; and how often more.
-    pub const OWNER: usize = 6;
-    pub const SINCE: usize = 7;
-    pub const AGAIN: usize = 8;
     /// How many threads wait. Every thread writes it.
-    pub const WAITING: usize = 9;
+    pub const WAITING: usize = 6;
+    /// The thread that holds it, or 0, with its name; since when; and how often more.
+    pub const OWNER: usize = 7;
+    pub const SINCE: usize = 10;
+    pub const AGAIN: usize = 11;
     /// Threads, each with its name: that of the longest wait, the holder at its request, that of the longest section.
     pub const WAITER: usize = 12;
     pub const HOLDER: usize = 15;
@@ -55,13 +58,30 @@ pub struct MutexCounters {
     words: SharedWords,
 }
 
+/// The name of a thread as two words, its first byte the lowest one.
+type Name = [u64; 2];
+
+const UNKNOWN: Name = [0; 2];
+
 /// A thread that is about to lock a mutex.
 #[derive(Debug)]
 pub struct Asked {
+    name: Name,
+    wait: Option<Wait>,
+}
+
+/// Its wait.
+#[derive(Debug)]
+struct Wait {
     since_ns: u64,
     holder: u32,
     /// The holder may have ended when the wait ends.
-    name: ThreadName,
+    holder_name: Name,
+}
+
+thread_local! {
+    /// The name of the calling thread, as it read it last.
+    static NAME_OF_THREAD: Cell<Name> = const { Cell::new(UNKNOWN) };
 }
 
 impl Default for MutexCounters {
@@ -83,7 +103,8 @@ impl MutexCounters {
 
     /// All words, as they are now.
     pub(super) fn words(&self) -> impl Fn(usize) -> Option<u64> {
-        |at| Some(self.words.get(at)?.load(Ordering::Relaxed))
+        // ORDERING: Acquire: the words are read in the order of their places, so who finds an owner finds its time.
+        |at| Some(self.words.get(at)?.load(Ordering::Acquire))
     }
 
     /// Returns the entry of a mutex, if there is a place.
@@ -106,56 +127,81 @@ impl MutexCounters {
                 return Some(entry);
             }
         }
-        self.words[head::LEFT_OUT].fetch_add(1, Ordering::Relaxed);
         None
     }
 
-    /// The caller is about to wait for a mutex that `holder` holds.
+    /// The caller is about to lock a mutex, and to wait for `holder` if there is one.
     #[must_use]
-    pub fn asks(&self, mutex: usize, holder: u32) -> Asked {
-        if let Some(entry) = self.entry(mutex) {
-            entry[of_mutex::WAITING].fetch_add(1, Ordering::Relaxed);
-        }
-        Asked { since_ns: clock::now_ns(), holder, name: ThreadName::of(Tid(holder)) }
+    pub fn asks(&self, mutex: usize, holder: Option<u32>) -> Asked {
+        let known = NAME_OF_THREAD.get();
+        let name = if holder.is_some() || known == UNKNOWN { own_name() } else { known };
+        let wait = holder.map(|holder| {
+            let entry = self.entry(mutex);
+            if let Some(entry) = entry {
+                entry[of_mutex::WAITING].fetch_add(1, Ordering::Relaxed);
+            }
+            let holder_name = entry.map_or(UNKNOWN, |entry| owner_name(entry, holder));
+            Wait { since_ns: clock::now_ns(), holder, holder_name }
+        });
+        Asked { name, wait }
     }
 
-    /// The wait has ended without the mutex.
-    pub fn refused(&self, mutex: usize) {
-        if let Some(entry) = self.entry(mutex) {
+    /// The caller has not got the mutex.
+    pub fn refused(&self, mutex: usize, asked: &Asked) {
+        if let (Some(_), Some(entry)) = (&asked.wait, self.entry(mutex)) {
             entry[of_mutex::WAITING].fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// The caller has locked the mutex, after this wait if it had to wait.
-    pub fn locked(&self, mutex: usize, thread: u32, waited: Option<Asked>) {
-        let Some(entry) = self.entry(mutex) else { return };
-        if waited.is_some() {
-            entry[of_mutex::WAITING].fetch_sub(1, Ordering::Relaxed);
-        }
-        if get(&entry[of_mutex::OWNER]) == u64::from(thread) {
-            add(&entry[of_mutex::AGAIN], 1);
+    /// The caller has locked the mutex.
+    pub fn locked(&self, mutex: usize, thread: u32, asked: Asked) {
+        let Some(entry) = self.entry(mutex) else {
+            self.words[head::LEFT_OUT].fetch_add(1, Ordering::Relaxed);
             return;
-        }
+        };
         let now = clock::now_ns();
-        entry[of_mutex::OWNER].store(thread.into(), Ordering::Relaxed);
+        // An owner that died is still there.
+        entry[of_mutex::OWNER].store(0, Ordering::Relaxed);
         entry[of_mutex::AGAIN].store(0, Ordering::Relaxed);
         entry[of_mutex::SINCE].store(now, Ordering::Relaxed);
+        // ORDERING: Release, with the fence in `owner_name`: who finds a part of this name finds that the owner before
+        // is gone.
+        fence(Ordering::Release);
+        put_name(&entry[of_mutex::OWNER + 1..], asked.name);
+        // ORDERING: Release: who finds the owner finds its name and its time.
+        entry[of_mutex::OWNER].store(thread.into(), Ordering::Release);
         add(&entry[of_mutex::SECTIONS], 1);
-        let Some(Asked { since_ns, holder, name }) = waited else { return };
+        let Some(Wait { since_ns, holder, holder_name }) = asked.wait else { return };
+        entry[of_mutex::WAITING].fetch_sub(1, Ordering::Relaxed);
         let wait_ns = now.saturating_sub(since_ns);
         add(&entry[of_mutex::WAITS], 1);
         add(&entry[of_mutex::TOTAL_WAIT], wait_ns);
         if wait_ns > get(&entry[of_mutex::LONGEST_WAIT]) {
             entry[of_mutex::LONGEST_WAIT].store(wait_ns, Ordering::Relaxed);
-            put_thread(&entry[of_mutex::WAITER..], thread, ThreadName::of(Tid(thread)));
-            put_thread(&entry[of_mutex::HOLDER..], holder, name);
+            put_thread(&entry[of_mutex::WAITER..], thread.into(), asked.name);
+            put_thread(&entry[of_mutex::HOLDER..], holder.into(), holder_name);
         }
     }
 
-    /// The caller, which holds the mutex, is about to unlock it.
-    pub fn unlocking(&self, mutex: usize, thread: u32) {
+    /// The caller, which held the mutex, has locked it once more.
+    pub fn locked_again(&self, mutex: usize) {
+        if let Some(entry) = self.entry(mutex) {
+            add(&entry[of_mutex::AGAIN], 1);
+        }
+    }
+
+    /// How many locks were not counted.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        get(&self.words[head::LEFT_OUT])
+    }
+
+    /// The caller is about to unlock the mutex. If the mutex serves as a semaphore, another thread may have locked it,
+    /// whose section this is.
+    pub fn unlocking(&self, mutex: usize) {
         let Some(entry) = self.entry(mutex) else { return };
-        if get(&entry[of_mutex::OWNER]) != u64::from(thread) {
+        let owner = get(&entry[of_mutex::OWNER]);
+        if owner == 0 {
             return;
         }
         let again = get(&entry[of_mutex::AGAIN]);
@@ -166,7 +212,7 @@ impl MutexCounters {
         let section_ns = clock::now_ns().saturating_sub(get(&entry[of_mutex::SINCE]));
         if section_ns > get(&entry[of_mutex::LONGEST_SECTION]) {
             entry[of_mutex::LONGEST_SECTION].store(section_ns, Ordering::Relaxed);
-            put_thread(&entry[of_mutex::LONGEST_BY..], thread, ThreadName::of(Tid(thread)));
+            put_thread(&entry[of_mutex::LONGEST_BY..], owner, name(&entry[of_mutex::OWNER + 1..]));
         }
         entry[of_mutex::OWNER].store(0, Ordering::Relaxed);
     }
@@ -181,10 +227,41 @@ fn add(counter: &AtomicU64, more: u64) {
     counter.store(get(counter).saturating_add(more), Ordering::Relaxed);
 }
 
-/// Writes a thread and its name into three words.
-fn put_thread(place: &[AtomicU64], thread: u32, ThreadName(name): ThreadName) {
-    place[0].store(thread.into(), Ordering::Relaxed);
-    for (word, half) in place[1..].iter().zip(name.chunks_exact(size_of::<u64>())) {
-        word.store(u64::from_le_bytes(half.try_into().unwrap_or_default()), Ordering::Relaxed);
+/// The name of the owner of a mutex, if this thread owns it.
+fn owner_name(entry: &[AtomicU64], owner: u32) -> Name {
+    // ORDERING: Acquire, here and of the fence: the name is of this owner, or the second look finds another one.
+    let is_owner = |ordering| entry[of_mutex::OWNER].load(ordering) == u64::from(owner);
+    if !is_owner(Ordering::Acquire) {
+        return UNKNOWN;
     }
+    let name = name(&entry[of_mutex::OWNER + 1..]);
+    fence(Ordering::Acquire);
+    if is_owner(Ordering::Relaxed) { name } else { UNKNOWN }
+}
+
+/// Reads the name of the calling thread, which it gets from now on.
+#[cold]
+fn own_name() -> Name {
+    let ThreadName(bytes) = ThreadName::own();
+    let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+    let name = [half(0), half(size_of::<u64>())];
+    NAME_OF_THREAD.set(name);
+    name
+}
+
+/// The name in two words.
+fn name(place: &[AtomicU64]) -> Name {
+    [get(&place[0]), get(&place[1])]
+}
+
+/// Writes a thread and its name into three words.
+fn put_thread(place: &[AtomicU64], thread: u64, name: Name) {
+    place[0].store(thread, Ordering::Relaxed);
+    put_name(&place[1..], name);
+}
+
+/// Writes a name into two words.
+fn put_name(place: &[AtomicU64], [first, second]: Name) {
+    place[0].store(first, Ordering::Relaxed);
+    place[1].store(second, Ordering::Relaxed);
 }

@@ -26,7 +26,7 @@ pub struct Mutexes {
     pub left_out: u64,
 }
 
-/// The statistics of one mutex. Mutexes that follow each other at one address count as one.
+/// The statistics of one mutex. If a program frees a mutex and makes another one at the same address, both count as one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MutexStatistics {
@@ -60,12 +60,12 @@ pub struct MutexStatistics {
 pub struct SeenThread {
     /// Its id in the kernel.
     pub id: u32,
-    /// Its name at that time, padded with zeros.
+    /// Its name, padded with zeros.
     name: [u8; 16],
 }
 
 impl SeenThread {
-    /// The name of the thread at that time.
+    /// The name of the thread, as it was when the thread last waited, or when it locked a mutex for the first time.
     #[must_use]
     pub fn name(&self) -> impl std::fmt::Display {
         ThreadName(self.name)
@@ -79,7 +79,7 @@ impl Mutexes {
     /// Those of [`tasks::Statistics::of_process`](crate::tasks::Statistics::of_process).
     pub fn of_process(process: u32) -> io::Result<Option<Self>> {
         let all = read_named(process, counters::NAME)?;
-        let Some(words) = all.first().filter(|words| words.first() != Some(&0)) else { return Ok(None) };
+        let Some(words) = all.first() else { return Ok(None) };
         let word = |at: usize| words.get(at).copied();
         let other = || io::Error::new(io::ErrorKind::InvalidData, "the process has statistics of another version");
         if word(0) != Some(head::MAGIC) {
@@ -145,8 +145,9 @@ mod tests {
     fn locks_waits_and_holders_are_counted() {
         let counters = MutexCounters::new();
         let (me, other, mutex) = (gettid().0, u32::MAX, 0x5000);
-        counters.locked(mutex, other, None);
-        let asked = counters.asks(mutex, other);
+        let free = |mutex| counters.asks(mutex, None);
+        counters.locked(mutex, other, free(mutex));
+        let asked = counters.asks(mutex, Some(other));
         let seen = || {
             let mut seen = Vec::new();
             counters.for_each(|mutex| seen.push(mutex));
@@ -154,30 +155,92 @@ mod tests {
             seen[0]
         };
         assert_eq!((seen().waiting, seen().held.map(|held| held.0)), (1, Some(other)));
-        counters.unlocking(mutex, other);
-        counters.locked(mutex, me, Some(asked));
-        counters.locked(mutex, me, None);
-        counters.unlocking(mutex, me);
+        let late = counters.asks(mutex, Some(7));
+        assert_eq!(seen().waiting, 2);
+        counters.refused(mutex, &late);
+        counters.refused(mutex, &free(mutex));
+        counters.unlocking(mutex);
+        counters.locked(mutex, me, asked);
+        counters.locked_again(mutex);
+        counters.unlocking(mutex);
         // A mutex that is locked twice is held until it is unlocked twice.
         assert_eq!(seen().held.map(|held| held.0), Some(me));
-        counters.unlocking(mutex, me);
-        // What does not hold it does not unlock it.
-        counters.unlocking(mutex, other);
+        counters.unlocking(mutex);
+        // A free mutex is not unlocked.
+        counters.unlocking(mutex);
         let seen = seen();
         assert_eq!((seen.address, seen.sections, seen.waits, seen.waiting, seen.held), (0x5000, 2, 1, 0, None));
         assert!(seen.longest_wait > Duration::ZERO && seen.total_wait == seen.longest_wait, "{seen:?}");
         let named = seen.waiter.expect("it waited");
-        assert_eq!((named.id, named.name().to_string()), (me, ThreadName::of(gettid()).to_string()));
-        assert_eq!(seen.holder.map(|holder| (holder.id, holder.name().to_string())), Some((other, String::new())));
+        let name = ThreadName::of(gettid()).to_string();
+        assert_eq!((named.id, named.name().to_string()), (me, name.clone()));
+        // Whoever locks a mutex leaves its name, and here this thread locked it for the other one.
+        assert_eq!(seen.holder.map(|holder| (holder.id, holder.name().to_string())), Some((other, name)));
+        assert!(seen.longest_section > Duration::ZERO && seen.longest_by.is_some(), "{seen:?}");
         let of_process = Mutexes::of_process(std::process::id()).expect("it is this process").expect("it counts");
         assert!(of_process.left_out == 0 && of_process.mutexes.iter().any(|one| one.sections == 2), "{of_process:?}");
+    }
+
+    /// One thread locks and another one unlocks, as programs do that use a mutex as a semaphore.
+    #[test]
+    fn each_lock_of_a_semaphore_is_a_section() {
+        let counters = MutexCounters::new();
+        for _ in 0..2 {
+            let asked = counters.asks(0x5000, None);
+            counters.locked(0x5000, 1, asked);
+            std::thread::scope(|scope| scope.spawn(|| counters.unlocking(0x5000)).join()).expect("it does not panic");
+        }
+        let mut seen = Vec::new();
+        counters.for_each(|mutex| seen.push((mutex.sections, mutex.held, mutex.longest_by.map(|by| by.id))));
+        // The section is that of the thread that locked.
+        assert_eq!(seen, [(2, None, Some(1))]);
+    }
+
+    /// A holder is named only if the mutex is still its own.
+    #[test]
+    fn the_name_of_another_holder_is_not_taken() {
+        let counters = MutexCounters::new();
+        let asked = counters.asks(0x5000, None);
+        counters.locked(0x5000, 1, asked);
+        let asked = counters.asks(0x5000, Some(2));
+        counters.unlocking(0x5000);
+        counters.locked(0x5000, 3, asked);
+        let mut holders = Vec::new();
+        counters.for_each(|mutex| holders.extend(mutex.holder.map(|holder| (holder.id, holder.name().to_string()))));
+        assert_eq!(holders, [(2, String::new())]);
+    }
+
+    /// A thread that renamed itself is known by the new name once it waits.
+    #[test]
+    fn names_are_read_before_waits() {
+        let counters = MutexCounters::new();
+        let named = |holder| {
+            let asked = counters.asks(0x5000, holder);
+            counters.locked(0x5000, 1, asked);
+            counters.unlocking(0x5000);
+            let mut owner = Vec::new();
+            counters.for_each(|mutex| owner.extend(mutex.longest_by.map(|by| by.name().to_string())));
+            owner
+        };
+        let before = ThreadName::own();
+        assert_eq!(before, ThreadName::of(gettid()));
+        assert_eq!(named(None), [before.to_string()]);
+        std::fs::write("/proc/thread-self/comm", "renamed").expect("a thread may name itself");
+        assert_eq!(ThreadName::own().to_string(), "renamed");
+        named(Some(2));
+        let mut waiters = Vec::new();
+        counters.for_each(|mutex| waiters.extend(mutex.waiter.map(|waiter| waiter.name().to_string())));
+        assert_eq!(waiters, ["renamed"]);
     }
 
     #[test]
     fn mutexes_beyond_the_table_are_left_out() {
         let counters = MutexCounters::new();
         for mutex in 1..=5_000 {
-            counters.locked(mutex * 40, 7, None);
+            // Each lock counts once, also if it waited.
+            let asked = counters.asks(mutex * 40, Some(8));
+            counters.locked(mutex * 40, 7, asked);
+            counters.unlocking(mutex * 40);
         }
         let mut count = 0;
         counters.for_each(|_| count += 1);

@@ -56,7 +56,7 @@ pub(super) mod of_task {
     pub const THREAD: usize = 8;
     /// The release of the present job by the monotonic clock, or 0.
     pub const RELEASE: usize = 9;
-    /// The resource that the job requests, from 1, or 0; and since when.
+    /// The resource that the job requests, from 1, or 0; and since when. In this order, see `asks`.
     pub const ASKS: usize = 10;
     pub const ASKS_SINCE: usize = 11;
     /// The number of resources that the task uses.
@@ -97,7 +97,7 @@ pub(super) struct Counters {
 
 /// Adds to a counter that no other thread writes.
 fn add(counter: &AtomicU64, more: u64) {
-    // ORDERING: Relaxed, here and in all of this file: a report is read while tasks execute, and promises no more than
+    // ORDERING: Relaxed, here and where nothing else is said: a report is read while tasks execute, and promises no more than
     // that each value was there at some moment.
     counter.store(counter.load(Ordering::Relaxed).saturating_add(more), Ordering::Relaxed);
 }
@@ -210,7 +210,7 @@ impl Counters {
 
     /// All words as they are now.
     pub(super) fn words(&self) -> Vec<u64> {
-        self.words.iter().map(|word| word.load(Ordering::Relaxed)).collect()
+        self.words.to_vec()
     }
 
     fn of_task(&self, task: TaskId, word: usize) -> &AtomicU64 {
@@ -265,7 +265,9 @@ impl Counters {
     /// The job is about to request a resource.
     pub(super) fn asks(&self, task: TaskId, resource: ResourceId, now_ns: u64) {
         self.of_task(task, of_task::ASKS_SINCE).store(now_ns, Ordering::Relaxed);
-        self.of_task(task, of_task::ASKS).store(u64::from(resource.0) + 1, Ordering::Relaxed);
+        // ORDERING: Release: words are read in the order of their places, so who finds the request finds its time or
+        // a later one.
+        self.of_task(task, of_task::ASKS).store(u64::from(resource.0) + 1, Ordering::Release);
     }
 
     /// The request has ended.

@@ -156,7 +156,7 @@ impl TaskSet {
     /// job counts from its begin.
     #[must_use]
     pub fn statistics(&self) -> Option<Statistics> {
-        Some(self.0.counters.get()?.read())
+        self.0.counters.get()?.read()
     }
 
     /// Makes the calling thread a task until the returned value is dropped: under SCHED_FIFO, on the task's CPU.

@@ -254,16 +254,17 @@ impl<'a> Results<'a> {
                 ("C5", locks.best()?),
                 ("C7", locks.tardiness()?),
             ];
-            let shown = |(number, (holds, text)): &(&str, (bool, String))| {
-                format!("{number} {} ({text})", if *holds { "holds" } else { "does not hold" })
-            };
-            let text: Vec<String> = parts.iter().map(shown).collect();
-            let holds = parts.iter().all(|(_, (holds, _))| *holds);
-            Some((holds, format!("m = {processors}, {working_set} KiB: {}", text.join("; "))))
+            let wrong: Vec<String> = parts
+                .iter()
+                .filter(|(_, (holds, _))| !holds)
+                .map(|(number, (_, text))| format!("{number} does not hold ({text})"))
+                .collect();
+            let text = if wrong.is_empty() { "all hold".into() } else { wrong.join(", ") };
+            Some((wrong.is_empty(), format!("m = {processors}, {working_set} KiB: {text}")))
         };
         let seen: Vec<(bool, String)> = others.into_iter().filter_map(place).collect();
         let (holds, texts): (Vec<bool>, Vec<String>) = seen.into_iter().unzip();
-        (!holds.is_empty()).then(|| (holds.iter().all(|&holds| holds), texts.join(". ")))
+        (!holds.is_empty()).then(|| (holds.iter().all(|&holds| holds), texts.join("; ")))
     }
 }
 

@@ -130,8 +130,8 @@ pub struct Machine {
 pub(super) const WORKING_SET: u32 = 4;
 
 /// The times to fill caches again, by KiB of working set: worst and average, in nanoseconds. The paper does not contain
-/// them. These are ours, measured on a virtual machine (AMD EPYC): the time to write every line of the working set after
-/// 48 MiB of other memory were written, less the time with warm caches, without the top 1 %.
+/// them. These are ours, measured on a virtual machine (AMD EPYC): the time to write every line of the working set
+/// after 48 MiB of other memory were written, less the time with warm caches, without the top 1 %.
 const OWN_CACHE_DELAYS: [(u32, u64, u64); 3] = [(4, 1_530, 820), (32, 3_160, 2_160), (64, 3_940, 3_010)];
 
 impl Machine {
@@ -158,8 +158,8 @@ impl Machine {
         self.hard.iter().chain(&self.soft).all(covers)
     }
 
-    /// Returns this machine with tasks of this working set, in KiB: a refill of caches takes longer by the difference of
-    /// the delays.
+    /// Returns this machine with tasks of this working set, in KiB: a refill of caches takes longer by the difference
+    /// of the delays.
     pub(super) fn with_working_set(&self, kib: u32) -> Self {
         let mut machine = self.clone();
         for overheads in machine.hard.iter_mut().chain(&mut machine.soft) {

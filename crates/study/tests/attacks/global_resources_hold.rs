@@ -5,8 +5,8 @@
 use fastrand::Rng;
 use lockwright_analysis::{Mutant, Scheduled, Untested, scheduled, scheduled_mutant};
 use lockwright_model::format::{parse_system, write_system};
-use lockwright_model::{Duration, Instant, Overheads, Protocol, Scheduler, System};
-use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation};
+use lockwright_model::{Cost, Duration, Instant, Overhead, Overheads, Protocol, Scheduler, System};
+use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation, Taken};
 use lockwright_study::{Shape, generate};
 
 const RUNS: usize = 8;
@@ -49,6 +49,13 @@ fn drawn((scheduler, protocol): Subject, seed: u64) -> (System, Rng) {
     (generate(&mut random, &shape).under(scheduler).with_protocol(protocol), random)
 }
 
+/// Overheads that only delay releases, up to `latency`.
+fn late(latency: Duration) -> Overheads {
+    let mut overheads = Overheads::default();
+    overheads.set(Overhead::ReleaseLatency, Cost::constant(latency));
+    overheads
+}
+
 /// The verdict of a bound, and whether a schedule exceeds it.
 #[derive(Clone, Copy, Default, Debug)]
 struct Shown {
@@ -58,8 +65,10 @@ struct Shown {
     exceeds: Option<usize>,
 }
 
-/// Executes several schedules, up to the first one that exceeds a bound.
-fn show(system: &System, found: &Scheduled, random: &mut Rng) -> Shown {
+/// Executes several schedules with releases that are late by up to `latency`, up to the first one that exceeds a bound.
+fn show(system: &System, found: &Scheduled, latency: Duration, random: &mut Rng) -> Shown {
+    let mut taken = Taken::default();
+    taken.latency = latency;
     let longest = system.tasks().iter().map(|task| task.period.as_ns()).max().unwrap_or(1);
     let mut shown = Shown::default();
     for run in 0..RUNS {
@@ -73,13 +82,15 @@ fn show(system: &System, found: &Scheduled, random: &mut Rng) -> Shown {
             .with_execution(if run % 5 == 4 { Execution::Random } else { Execution::Worst })
             .with_seed(random.u64(..))
             .with_shuffle(run % 2 == 1);
+        let config = if latency > Duration::ZERO { config.with_taken(taken) } else { config };
         let mut simulation = Simulation::new(system, &config, ());
         simulation.run_until(Instant::from_ns(longest * HORIZON));
         let (seen, ages) = (simulation.observations(), simulation.ages());
         shown.has_waited |= seen.iter().any(|seen| seen.restarts > 0 || seen.lock_wait > Some(Duration::ZERO));
         let exceeds = |&task: &usize| {
             let response = seen[task].response.max(Some(ages[task]));
-            found.proved[task] && seen[task].misses > 0
+            // A job that has not finished can be late as well.
+            found.proved[task] && (seen[task].misses > 0 || response > Some(system.tasks()[task].deadline))
                 || found.responses[task].is_some_and(|bound| response > Some(bound))
         };
         shown.exceeds = (0..seen.len()).find(exceeds);
@@ -97,7 +108,8 @@ fn no_schedule_exceeds_a_bound() {
         let (mut bounded, mut proved, mut waited, mut mixed) = (0, 0, 0, 0);
         for seed in 0..sets {
             let (system, mut random) = drawn(subject, seed);
-            let found = match scheduled(&system, &Overheads::default()) {
+            let latency = Duration::from_ns(if seed % 3 == 0 { random.u64(1..8) } else { 0 });
+            let found = match scheduled(&system, &late(latency)) {
                 Err(Untested::Mixed(..)) => {
                     mixed += 1;
                     continue;
@@ -107,7 +119,7 @@ fn no_schedule_exceeds_a_bound() {
             if !found.proved.contains(&true) && found.responses.iter().all(Option::is_none) {
                 continue;
             }
-            let shown = show(&system, &found, &mut random);
+            let shown = show(&system, &found, latency, &mut random);
             bounded += 1;
             proved += u64::from(found.schedulable);
             waited += u64::from(shown.has_waited);
@@ -139,7 +151,7 @@ fn a_bound_without_a_term_is_exceeded() {
                 let broken = scheduled_mutant(&system, &Overheads::default(), mutant);
                 let Ok(broken) = broken else { return false };
                 Ok(&broken) != scheduled(&system, &Overheads::default()).as_ref()
-                    && show(&system, &broken, &mut random).exceeds.is_some()
+                    && show(&system, &broken, Duration::ZERO, &mut random).exceeds.is_some()
             });
             println!("{subject:?} without {mutant:?}: refuted at set {refuted:?}");
             assert!(refuted.is_some(), "{subject:?}: {mutant:?} was omitted, and no schedule shows it");
@@ -351,4 +363,43 @@ fn proofs_depend_on_those_who_share_objects() {
     let found = scheduled(&system, &Overheads::default()).expect("covered");
     let broken = scheduled_mutant(&system, &Overheads::default(), Mutant::Partners).expect("covered");
     assert_eq!((found.proved, broken.proved), (vec![false; 3], vec![true, false, false]));
+}
+
+/// The costs of `i` do not depend on `late`, which shares nothing and misses its deadline elsewhere.
+#[test]
+fn late_tasks_elsewhere_change_no_cost() {
+    let text = include_str!("counterexamples/edf-late-elsewhere.toml");
+    let proved = |text: &str| {
+        let system = parse_system(text).expect("a valid system");
+        scheduled(&system, &Overheads::default()).expect("covered").proved
+    };
+    let in_time = text.replace("wcet = \"20 ns\"", "wcet = \"10 ns\"");
+    assert_eq!((proved(text)[0], proved(&in_time)[0]), (false, false));
+    let system = parse_system(text).expect("a valid system");
+    let mut simulation = Simulation::new(&system, &Config::default().with_offsets(Offsets::File), ());
+    simulation.run_until(Instant::from_ns(900));
+    // The deadline is 44.
+    assert_eq!(simulation.observations()[0].response, Some(Duration::from_ns(45)));
+}
+
+/// Two jobs of `k` commit while `i` is pending, as the first is late and the second is not. The mutant counts from
+/// deadlines that are shorter by the latency, and proves `i`.
+#[test]
+fn late_releases_do_not_hide_commits() {
+    let text = include_str!("counterexamples/edf-late-commits.toml");
+    let (system, latency) = (parse_system(text).expect("a valid system"), Duration::from_ns(10));
+    let found = scheduled(&system, &late(latency)).expect("covered");
+    let broken = scheduled_mutant(&system, &late(latency), Mutant::ReleaseJitter).expect("covered");
+    assert!(!found.proved[0] && broken.proved[0], "{found:?}\n{broken:?}");
+    let mut taken = Taken::default();
+    taken.latency = latency;
+    let misses = |seed: &u64| {
+        let config = Config::default().with_offsets(Offsets::File).with_seed(*seed).with_taken(taken);
+        let mut simulation = Simulation::new(&system, &config, ());
+        simulation.run_until(Instant::from_ns(2_000));
+        simulation.observations()[0].misses > 0
+    };
+    let late = (0..20_000).find(misses);
+    println!("late in schedule {late:?}");
+    assert!(late.is_some(), "no schedule shows the miss");
 }

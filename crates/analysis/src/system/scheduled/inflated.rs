@@ -95,7 +95,10 @@ pub(crate) fn with_retries(system: &System, sharing: Sharing, omission: Omission
     }
     let mut tasks = sharing.tasks;
     let mut attempts = Sharing { tasks: tasks.clone() };
-    attempts.tasks.iter_mut().for_each(|task| task.requests.retain(|request| is_lock_free(request.resource)));
+    for (id, task) in system.task_ids().zip(&mut attempts.tasks) {
+        task.requests.retain(|request| is_lock_free(request.resource));
+        task.response = system.task(id).deadline.as_ns();
+    }
     let preempting = match system.scheduler() {
         Scheduler::GFp => Preempting::Urgent(processors(system)),
         Scheduler::GEdf => Preempting::Any(processors(system)),
@@ -170,14 +173,21 @@ fn with_waits(
     deadlines.sort_unstable_by(|one, other| other.cmp(one));
     deadlines.dedup();
     let one = |(id, task): (TaskId, &Sharer)| {
+        let from_arrival = system.task(id).deadline.as_ns();
+        let is_late = from_arrival > task.deadline;
         let longer = deadlines.partition_point(|&other| other > task.deadline);
         let priority = match pending {
-            // A job that begins late can wait for one that arrived after it.
+            // A job that begins late, or whose release is noticed late, can wait for one that arrived after it.
             Some(_) => 0,
+            None if by_deadline && is_late => 0,
             None if by_deadline => longer as u32,
             None => system.task(id).priority.level(),
         };
-        Sharer { response: pending.unwrap_or(task.deadline), priority, cluster: 0, ..task.clone() }
+        let response = match omission.is(Mutant::ReleaseJitter) {
+            true => task.deadline,
+            false => from_arrival,
+        };
+        Sharer { response: pending.unwrap_or(response), priority, cluster: 0, ..task.clone() }
     };
     let sharing = Sharing { tasks: system.task_ids().zip(&sharing.tasks).map(one).collect() };
     let delays = match kind {

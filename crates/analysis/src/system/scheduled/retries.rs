@@ -6,8 +6,8 @@
 //!   commits(i, q, t) = sum over other tasks k of N(k,q) * ceil((t + D_k) / T_k)
 //!   W = L(i,q) * (1 + commits(i, q, W)) + preempted(i, W)
 //!   global:       preempted(i, t) = (1/m) * sum over other k of min(t, ceil((t + D_k) / T_k) * C'_k)
-//!   partitioned:  preempted(i, t) = sum over local h with D_h < D_i of ceil(t / T_h) * C'_h
-//!                 s_i = max of L(j,q) over local j with D_j > D_i, q that a local g with D_g < D_j uses as well
+//!   partitioned:  preempted(i, t) = sum over local h with D_h < D_i + J of ceil(t / T_h) * C'_h
+//!                 s_i = max of L(j,q) over local j with D_i < D_j + J, q that a local g with D_g < D_j + J uses as well
 //! ```
 //! An attempt takes L(i,q), and fails only if another operation on q is committed during it. W(i,q) is the time from
 //! the start of an operation to its commit, or D_i if that is less: a job makes at most one attempt at a time, so the
@@ -22,6 +22,10 @@
 //! attempt fail, which counts as the execution of the job that preempts: s_i. Any job preempts at most one other, and
 //! both have arrival and deadline in the interval of a processor demand, if the one that is preempted has. Jobs that
 //! preempt an operation arrive during it.
+//!
+//! *Late releases.* Overheads may delay by up to J that a release is noticed. Then T is T - J in these equations: a task
+//! is noticed that often. D counts from the arrival, and a job preempts another if its deadline is earlier and its
+//! release is noticed later, even if it arrived up to J earlier.
 //!
 //! C' and W are the least values that satisfy these equations: at the first instant at which a job exceeds its value,
 //! no other has, and the right side holds. All this holds for a compare-and-swap that does not fail spuriously, and one
@@ -52,7 +56,9 @@ struct Attempts<'a> {
     omission: Omission<Mutant>,
 }
 
-/// Returns C' of each task. `sharing` has the requests for lock-free objects only.
+/// Returns C' of each task. `sharing` has the requests for lock-free objects only, and the time from the arrival to the
+/// deadline as the response. The deadlines count from the latest time at which a release is noticed. A cost beyond its
+/// deadline is one above it: every test of its processor refuses that, and no task of another processor depends on it.
 ///
 /// # Errors
 /// Returns [`Failure::Overflow`] if a number does not fit, and [`Failure::Diverged`] if the costs are not found.
@@ -66,18 +72,17 @@ pub(super) fn costs(
     let fixed: Option<Vec<u64>> =
         (0..count).map(|i| sharing.tasks[i].cost.checked_add(attempts.of_preempted(i))).collect();
     let fixed = fixed.ok_or(Failure::Overflow)?;
-    let mut costs = fixed.clone();
+    let within = |i: usize, cost: u64| cost.min(sharing.tasks[i].deadline.saturating_add(1));
+    let mut costs: Vec<u64> = fixed.iter().enumerate().map(|(i, &cost)| within(i, cost)).collect();
     for _ in 0..ROUNDS_MAX {
         let mut is_changed = false;
         for i in 0..count {
             let failed = attempts.failed(i, &costs).ok_or(Failure::Overflow)?;
-            let cost = fixed[i].checked_add(failed).ok_or(Failure::Overflow)?;
+            let cost = within(i, fixed[i].checked_add(failed).ok_or(Failure::Overflow)?);
             is_changed |= cost > costs[i];
             costs[i] = cost.max(costs[i]);
         }
-        // A cost beyond its deadline is refused by every test.
-        let is_late = |(cost, task): (&u64, &crate::Sharer)| *cost > task.deadline;
-        if !is_changed || costs.iter().zip(&sharing.tasks).any(is_late) {
+        if !is_changed {
             return Ok(costs);
         }
     }
@@ -89,6 +94,22 @@ impl Attempts<'_> {
         self.preempting == Preempting::Local && self.sharing.tasks[i].cluster == self.sharing.tasks[k].cluster
     }
 
+    /// Returns whether a job of `i` can preempt one of `j` on its processor under partitioned EDF.
+    fn preempts(&self, i: usize, j: usize) -> bool {
+        let tasks = &self.sharing.tasks;
+        let late = match self.omission.is(Mutant::ReleaseJitter) {
+            true => 0,
+            false => tasks[i].response.saturating_sub(tasks[i].deadline),
+        };
+        tasks[i].deadline < tasks[j].deadline.saturating_add(late)
+    }
+
+    /// Returns the longest time from the arrival of a job of `i` to its end.
+    fn pending(&self, i: usize) -> u64 {
+        let task = &self.sharing.tasks[i];
+        if self.omission.is(Mutant::ReleaseJitter) { task.deadline } else { task.response }
+    }
+
     fn uses(&self, k: usize, q: u16) -> u64 {
         let requests = &self.sharing.tasks[k].requests;
         requests.iter().find(|request| request.resource == q).map_or(0, |request| request.count.into())
@@ -98,8 +119,8 @@ impl Attempts<'_> {
     fn of_preempted(&self, i: usize) -> u64 {
         let tasks = &self.sharing.tasks;
         let others = || (0..tasks.len()).filter(|&k| self.is_local(i, k));
-        let fails = |j: usize, q: u16| others().any(|g| tasks[g].deadline < tasks[j].deadline && self.uses(g, q) > 0);
-        let later = others().filter(|&j| tasks[j].deadline > tasks[i].deadline && !self.omission.is(Mutant::Again));
+        let fails = |j: usize, q: u16| others().any(|g| g != j && self.preempts(g, j) && self.uses(g, q) > 0);
+        let later = others().filter(|&j| j != i && self.preempts(i, j) && !self.omission.is(Mutant::Again));
         let attempts = later.flat_map(|j| tasks[j].requests.iter().map(move |request| (j, request)));
         attempts
             .filter(|&(j, request)| fails(j, request.resource))
@@ -119,7 +140,7 @@ impl Attempts<'_> {
     /// Returns the jobs of `k` that are pending at some time of an interval of length `t`.
     fn overlapping(&self, k: usize, t: u64) -> Option<u64> {
         let task = &self.sharing.tasks[k];
-        let before = if self.omission.is(Mutant::RemoteCarryIn) { 0 } else { task.deadline };
+        let before = if self.omission.is(Mutant::RemoteCarryIn) { 0 } else { self.pending(k) };
         Some(t.checked_add(before)?.div_ceil(task.period.max(1)))
     }
 
@@ -127,7 +148,7 @@ impl Attempts<'_> {
     fn failed(&self, i: usize, costs: &[u64]) -> Option<u64> {
         let task = &self.sharing.tasks[i];
         task.requests.iter().try_fold(0_u64, |sum, mine| {
-            let during = self.commits(i, mine.resource, task.deadline)?;
+            let during = self.commits(i, mine.resource, self.pending(i))?;
             if during == 0 {
                 return Some(sum);
             }
@@ -137,9 +158,9 @@ impl Attempts<'_> {
         })
     }
 
-    /// Returns W, or D if that is less or if W is not found.
+    /// Returns W, or the time from the arrival to the deadline if that is less or if W is not found.
     fn window(&self, i: usize, mine: &Demand, costs: &[u64]) -> Option<u64> {
-        let most = self.sharing.tasks[i].deadline;
+        let most = self.pending(i);
         let mut window = mine.length;
         for _ in 0..ROUNDS_MAX {
             let own = self.commits(i, mine.resource, window)?.checked_add(1)?.checked_mul(mine.length)?;
@@ -159,14 +180,14 @@ impl Attempts<'_> {
         let works = |k: usize| Some(self.overlapping(k, t)?.checked_mul(costs[k])?.min(t));
         match self.preempting {
             Preempting::Local => {
-                let earlier = others.filter(|&h| self.is_local(i, h) && tasks[h].deadline < tasks[i].deadline);
+                let earlier = others.filter(|&h| self.is_local(i, h) && self.preempts(h, i));
                 sum(earlier.map(|h| t.div_ceil(tasks[h].period.max(1)).checked_mul(costs[h])))
             }
             Preempting::Urgent(m) => {
                 let urgent = others.filter(|&k| tasks[k].priority >= tasks[i].priority);
-                Some(sum(urgent.map(works))? / u64::from(m.max(1)))
+                Some(sum(urgent.map(works))?.div_ceil(u64::from(m.max(1))))
             }
-            Preempting::Any(m) => Some(sum(others.map(works))? / u64::from(m.max(1))),
+            Preempting::Any(m) => Some(sum(others.map(works))?.div_ceil(u64::from(m.max(1)))),
         }
     }
 }
