@@ -26,7 +26,8 @@ pub struct Mutexes {
     pub left_out: u64,
 }
 
-/// The statistics of one mutex. If a program frees a mutex and makes another one at the same address, both count as one.
+/// The statistics of one mutex. If a program frees a mutex and makes another one at the same address, both count as
+/// one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MutexStatistics {
