@@ -97,8 +97,8 @@ pub(super) struct Counters {
 
 /// Adds to a counter that no other thread writes.
 fn add(counter: &AtomicU64, more: u64) {
-    // ORDERING: Relaxed, here and where nothing else is said: a report is read while tasks execute, and promises no more than
-    // that each value was there at some moment.
+    // ORDERING: Relaxed, here and where nothing else is said: a report is read while tasks execute, and promises no
+    // more than that each value was there at some moment.
     counter.store(counter.load(Ordering::Relaxed).saturating_add(more), Ordering::Relaxed);
 }
 
