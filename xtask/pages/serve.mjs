@@ -4,7 +4,7 @@
 // long to wait for a result. The server was started with --save. Prints a line for each fault, and exits with 1 if there
 // is any.
 import { createServer } from "node:http";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import axe from "axe-core";
 import { chromium } from "playwright-core";
 
@@ -78,6 +78,25 @@ await page.getByRole("searchbox").fill("");
 await text.fill(original.replace("cpus = 1", "cpus = one"));
 await page.locator("#faults li", { hasText: "line 8" }).waitFor();
 check((await page.locator(".verdict").count()) > 0, "the last result is gone");
+
+// While the text is wrong, its sections have no places: the sliders write nothing.
+const wrong = original.replace("cpus = 1", "# A line more.\ncpus = one");
+await text.fill(wrong);
+check(await page.locator("#sections").evaluate((sliders) => sliders.disabled), "sliders of a wrong text can be used");
+await slider.evaluate((input) => {
+  input.value = input.max;
+  input.dispatchEvent(new Event("input"));
+});
+check((await text.inputValue()) === wrong, "a slider changes a wrong text");
+await text.fill(original);
+await page.waitForFunction(() => !document.getElementById("sections").disabled);
+check((await length()) === "23 ms", "the slider does not return");
+
+// The file is away for a while.
+renameSync(file, `${file}.away`);
+await page.locator("#state", { hasText: "The file cannot be read." }).waitFor();
+renameSync(`${file}.away`, file);
+await page.locator("#state", { hasText: "Computed in" }).waitFor();
 
 // Names that are markup stay text.
 const hostile = `</textarea><script>alert(1)</script><img src=x onerror=alert(2)>`;
@@ -164,6 +183,9 @@ for (const frame of stranger.frames().slice(1)) {
   check((await frame.locator("textarea").count()) === 0, "another origin frames the page");
 }
 check(readFileSync(file, "utf8") === original, "another origin changed the file");
+// The server refused: it is not gone.
+const own = await (await browser.newPage()).goto(address);
+check(own.status() === 200, `afterwards the server answers ${own.status()}`);
 other.close();
 await browser.close();
 for (const fault of faults) console.error(fault);

@@ -123,6 +123,9 @@ fn features() -> Result<(), String> {
     }
     // The installed command line has all features; its screen is tested in memory.
     tool::cargo(&["test", "--package", "lockwright-cli", "--all-features", "--lib", "--", "watch::"])?;
+    // In a build of the whole workspace, the Python package turns the server on.
+    let without = ["test", "--package", "lockwright-cli", "--no-default-features", "--test", "cli"];
+    tool::cargo(&[&without[..], &["--", "--exact", "pages::a_build_without_a_server_says_so"]].concat())?;
     tool::cargo(&["test", "--package", "lockwright-locks", "--all-features"])
 }
 

@@ -1,9 +1,9 @@
 //! Runs the programs with the tests of all crates.
 //!
-//! Cargo runs them one after another when all are built. Here a program runs as soon as it is built, and two programs
-//! that need the machine run side by side: their tests in real
-//! time take turns (`crates/sys/tests/support/machine.rs`), and the others mostly wait for processes and compilers. The
-//! programs that only compute, and the examples of the documentation, use what these leave of the processors.
+//! Cargo runs them one after another when all are built. Here a program that only computes runs as soon as it is built,
+//! and uses what others leave of the processors, as the examples of the documentation do. The programs that need the
+//! machine wait for the end of the build, which would disturb them. Two of them run side by side: their tests in real
+//! time take turns (`crates/sys/tests/support/machine.rs`), and the others mostly wait for processes and compilers.
 
 use crate::tool;
 use serde_json::Value;
@@ -49,8 +49,8 @@ pub fn run() -> Result<(), String> {
             failed
         });
         let in_front = scope.spawn(|| {
-            let commands = others.programs().map(|program| in_package(Command::new(&program.file), &program));
-            tool::run_pairs(commands)
+            let programs = others.all().into_iter();
+            tool::run_pairs(programs.map(|program| in_package(Command::new(&program.file), &program)))
         });
         let built = build(|program| if only_computes(&program) { &computing } else { &others }.add(program));
         for programs in [&computing, &others] {
@@ -97,6 +97,13 @@ impl Ready {
             let programs = self.changed.wait_while(self.lock(), is_waiting);
             programs.unwrap_or_else(PoisonError::into_inner).0.pop_first()
         })
+    }
+
+    /// Takes all programs, when the build has ended.
+    fn all(&self) -> BTreeSet<Program> {
+        // BOUND: the build.
+        let programs = self.changed.wait_while(self.lock(), |programs| !programs.1);
+        std::mem::take(&mut programs.unwrap_or_else(PoisonError::into_inner).0)
     }
 
     fn lock(&self) -> MutexGuard<'_, (BTreeSet<Program>, bool)> {

@@ -37,11 +37,24 @@ impl Target {
         // A link stays: the file behind it is replaced.
         let path = if old.is_some() { path.canonicalize()? } else { path.to_owned() };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let file = Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
+        let file =
+            Builder::new().prefix(".unfinished-").permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
         if let Some(permissions) = old {
             file.as_file().set_permissions(permissions)?;
         }
         Ok(Self::Replaced(file, path))
+    }
+
+    /// Writes with `fill`, and replaces the file.
+    fn write<E: From<io::Error>>(self, fill: impl FnOnce(&mut &File) -> Result<(), E>) -> Result<(), E> {
+        match self {
+            Self::Replaced(file, path) => {
+                fill(&mut file.as_file())?;
+                file.persist(path).map_err(|error| error.error)?;
+                Ok(())
+            }
+            Self::Written(file) => fill(&mut &file),
+        }
     }
 }
 
@@ -92,25 +105,27 @@ impl ResultFile {
         fill: impl FnOnce(&mut dyn Write) -> Result<(), Box<dyn Error>>,
         console: &Console,
     ) -> Result<PathBuf, Exit> {
-        let filled = |file: &File| {
-            let mut writer = BufWriter::new(file);
+        let filled = |file: &mut &File| {
+            let mut writer = BufWriter::new(*file);
             fill(&mut writer)?;
             Ok::<_, Box<dyn Error>>(writer.flush()?)
         };
-        let written = match self.target {
-            Target::Replaced(file, path) => filled(file.as_file()).and_then(|()| {
-                file.persist(path).map_err(|error| error.error)?;
-                Ok(())
-            }),
-            Target::Written(file) => filled(&file),
-        };
+        let written = self.target.write(filled);
         written.map_err(|error| cannot_write(&self.path, error, console))?;
         Ok(self.path)
     }
 }
 
+/// Replaces the content of a file in one step; without an error it is complete.
+///
+/// # Errors
+/// The file cannot be written, for example on a full disk. It then keeps its content.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    Target::open(path)?.write(|file| file.write_all(content))
+}
+
 /// The message of the operating system, without the path of the temporary file.
-pub(crate) fn reason(error: &io::Error) -> String {
+pub(crate) fn reason(error: impl Display) -> String {
     let text = error.to_string();
     text.split(" at path ").next().unwrap_or_default().to_owned()
 }
@@ -153,7 +168,7 @@ impl ResultFolder {
         console: &Console,
     ) -> Result<(), Exit> {
         let path = self.0.join(name);
-        let written = content.map_err(Into::into).and_then(|content| Ok(std::fs::write(&path, content)?));
+        let written = content.map_err(Into::into).and_then(|content| Ok(replace(&path, content.as_bytes())?));
         written.map_err(|error| cannot_write(&path, error, console))
     }
 }
@@ -179,6 +194,26 @@ pub fn csv_text<T: Serialize + Default>(results: &[T]) -> Result<String, Box<dyn
 }
 
 fn cannot_write(path: &Path, error: impl Display, console: &Console) -> Exit {
-    console.error(format!("cannot write {}: {error}", path.display()), "free space, or choose another path");
+    console.error(format!("cannot write {}: {}", path.display(), reason(error)), "free space, or choose another path");
     Exit::Machine
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::Color;
+
+    #[test]
+    fn a_file_in_a_folder_is_replaced_in_one_step() {
+        let console = Console::new(Color::Never, true);
+        let parent = tempfile::tempdir().expect("a directory");
+        let folder = ResultFolder::create(parent.path(), "-o", &console).expect("it is there");
+        let [file, link] = ["file", "link"].map(|name| parent.path().join(name));
+        std::fs::write(&file, "old").expect("written");
+        std::fs::hard_link(&file, &link).expect("linked");
+        folder.write("file", Ok::<_, io::Error>("new".into()), &console).expect("written");
+        let read = |path: &Path| std::fs::read_to_string(path).expect("a file");
+        assert_eq!([read(&file), read(&link)], ["new", "old"], "the old content was not touched");
+        assert_eq!(std::fs::read_dir(parent.path()).expect("a folder").count(), 2, "no other file stays");
+    }
 }

@@ -63,13 +63,19 @@ pub fn try_record(program: &Path, arguments: &[&str]) -> Result<Run, StartError>
     start(&command, &options())
 }
 
-/// The same for a program that succeeds.
+/// The same for a program that succeeds. On a busy machine the thread that writes the recording may execute too late, and
+/// events are lost; such a recording shows nothing, and is repeated.
 pub fn record(program: &Path, arguments: &[&str]) -> Recording {
-    let run = try_record(program, arguments).unwrap_or_else(|error| panic!("{error}"));
-    assert!(run.status.success(), "{}: {}", program.display(), run.status);
-    assert!(run.recording.complete);
-    assert_eq!(run.recording.lost, 0);
-    run.recording
+    for _attempt in 0..10 {
+        let run = try_record(program, arguments).unwrap_or_else(|error| panic!("{error}"));
+        assert!(run.status.success(), "{}: {}", program.display(), run.status);
+        assert!(run.recording.complete);
+        if run.recording.lost == 0 {
+            return run.recording;
+        }
+        eprintln!("{}: not judged, {} events were lost", program.display(), run.recording.lost);
+    }
+    panic!("{}: events were lost ten times", program.display());
 }
 
 /// Returns the only thread of this name.

@@ -24,18 +24,21 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// The console has the message.
 pub fn record(arguments: &Record, console: &Console) -> Result<Exit, Exit> {
-    let html = arguments.html.as_deref().map(|path| ResultFile::open(path, "--html", console)).transpose()?;
     let folder = folder(arguments);
     refuse_foreign(&folder.join("system.toml"), console)?;
-    let recording = match &arguments.read {
-        Some(read) => Recording::read(read).map_err(|error| {
+    let read = |path: &PathBuf| {
+        Recording::read(path).map_err(|error| {
             console.error(tame(&error.to_string()), "give --read a directory that `lockwright record` wrote");
             Exit::BadInput
-        })?,
-        None => run(arguments, &folder, console)?,
+        })
     };
-    let folder = ResultFolder::create(&folder, "--output", console)?;
-    told(arguments, &recording, &folder, html, console)
+    let known = arguments.read.as_ref().map(read).transpose()?;
+    let create = || ResultFolder::create(&folder, "--output", console);
+    // The page may be in the directory.
+    let open = |path: &PathBuf| create().and_then(|_| ResultFile::open(path, "--html", console));
+    let html = arguments.html.as_ref().map(open).transpose()?;
+    let recording = known.map_or_else(|| run(arguments, &folder, console), Ok)?;
+    told(arguments, &recording, &create()?, html, console)
 }
 
 /// The directory of the results.

@@ -10,7 +10,7 @@ use crate::units;
 use lockwright_model::Duration;
 use lockwright_report::page::{Cell, Column, Page, Part, Section, Table, Verdict};
 
-/// The greatest number of rows of locks and of waits.
+/// The greatest number of rows of locks.
 const ROWS_MAX: usize = 100;
 
 /// The page.
@@ -67,7 +67,7 @@ pub(super) fn page<'a>(
     }
 }
 
-/// The verdict: a recording is good if nothing was found that can delay an urgent thread for long.
+/// The verdict: a recording is good if it is whole, and nothing was found that can delay an urgent thread for long.
 fn verdict(output: &RecordOutput) -> Verdict {
     let inversions: u64 = output.inversions.iter().map(|found| found.times).sum();
     let seen = match inversions {
@@ -82,9 +82,9 @@ fn verdict(output: &RecordOutput) -> Verdict {
         ),
     };
     let cycles = match output.cycles.len() {
-        0 => "no order of locking can deadlock".to_owned(),
-        1 => "1 order of locking can deadlock".to_owned(),
-        several => format!("{several} orders of locking can deadlock"),
+        0 => "no order of locking that can deadlock was seen".to_owned(),
+        1 => "1 order of locking that can deadlock was seen".to_owned(),
+        several => format!("{several} orders of locking that can deadlock were seen"),
     };
     let tasks = match &output.reason {
         Some(why) => format!("there is no task set: {why}"),
@@ -93,7 +93,8 @@ fn verdict(output: &RecordOutput) -> Verdict {
             format!("a task set of {} follows", units::count(tasks as u64, "task"))
         }
     };
-    let holds = inversions == 0 && output.cycles.is_empty() && output.reason.is_none();
+    let is_whole = output.lost == 0 && output.complete;
+    let holds = inversions == 0 && output.cycles.is_empty() && output.reason.is_none() && is_whole;
     Verdict { holds, text: format!("In {}, {seen}; {cycles}; {tasks}.", text(output.length_ns)) }
 }
 
@@ -206,7 +207,7 @@ fn waits<'a>(output: &RecordOutput) -> Vec<Part<'a>> {
         ("holder", "holder"),
         ("locked at", "holder_site"),
     ];
-    let rows = output.waits.iter().take(ROWS_MAX).map(|wait| {
+    let rows = output.waits.iter().map(|wait| {
         vec![
             Cell::text(&wait.waiter),
             Cell::text(&wait.lock),
@@ -217,7 +218,8 @@ fn waits<'a>(output: &RecordOutput) -> Vec<Part<'a>> {
             optional(wait.holder_site.as_ref()),
         ]
     });
-    table("The longest waits", &columns, rows.collect())
+    // The recording keeps no more of them.
+    table("The longest waits, at most 100", &columns, rows.collect())
 }
 
 fn sections<'a>(output: &RecordOutput) -> Vec<Part<'a>> {

@@ -1,7 +1,7 @@
-//! Listens on 127.0.0.1, and ends every connection.
+//! Listens on 127.0.0.1. Every connection has one request and a time limit.
 
 use super::guard::guard;
-use super::site::Site;
+use super::site::{Site, read};
 use crate::args::Serve;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -40,15 +40,24 @@ const END_MAX: Duration = Duration::from_secs(1);
 /// # Errors
 /// The console has the message.
 pub fn serve(arguments: &Serve, console: &Console) -> Result<Exit, Exit> {
+    let help = "give the path of a task-set file";
     if arguments.file.as_os_str() == "-" {
-        console.error("`serve` needs a file", "give the path of a task-set file");
+        console.error("`serve` needs a file", help);
+        return Err(Exit::BadInput);
+    }
+    if arguments.overheads.as_deref().is_some_and(|path| path.as_os_str() == "-") {
+        console
+            .error("--overheads needs a file here", "each result reads it again: give the path of an overheads file");
         return Err(Exit::BadInput);
     }
     if streams::is_call() {
         console.error("`serve` needs a process of its own, which a signal can end", "execute the command `lockwright`");
         return Err(Exit::BadInput);
     }
-    input::Source::read(&arguments.file, console)?;
+    read(&arguments.file).map_err(|fault| {
+        console.error(fault.message, help);
+        Exit::BadInput
+    })?;
     if let Some(path) = &arguments.overheads {
         input::read_overheads(path, console)?;
     }

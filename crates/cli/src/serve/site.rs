@@ -17,18 +17,20 @@ use axum::routing::{get, post};
 use lockwright_report::page::Live;
 use serde::{Deserialize, Serialize};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout_at};
 
 /// Greatest length of a text in bytes.
 const TEXT_MAX: usize = 256 * 1024;
 /// Greatest length of a request: in JSON, a character of the text may take six.
 pub const BODY_MAX: usize = 6 * TEXT_MAX + 1024;
-/// Time after which a simulation is given up.
+/// Time after which a result is given up.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The state of the server.
@@ -36,7 +38,7 @@ pub struct Site {
     /// The token in its address.
     pub token: String,
     /// The hosts under which it may be asked.
-    pub hosts: [String; 2],
+    pub hosts: Vec<String>,
     /// The task-set file.
     path: PathBuf,
     page: String,
@@ -44,6 +46,8 @@ pub struct Site {
     work: Arc<Work>,
     /// One result at a time, also where nobody waits for it any more.
     turn: Arc<Mutex<()>>,
+    /// One file saved at a time.
+    saving: Arc<Mutex<()>>,
 }
 
 impl Site {
@@ -59,12 +63,13 @@ impl Site {
         let page = Live { file: &file, protocols: &protocols, saves: arguments.save }.to_html();
         Self {
             token,
-            hosts: ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", address.port())),
+            hosts: hosts(address.port()),
             path: arguments.file.clone(),
             page,
             saves: arguments.save,
             work: Arc::new(Work::of(arguments)),
             turn: Arc::default(),
+            saving: Arc::default(),
         }
     }
 
@@ -81,21 +86,71 @@ impl Site {
             .with_state(self)
     }
 
-    /// The file as it is now.
-    fn read(&self) -> Result<File, Fault> {
-        let shown = self.path.display();
-        let text =
-            input::read_text(&self.path).map_err(|why| fault_of(tame(&format!("cannot read {shown}: {why}"))))?;
+    /// Saves `text`, unless another program changed the file after the version `seen`. The file keeps its ends of
+    /// lines, those of its first line.
+    ///
+    /// The file is compared before it is replaced; a change between these two steps is lost.
+    fn save(&self, text: &str, seen: &str) -> Result<Saved, Fault> {
         if text.len() > TEXT_MAX {
-            return Err(fault_of(tame(&format!("{shown} is longer than {TEXT_MAX} bytes"))));
+            return Err(fault_of(format!("the text is longer than {TEXT_MAX} bytes")));
         }
-        Ok(File { version: version(&text), text })
+        let is_dos = read(&self.path)?.text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
+        let lines = text.replace("\r\n", "\n");
+        let text = if is_dos { lines.replace('\n', "\r\n") } else { lines };
+        let mut changed = None;
+        let write = || {
+            let console = Console::new(Color::Never, true);
+            let file = ResultFile::open(&self.path, "FILE", &console)?;
+            let fill = |out: &mut dyn Write| {
+                out.write_all(text.as_bytes())?;
+                out.flush()?;
+                changed = match read(&self.path) {
+                    Ok(now) if now.version == seen => return Ok(()),
+                    Ok(_) => Some(fault_of(
+                        "another program changed the file meanwhile; to load it, copy what was typed first",
+                    )),
+                    Err(fault) => Some(fault),
+                };
+                Err("it was changed".into())
+            };
+            file.write(fill, &console)
+        };
+        let (written, _) = streams::collect(Vec::new(), Arc::default(), write);
+        let told = fault::take().pop();
+        match written {
+            Ok(_) => Ok(Saved { version: version(&text) }),
+            Err(_) => Err(changed.or(told).unwrap_or_else(|| fault_of("the file cannot be written"))),
+        }
     }
+}
+
+/// The names of this host at a port. Browsers leave the port of HTTP out.
+fn hosts(port: u16) -> Vec<String> {
+    const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
+    let bare = NAMES.into_iter().filter(|_| port == 80).map(str::to_owned);
+    bare.chain(NAMES.map(|name| format!("{name}:{port}"))).collect()
+}
+
+/// The file as it is now. A pipe could keep its reader waiting: it is refused.
+///
+/// # Errors
+/// The file cannot be read, is too long, or is none.
+pub fn read(path: &Path) -> Result<File, Fault> {
+    let shown = path.display();
+    let refuse = |why: &str| fault_of(tame(&format!("cannot read {shown}: {why}")));
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(refuse("it is not a regular file"));
+    }
+    let text = input::read_text(path).map_err(|why| refuse(&why))?;
+    if text.len() > TEXT_MAX {
+        return Err(refuse(&format!("it is longer than {TEXT_MAX} bytes")));
+    }
+    Ok(File { version: version(&text), text })
 }
 
 /// A version of the file.
 #[derive(Serialize)]
-struct File {
+pub struct File {
     version: String,
     text: String,
 }
@@ -136,10 +191,11 @@ struct Seen {
 }
 
 async fn file(State(site): State<Arc<Site>>, Query(Seen { seen }): Query<Seen>) -> Response {
-    match site.read() {
-        Ok(file) if file.version == seen => StatusCode::NO_CONTENT.into_response(),
-        Ok(file) => json(&file),
-        Err(fault) => refuse(fault),
+    match tokio::task::spawn_blocking(move || read(&site.path)).await {
+        Ok(Ok(file)) if file.version == seen => StatusCode::NO_CONTENT.into_response(),
+        Ok(Ok(file)) => json(&file),
+        Ok(Err(fault)) => refuse(fault),
+        Err(error) => refuse(fault_of(error.to_string())),
     }
 }
 
@@ -158,22 +214,23 @@ async fn result(State(site): State<Arc<Site>>, body: Bytes) -> Response {
         Ok(question) => question,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
-    let turn = Arc::clone(&site.turn).lock_owned().await;
+    let end = Instant::now() + TIME_MAX;
+    let Ok(turn) = timeout_at(end, Arc::clone(&site.turn).lock_owned()).await else {
+        return refuse(fault_of("the result of an earlier text still takes its time; change the text to ask again"));
+    };
     let stop = Arc::new(AtomicBool::new(false));
-    let waiting = Waiting(Arc::clone(&stop));
+    let _waiting = Waiting(Arc::clone(&stop));
     let work = Arc::clone(&site.work);
-    let mut answer = tokio::task::spawn_blocking(move || {
+    let answer = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         work.answer(question, stop)
     });
-    let ended = match tokio::time::timeout(TIME_MAX, &mut answer).await {
-        Ok(ended) => ended,
-        Err(_) => {
-            drop(waiting);
-            answer.await
-        }
-    };
-    ended.map_or_else(|error| refuse(fault_of(error.to_string())), |answer| json(&answer))
+    match timeout_at(end, answer).await {
+        Ok(Ok(answer)) => json(&answer),
+        Ok(Err(error)) => refuse(fault_of(error.to_string())),
+        // A bound is computed to its end; a simulation stops.
+        Err(_) => refuse(fault_of("the result takes too long: it was given up")),
+    }
 }
 
 /// A text to save, and the version that it replaces.
@@ -198,24 +255,25 @@ async fn save(State(site): State<Arc<Site>>, body: Bytes) -> Response {
         Ok(save) => save,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
-    let _turn = site.turn.lock().await;
-    match site.read() {
-        Err(fault) => return refuse(fault),
-        Ok(now) if now.version != seen => {
-            return refuse(fault_of("another program changed the file meanwhile; load it first"));
-        }
-        Ok(_) if text.len() > TEXT_MAX => return refuse(fault_of(format!("the text is longer than {TEXT_MAX} bytes"))),
-        Ok(_) => {}
+    let saving = Arc::clone(&site.saving).lock_owned().await;
+    let saved = tokio::task::spawn_blocking(move || {
+        let _saving = saving;
+        site.save(&text, &seen)
+    });
+    match saved.await {
+        Ok(Ok(saved)) => json(&saved),
+        Ok(Err(fault)) => refuse(fault),
+        Err(error) => refuse(fault_of(error.to_string())),
     }
-    let version = version(&text);
-    let write = || {
-        let console = Console::new(Color::Never, true);
-        let file = ResultFile::open(&site.path, "FILE", &console)?;
-        file.write(|out| Ok(out.write_all(text.as_bytes())?), &console)
-    };
-    let (written, _) = streams::collect(Vec::new(), Arc::default(), write);
-    match (written, fault::take().pop()) {
-        (Ok(_), _) => json(&Saved { version }),
-        (Err(_), fault) => refuse(fault.unwrap_or_else(|| fault_of("the file cannot be written"))),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_port_of_http_may_be_left_out() {
+        assert_eq!(hosts(8080), ["127.0.0.1:8080", "localhost:8080"]);
+        assert_eq!(hosts(80), ["127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The result of a text: what `simulate` says of it, or `check` under schedulers that are not simulated.
+//! The result of a text: what `simulate` says of it, or `check` if it has more tasks than are simulated.
 
 use super::sections::{Section, sections};
 use crate::args::{Cli, Serve, Verb};
@@ -9,7 +9,7 @@ use crate::kept::Kept;
 use crate::{check, simulate, streams};
 use clap::Parser;
 use lockwright_model::format::parse_system_bytes;
-use lockwright_model::{Duration, EXECUTED_TASKS_MAX, Protocol, Scheduler, System};
+use lockwright_model::{Duration, EXECUTED_TASKS_MAX, Protocol, System};
 use lockwright_sim::default_horizon;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -84,10 +84,7 @@ impl Work {
 
     /// The command line for a system. One that is wrong is told by `simulate`.
     fn words(&self, system: Option<&System>, protocol: &str) -> Vec<OsString> {
-        let is_simulated = system.is_none_or(|system| {
-            !matches!(system.scheduler(), Scheduler::GFp | Scheduler::GEdf)
-                && system.tasks().len() <= EXECUTED_TASKS_MAX
-        });
+        let is_simulated = system.is_none_or(|system| system.tasks().len() <= EXECUTED_TASKS_MAX);
         let verb = if is_simulated { "simulate" } else { "check" };
         let mut words: Vec<OsString> = vec!["lockwright".into(), verb.into(), "-".into()];
         words.push(format!("--protocol={protocol}").into());

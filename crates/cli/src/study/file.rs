@@ -62,7 +62,7 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
         specification: text.to_owned(),
         overheads: charged,
     };
-    let html = page::open(arguments.run.html.as_deref(), console)?;
+    let html = page::open(&arguments.run, output, console)?;
     let folder = Folder::open(output, &identity, arguments.run.resume, console)?;
     interrupt::listen(|| {}, console);
     let outcome = engine::run(&plan, &folder, &identity, &arguments.run, console)?;

@@ -11,11 +11,12 @@
 use super::table::Table;
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::export;
 use lockwright_study::experiment::Tally;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The identity of a study: two studies with equal identities have equal results.
@@ -242,10 +243,7 @@ impl Folder {
         let path = self.path.join(name);
         let folder = path.parent().unwrap_or(&self.path);
         fs::create_dir_all(folder)?;
-        let mut file = tempfile::Builder::new().prefix(".unfinished-").permissions(readable()).tempfile_in(folder)?;
-        file.write_all(content)?;
-        file.persist(&path).map_err(|error| error.error)?;
-        Ok(())
+        export::replace(&path, content)
     }
 
     fn cannot_write(&self, name: &str, error: &io::Error, console: &Console) -> Exit {
@@ -271,9 +269,4 @@ impl Folder {
 pub fn cannot_compute(error: &dyn std::error::Error, console: &Console) -> Exit {
     console.error(format!("the results cannot be written: {error}"), "");
     Exit::Machine
-}
-
-/// The permissions of a new file: those of other programs, less the mask of this process.
-fn readable() -> fs::Permissions {
-    std::os::unix::fs::PermissionsExt::from_mode(0o666)
 }

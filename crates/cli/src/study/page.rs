@@ -1,10 +1,11 @@
 //! The page of a study: its verdict, its tables and its curves.
 
 use super::folder::Identity;
+use crate::args::StudyRun;
 use crate::console::Console;
 use crate::curves::{Grid, Inset};
 use crate::exit::Exit;
-use crate::export::ResultFile;
+use crate::export::{ResultFile, ResultFolder};
 use crate::html::{self, facts};
 use crate::units;
 use lockwright_report::page::{Cell, Column, Page, Part, Picture, Section, Table, Verdict};
@@ -29,12 +30,18 @@ pub struct Account<'a> {
     pub command: &'a [OsString],
 }
 
-/// Opens the file of `--html`, if it is wanted.
+/// Opens the file of `--html`, if it is wanted. It may be in `folder`, the directory of the results.
 ///
 /// # Errors
-/// The file cannot be written; the console has the message.
-pub fn open(path: Option<&Path>, console: &Console) -> Result<Option<ResultFile>, Exit> {
-    path.map(|path| ResultFile::open(path, "--html", console)).transpose()
+/// The file cannot be written, or a share is judged, which has no page; the console has the message.
+pub fn open(run: &StudyRun, folder: &Path, console: &Console) -> Result<Option<ResultFile>, Exit> {
+    let Some(path) = &run.html else { return Ok(None) };
+    if run.share.is_some_and(|share| share.number > 0) {
+        console.error("a share has no page", "leave --html out; give it to the command that finishes with --resume");
+        return Err(Exit::BadInput);
+    }
+    ResultFolder::create(folder, "-o", console)?;
+    ResultFile::open(path, "--html", console).map(Some)
 }
 
 /// Writes the page.

@@ -65,7 +65,7 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
         overheads,
     };
     let study = Study::new(&numbers, switches, machine, arguments.seed, arguments.samples);
-    let html = page::open(arguments.run.html.as_deref(), console)?;
+    let html = page::open(&arguments.run, &arguments.output, console)?;
     let folder = Folder::open(&arguments.output, &identity, arguments.run.resume, console)?;
     interrupt::listen(|| {}, console);
     let outcome = engine::run(&study, &folder, &identity, &arguments.run, console)?;
@@ -269,7 +269,7 @@ fn checks(found: &[Conclusion]) -> (Verdict, html::Table) {
     let text = format!(
         "Of the conclusions of the paper, {good} hold, {bad} do not, and {open} are not shown by these figures."
     );
-    (Verdict { holds: bad == 0, text }, table)
+    (Verdict { holds: bad == 0 && good > 0, text }, table)
 }
 
 fn table(study: &Study, found: &[Conclusion], console: &Console) -> String {
@@ -288,4 +288,14 @@ fn table(study: &Study, found: &[Conclusion], console: &Console) -> String {
         units::count(study.cells.len() as u64, "point"),
         study.seed
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conclusions_of_which_none_was_checked_do_not_hold() {
+        assert!(!checks(&[]).0.holds);
+    }
 }

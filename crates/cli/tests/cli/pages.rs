@@ -365,7 +365,9 @@ fn csv_caption() -> String {
 #[test]
 fn conclusions_of_a_paper_are_checks() {
     let file = File::new(HOLDS);
-    let (folder, page) = (file.beside("results"), file.beside("page.html"));
+    let folder = file.beside("results");
+    // Also in the directory that does not exist yet.
+    let page = folder.join("page.html");
     let mut command = lockwright();
     command.args(["study", "rtas2008", "--figure", "3", "--samples", "2", "-o"]).arg(&folder).arg("--html").arg(&page);
     let ended = end(&mut command);
@@ -380,6 +382,9 @@ fn conclusions_of_a_paper_are_checks() {
     }
     let holds = rows.iter().filter(|row| row[1].starts_with('✓')).count();
     assert!(html.contains(&format!("Of the conclusions of the paper, {holds} hold")), "{html}");
+    // A share has no page.
+    let ended = end(command.args(["--share", "1/2"]));
+    assert!(ended.status == 2 && ended.err.contains("a share has no page"), "{}", ended.err);
 }
 
 #[test]
@@ -387,8 +392,12 @@ fn a_recording_has_a_page() {
     let Some(_machine) = require_realtime() else { return };
     let Some(program) = Program::of(PATHFINDER, "none") else { return };
     let recorded = program.record("1");
-    let page = recorded.folder.join("page.html");
-    let ended = end(lockwright().args(["record", "--json", "--read"]).arg(&recorded.folder).arg("--html").arg(&page));
+    // In a directory that does not exist yet.
+    let folder = recorded.folder.join("again");
+    let page = folder.join("page.html");
+    let mut command = lockwright();
+    command.args(["record", "--json", "--read"]).arg(&recorded.folder).arg("-o").arg(&folder).arg("--html").arg(&page);
+    let ended = end(&mut command);
     let html = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{error}: {}", ended.err));
     let object = json(&ended);
     let list = |key: &str| object[key].as_array().expect("a list").clone();

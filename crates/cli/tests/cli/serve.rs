@@ -116,10 +116,36 @@ fn the_page_follows_the_text() {
     assert!(wrong["html"].is_null() && wrong["faults"][0]["place"]["line"].as_u64() > Some(10), "{wrong}");
     let unknown = server.result(INVERSION, "icpp --html=/tmp/x");
     assert!(unknown["faults"][0]["message"].as_str().is_some_and(|text| text.contains("invalid value")), "{unknown}");
-    // Every protocol, and a scheduler that only `check` knows.
+    // Every protocol, and a global scheduler.
     assert!(server.result(INVERSION, "all")["html"].as_str().is_some_and(|html| html.contains("Protocols compared")));
     let global = LATE.replace("cpus = 1\npriorities = \"rate-monotonic\"", "cpus = 2\nscheduler = \"g-edf\"");
-    assert!(server.result(&global, "file")["html"].as_str().is_some_and(|html| html.contains("GFB")), "{global}");
+    let global = server.result(&global, "file");
+    let html = global["html"].as_str().unwrap_or_else(|| panic!("{global}"));
+    assert!(html.contains("class=\"picture schedule\""), "{html}");
+}
+
+#[test]
+fn a_result_that_takes_too_long_is_given_up() {
+    let file = File::new(INVERSION);
+    let server = Server::of(&file, &["--save"]);
+    let task = |n: usize| {
+        let requests: Vec<String> =
+            (0..4).map(|k| format!("{{resource=\"r{}\",length=\"1 us\"}}", (n + k) % 30)).collect();
+        let (period, cpu) = (100 + 7 * n, n % 2);
+        let requests = requests.join(",");
+        format!("[[task]]\nname=\"t{n}\"\nperiod=\"{period} ms\"\nwcet=\"50 us\"\ncpu={cpu}\nrequests=[{requests}]\n")
+    };
+    let resources: String = (0..30).map(|n| format!("[[resource]]\nname=\"r{n}\"\n")).collect();
+    let tasks: String = (0..1_000).map(task).collect();
+    let large = format!("[platform]\ncpus=2\npriorities=\"rate-monotonic\"\n{resources}{tasks}");
+    let late = server.result(&large, "all");
+    assert!(late["faults"][0]["message"].as_str().is_some_and(|text| text.contains("takes too long")), "{late}");
+    // Its computation goes on, alone. The file can be saved.
+    let next = server.result(INVERSION, "pip");
+    assert!(next["faults"][0]["message"].as_str().is_some_and(|text| text.contains("of an earlier text")), "{next}");
+    let seen = server.file("").expect("a version")["version"].clone();
+    server.ask("save", &json!({ "text": LATE, "seen": seen }));
+    assert_eq!(std::fs::read_to_string(&file.path).expect("a file"), LATE);
 }
 
 #[test]
@@ -135,6 +161,11 @@ fn changes_of_the_file_are_seen() {
     std::fs::remove_file(&file.path).expect("removed");
     let gone = server.file(&version).expect("an answer");
     assert!(gone["faults"][0]["message"].as_str().is_some_and(|text| text.contains("cannot read")), "{gone}");
+    // A pipe in its place keeps nobody waiting.
+    let made = std::process::Command::new("mkfifo").arg(&file.path).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let pipe = server.file(&version).expect("an answer");
+    assert!(pipe["faults"][0]["message"].as_str().is_some_and(|text| text.contains("not a regular")), "{pipe}");
 }
 
 #[test]
@@ -155,6 +186,15 @@ fn the_file_is_saved_on_request_only() {
     let server = Server::of(&file, &["--save"]);
     let (status, answer) = save(&server, LATE, &seen);
     assert_eq!((status, std::fs::read_to_string(&file.path).expect("a file")), (200, LATE.into()), "{answer}");
+    // A browser sends LF; the file keeps its ends of lines.
+    let dos = |text: &str| text.replace('\n', "\r\n");
+    std::fs::write(&file.path, dos(LATE)).expect("written");
+    let seen = server.file("").expect("a version")["version"].clone();
+    let (status, answer) = save(&server, INVERSION, &seen);
+    assert_eq!((status, std::fs::read_to_string(&file.path).expect("a file")), (200, dos(INVERSION)), "{answer}");
+    let kept = server.file("").expect("a version")["version"].clone();
+    assert!(answer.contains(kept.as_str().expect("a version")), "{answer}");
+    std::fs::write(&file.path, LATE).expect("written");
     // Another program wrote it meanwhile.
     let (_, refused) = save(&server, INVERSION, &seen);
     assert!(refused.contains("another program changed the file"), "{refused}");
@@ -318,6 +358,17 @@ fn bad_arguments_are_refused() {
     assert!(ended.status == 2 && ended.err.contains("`serve` needs a file"), "{}", ended.err);
     let ended = end(lockwright().args(["serve", "/nowhere/a.toml"]));
     assert!(ended.status == 2 && ended.err.contains("cannot read /nowhere/a.toml"), "{}", ended.err);
+    let ended = end(lockwright().arg("serve").arg(&file.path).args(["--overheads", "-"]));
+    assert!(ended.status == 2 && ended.err.contains("--overheads needs a file"), "{}", ended.err);
+    // What is no regular file, such as a pipe that nobody writes, and what is too long.
+    let pipe = file.beside("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let ended = end(lockwright().arg("serve").arg(&pipe));
+    assert!(ended.status == 2 && ended.err.contains("not a regular file"), "{}", ended.err);
+    let long = File::new(&"#".repeat(300 * 1024));
+    let ended = end(lockwright().arg("serve").arg(&long.path));
+    assert!(ended.status == 2 && ended.err.contains("longer than"), "{}", ended.err);
     let taken = Server::of(&file, &[]);
     let port = taken.host.rsplit(':').next().expect("a port");
     let ended = end(lockwright().arg("serve").arg(&file.path).args(["--port", port]));

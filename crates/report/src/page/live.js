@@ -9,8 +9,9 @@
   let seen = "", original = "";
   // A version of the file that was written meanwhile.
   let newer = null;
-  let isBusy = false, isStale = false;
-  let sections = [];
+  let isBusy = false, isStale = false, isUnreadable = false;
+  // The sections, and the text in which they have their places.
+  let sections = [], placed = null;
 
   const ask = async (path, question) => {
     const answer = await fetch(path, question === undefined ? {} : {
@@ -24,7 +25,9 @@
     state.textContent = words;
     faults.hidden = list.length === 0;
     faults.replaceChildren(...list.map(({ place, message, help }) => {
-      const where = place?.line ? `line ${place.line}, column ${place.column}: ` : "";
+      // The text of the editor is standard input to the command that the server executes.
+      const file = place && place.file !== "standard input" ? `${place.file}: ` : "";
+      const where = file + (place?.line ? `line ${place.line}, column ${place.column}: ` : "");
       return make("li", { textContent: `${where}${message}${help ? ` (${help})` : ""}` });
     }));
   };
@@ -74,6 +77,7 @@
     isBusy = false;
   };
   const edited = () => {
+    sliders.disabled = text.value !== placed;
     if (save !== null) save.disabled = text.value === original;
     follow();
   };
@@ -91,7 +95,8 @@
         return label;
       }));
     }
-    sections = found;
+    [sections, placed] = [found, text.value];
+    sliders.disabled = false;
     sliders.hidden = found.length === 0;
     found.forEach((section, place) => {
       const label = sliders.querySelectorAll("label")[place];
@@ -106,6 +111,7 @@
   };
   // Writes a length into the text, and lengthens or shortens the job by as much.
   const drag = (place, ns) => {
+    if (text.value !== placed) return;
     const section = sections[place];
     const edits = [[section.place, ns]];
     if (section.wcet) edits.push([section.wcet.place, section.wcet.ns + (ns - section.ns) * section.count]);
@@ -123,6 +129,7 @@
     const grown = ns - section.ns;
     for (const other of sections) if (other.wcet && other.task === section.task) other.wcet.ns += grown * section.count;
     section.ns = ns;
+    placed = text.value;
     sliders.querySelectorAll("output")[place].textContent = words(ns);
     edited();
   };
@@ -138,13 +145,21 @@
   const watch = async () => {
     try {
       const file = await ask(`file?seen=${newer?.version ?? seen}`);
-      if (file?.faults !== undefined) tell("The file cannot be read.", file.faults);
-      else if (file !== null && (seen === "" || text.value === original)) take(file);
-      else if (file !== null) {
-        newer = file.version === seen ? null : file;
-        load.hidden = newer === null;
+      const wasUnreadable = isUnreadable;
+      isUnreadable = file?.faults !== undefined;
+      if (isUnreadable) {
+        tell("The file cannot be read.", file.faults);
+      } else {
+        // The words about the result return.
+        if (wasUnreadable) follow();
+        if (file !== null && (seen === "" || text.value === original)) take(file);
+        else if (file !== null) {
+          newer = file.version === seen ? null : file;
+          load.hidden = newer === null;
+        }
       }
     } catch {
+      isUnreadable = true;
       tell("The server does not answer.");
     }
     setTimeout(watch, 400);
@@ -155,7 +170,12 @@
   load.addEventListener("click", () => newer !== null && take(newer));
   save?.addEventListener("click", async () => {
     const sent = text.value;
-    const answer = await ask("save", { text: sent, seen });
+    let answer;
+    try {
+      answer = await ask("save", { text: sent, seen });
+    } catch {
+      return tell("The file was not saved: the server does not answer.");
+    }
     if (answer.faults !== undefined) return tell("The file was not saved.", answer.faults);
     [seen, original, newer] = [answer.version, sent, null];
     load.hidden = true;

@@ -41,7 +41,7 @@ impl Live<'_> {
                         }
                         " "
                         @if self.saves { button #save type="button" disabled { "Save" } }
-                        button #load type="button" hidden { "Load the changed file" }
+                        button #load type="button" hidden { "Load the changed file, and lose what was typed" }
                     }
                     p #state role="status" { "…" }
                     ul #faults hidden {}
