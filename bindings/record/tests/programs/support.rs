@@ -63,8 +63,8 @@ pub fn try_record(program: &Path, arguments: &[&str]) -> Result<Run, StartError>
     start(&command, &options())
 }
 
-/// The same for a program that succeeds. On a busy machine the thread that writes the recording may execute too late, and
-/// events are lost; such a recording shows nothing, and is repeated.
+/// The same for a program that succeeds. On a busy machine the thread that writes the recording may execute too late,
+/// and events are lost; such a recording shows nothing, and is repeated.
 pub fn record(program: &Path, arguments: &[&str]) -> Recording {
     for _attempt in 0..10 {
         let run = try_record(program, arguments).unwrap_or_else(|error| panic!("{error}"));

@@ -18,7 +18,8 @@ pub struct Serve {
     /// Charge the overheads in this file (format: docs/overheads.md)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub overheads: Option<PathBuf>,
-    /// Virtual length of each schedule, for example 10s [default: two hyperperiods, but of about 10,000 jobs at most, and of one job of each task at least]
+    /// Virtual length of each schedule, for example 10s [default: two hyperperiods, but of about 10,000 jobs at most,
+    /// and of one job of each task at least]
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
     /// Port on 127.0.0.1 [1 to 65,535] [default: a free one]
