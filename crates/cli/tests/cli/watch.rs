@@ -86,8 +86,9 @@ fn is_valid(object: &Value) {
 #[test]
 fn mutexes_are_watched() {
     let counters = MutexCounters::new();
-    counters.locked(0x5000, u32::MAX, None);
-    let asked = counters.asks(0x5000, u32::MAX);
+    let asked = counters.asks(0x5000, None);
+    counters.locked(0x5000, u32::MAX, asked);
+    let asked = counters.asks(0x5000, Some(u32::MAX));
     let ended = watch(std::process::id(), &["--json"]);
     let object = json(&ended);
     assert_eq!((&object["verb"], &object["mutexes"][0]["waiting"]), (&json!("watch"), &json!(1)));
@@ -95,8 +96,8 @@ fn mutexes_are_watched() {
     is_valid(&object);
     let text = watch(std::process::id(), &["--once"]);
     assert!(text.out.contains("0x5000") && text.out.contains("1 waiting"), "{}", text.out);
-    counters.unlocking(0x5000, u32::MAX);
-    counters.locked(0x5000, 1, Some(asked));
+    counters.unlocking(0x5000);
+    counters.locked(0x5000, 1, asked);
 }
 
 #[test]
