@@ -173,7 +173,7 @@ fn build() -> Result<PathBuf, String> {
         "--bin",
         "lockwright",
         "--features",
-        "names,parquet,screen,serve",
+        "full",
     ])?;
     let libraries =
         [("lockwright-c", "staticlib,cdylib"), ("lockwright-pthread", "cdylib"), ("lockwright-recorder", "cdylib")];
