@@ -367,7 +367,9 @@ fn unlock_otherwise(mutex: &RawMutex) -> c_int {
     if let Err(errno) = prepare(mutex) {
         return errno;
     }
-    if let Some(counters) = counters_of(mutex) {
+    // Any other unlock is refused.
+    let unlocks = || mutex.is_mine() || !attributes::is_unlocked_by_owner(mutex.attributes());
+    if let Some(counters) = counters_of(mutex).filter(|_| unlocks()) {
         counters.unlocking(address(mutex));
     }
     let Err(error) = mutex.unlock() else { return 0 };

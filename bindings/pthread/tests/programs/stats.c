@@ -1,4 +1,5 @@
-/* A thread waits for a mutex that another thread holds for 20 ms, and a recursive mutex is locked twice. With the argument
+/* A thread waits for a mutex that another thread holds for 20 ms, and a recursive mutex is locked twice; another thread
+   tries to unlock it, and 20 ms later its owner does. With the argument
    `signal`, the program asks for the statistics itself while the first mutex is held, on a small stack. With `in` and a
    folder, it starts itself again there, with a path of the statistics that is relative and no text. With `away`, it
    leaves its folder. */
@@ -46,6 +47,13 @@ static void *logs(void *unused)
     return NULL;
 }
 
+static void *is_refused(void *unused)
+{
+    (void)unused;
+    GIVES(EPERM, pthread_mutex_unlock(&twice));
+    return NULL;
+}
+
 static void *controls(void *unused)
 {
     (void)unused;
@@ -71,8 +79,11 @@ int main(int arguments, char **argument)
     GIVES(0, pthread_mutex_lock(&twice));
     GIVES(0, pthread_mutex_lock(&twice));
     GIVES(EBUSY, pthread_mutex_trylock(&twice) == 0 ? EBUSY : 0);
-    for (int i = 0; i < 3; i++)
-        GIVES(0, pthread_mutex_unlock(&twice));
+    GIVES(0, pthread_mutex_unlock(&twice));
+    GIVES(0, pthread_mutex_unlock(&twice));
+    join(start(is_refused, NULL));
+    sleep_ms(20);
+    GIVES(0, pthread_mutex_unlock(&twice));
     pthread_t first = start(logs, NULL);
     while (!is_held)
         sched_yield();

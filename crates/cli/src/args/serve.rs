@@ -18,7 +18,8 @@ pub struct Serve {
     /// Charge the overheads in this file (format: docs/overheads.md)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub overheads: Option<PathBuf>,
-    /// Length of each schedule, for example 10s [default: two hyperperiods, or the time of 10,000 jobs and 1 per task]
+    /// Virtual length of each schedule, for example 10s [default: two hyperperiods, at most the time of about 10,000
+    /// jobs, and at least that of one job of each task]
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
     /// Port on 127.0.0.1 [1 to 65,535] [default: a free one]

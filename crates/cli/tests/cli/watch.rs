@@ -86,8 +86,8 @@ fn is_valid(object: &Value) {
 #[test]
 fn mutexes_are_watched() {
     let counters = MutexCounters::new();
-    let free = counters.asks(0x5000, None);
-    counters.locked(0x5000, u32::MAX, free);
+    let asked = counters.asks(0x5000, None);
+    counters.locked(0x5000, u32::MAX, asked);
     let asked = counters.asks(0x5000, Some(u32::MAX));
     let ended = watch(std::process::id(), &["--json"]);
     let object = json(&ended);

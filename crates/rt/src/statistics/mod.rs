@@ -141,10 +141,17 @@ fn each<'w>(word: &'w impl Fn(usize) -> Option<u64>, now_ns: u64) -> impl Iterat
 mod tests {
     use super::*;
     use lockwright_sys::sched::gettid;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// Counters, which are the only ones of this process meanwhile.
+    fn counters() -> (MutexGuard<'static, ()>, MutexCounters) {
+        static ALONE: Mutex<()> = Mutex::new(());
+        (ALONE.lock().unwrap_or_else(PoisonError::into_inner), MutexCounters::new())
+    }
 
     #[test]
     fn locks_waits_and_holders_are_counted() {
-        let counters = MutexCounters::new();
+        let (_alone, counters) = counters();
         let (me, other, mutex) = (gettid().0, u32::MAX, 0x5000);
         let free = |mutex| counters.asks(mutex, None);
         counters.locked(mutex, other, free(mutex));
@@ -185,7 +192,7 @@ mod tests {
     /// One thread locks and another one unlocks, as programs do that use a mutex as a semaphore.
     #[test]
     fn each_lock_of_a_semaphore_is_a_section() {
-        let counters = MutexCounters::new();
+        let (_alone, counters) = counters();
         for _ in 0..2 {
             let asked = counters.asks(0x5000, None);
             counters.locked(0x5000, 1, asked);
@@ -200,7 +207,7 @@ mod tests {
     /// A holder is named only if the mutex is still its own.
     #[test]
     fn the_name_of_another_holder_is_not_taken() {
-        let counters = MutexCounters::new();
+        let (_alone, counters) = counters();
         let asked = counters.asks(0x5000, None);
         counters.locked(0x5000, 1, asked);
         let asked = counters.asks(0x5000, Some(2));
@@ -214,7 +221,7 @@ mod tests {
     /// A thread that renamed itself is known by the new name once it waits.
     #[test]
     fn names_are_read_before_waits() {
-        let counters = MutexCounters::new();
+        let (_alone, counters) = counters();
         let named = |holder| {
             let asked = counters.asks(0x5000, holder);
             counters.locked(0x5000, 1, asked);
@@ -236,7 +243,7 @@ mod tests {
 
     #[test]
     fn mutexes_beyond_the_table_are_left_out() {
-        let counters = MutexCounters::new();
+        let (_alone, counters) = counters();
         for mutex in 1..=5_000 {
             // Each lock counts once, also if it waited.
             let asked = counters.asks(mutex * 40, Some(8));

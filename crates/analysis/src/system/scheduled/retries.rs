@@ -7,7 +7,8 @@
 //!   W = L(i,q) * (1 + commits(i, q, W)) + preempted(i, W)
 //!   global:       preempted(i, t) = (1/m) * sum over other k of min(t, ceil((t + D_k) / T_k) * C'_k)
 //!   partitioned:  preempted(i, t) = sum over local h with D_h < D_i + J of ceil(t / T_h) * C'_h
-//!                 s_i = max of L(j,q) over local j with D_i < D_j + J, q that a local g with D_g < D_j + J uses too
+//!                 s_i = max of L(j,q) over local j with D_i < D_j + J,
+//!                                     and q that a local g with D_g < D_j + J uses as well
 //! ```
 //! An attempt takes L(i,q), and fails only if another operation on q is committed during it. W(i,q) is the time from
 //! the start of an operation to its commit, or D_i if that is less: a job makes at most one attempt at a time, so the
