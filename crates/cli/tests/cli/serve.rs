@@ -339,15 +339,15 @@ fn a_signal_ends_it() {
     let mut server = Server::of(&file, &[]);
     let _idle = server.connect();
     let pid = i32::try_from(server.child.id()).expect("a process");
-    interrupt(pid);
+    terminate(pid);
     let status = server.child.wait().expect("it ends");
     assert_eq!(status.code(), Some(0));
     assert!(TcpStream::connect(&server.host).is_err(), "nobody listens");
 }
 
-/// Sends SIGINT, as Ctrl-C does.
-fn interrupt(pid: i32) {
-    let sent = std::process::Command::new("kill").args(["-INT", &pid.to_string()]).status();
+/// Sends SIGTERM, which is handled as Ctrl-C is. A script that starts the tests in the background has them ignore SIGINT.
+fn terminate(pid: i32) {
+    let sent = std::process::Command::new("kill").args(["-TERM", &pid.to_string()]).status();
     assert!(sent.is_ok_and(|status| status.success()));
 }
 
