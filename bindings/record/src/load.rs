@@ -46,6 +46,7 @@ fn ring_bytes() -> usize {
 /// Called by the loader, before the program's own constructors.
 extern "C" fn load() {
     next::warm_up();
+    thread::warm_up();
     // Without the variable, the program may ask for a recording later.
     let Some(folder) = variable(FOLDER) else { return };
     let begun = file::open(Path::new(folder)).and_then(|file| file.map_or(Ok(false), begin));
@@ -100,7 +101,7 @@ fn begin(file: File) -> io::Result<bool> {
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     // Two moments give the rate of the counter.
     output.moment(clock::moment());
-    Ok(thread::warm_up() && spill::start(output, kernel))
+    Ok(thread::has_key() && spill::start(output, kernel))
 }
 
 /// A child is not recorded: it has none of the other threads, and the file is the parent's.

@@ -6,7 +6,7 @@ use crate::stage::{self, Stage};
 use libc::c_void;
 use lockwright_record::file::format::event;
 use std::arch::{asm, global_asm};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Stands in place of a ring in a thread that is not recorded.
 const OFF: usize = 1;
@@ -117,17 +117,25 @@ fn begin() -> Option<&'static Ring> {
 
 /// The key whose destructor ends a thread.
 static KEY: AtomicU32 = AtomicU32::new(0);
+static HAS_KEY: AtomicBool = AtomicBool::new(false);
 
 /// The value of the key when the thread has not begun to end.
 const FIRST_ROUND: usize = 1;
 
-/// Makes the key. Returns whether it succeeded.
-pub(crate) fn warm_up() -> bool {
+/// Makes the key. Early, because the C library allocates memory for the values of later keys, in the first event of each
+/// thread, and the allocator may hold a mutex then.
+pub(crate) fn warm_up() {
     let mut key = 0;
     // SAFETY: `key` is valid for writing, and the destructor is a function of this library, which is never unloaded.
     let made = unsafe { libc::pthread_key_create(&raw mut key, Some(end)) } == 0;
+    // ORDERING: Relaxed: the library is loaded by one thread, before others use it.
     KEY.store(key, Ordering::Relaxed);
-    made
+    HAS_KEY.store(made, Ordering::Relaxed);
+}
+
+/// Whether threads can be recorded.
+pub(crate) fn has_key() -> bool {
+    HAS_KEY.load(Ordering::Relaxed)
 }
 
 /// Ends the calling thread in the last round of destructors, because others may lock. `round` is that round.

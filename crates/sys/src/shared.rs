@@ -50,8 +50,7 @@ impl SharedWords {
             unsafe { libc::mlock(words.words.cast(), length * size_of::<AtomicU64>()) };
             return words;
         }
-        let words: Box<[AtomicU64]> = (0..length).map(|_| AtomicU64::new(0)).collect();
-        Self { words: Box::into_raw(words).cast(), length, file: None }
+        Self { words: map_alone(length), length, file: None }
     }
 
     /// Returns all words as they are now, read in the order of their places.
@@ -79,14 +78,8 @@ impl Deref for SharedWords {
 
 impl Drop for SharedWords {
     fn drop(&mut self) {
-        let words = self.words.cast_mut();
-        if self.file.is_some() {
-            // SAFETY: `new` made this mapping, and no reference to it outlives `self`.
-            unsafe { libc::munmap(words.cast(), self.length * size_of::<AtomicU64>()) };
-        } else {
-            // SAFETY: `new` took this pointer from a box of a slice of this length.
-            drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(words, self.length)) });
-        }
+        // SAFETY: `new` made this mapping, and no reference to it outlives `self`.
+        unsafe { libc::munmap(self.words.cast_mut().cast(), (self.length * size_of::<AtomicU64>()).max(1)) };
     }
 }
 
@@ -103,6 +96,21 @@ fn map(name: &CStr, length: usize) -> Option<(*const AtomicU64, OwnedFd)> {
         }
     }
     Some((words, file))
+}
+
+/// Maps memory of this process alone, and not from the allocator: it may lock a mutex that is counted in these words. If
+/// there is no memory, ends the process as the allocator does.
+fn map_alone(length: usize) -> *const AtomicU64 {
+    let out_of_memory: fn() -> ! = || std::alloc::handle_alloc_error(std::alloc::Layout::new::<AtomicU64>());
+    // No mapping is empty.
+    let bytes = length.checked_mul(size_of::<AtomicU64>()).unwrap_or_else(|| out_of_memory()).max(1);
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: the kernel chooses a free range for the mapping, so no memory in use is affected.
+    let words = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
+    if words == libc::MAP_FAILED {
+        out_of_memory();
+    }
+    words.cast_const().cast()
 }
 
 /// Maps a file of this size, or returns `None` where the kernel refuses.
