@@ -122,8 +122,8 @@ static HAS_KEY: AtomicBool = AtomicBool::new(false);
 /// The value of the key when the thread has not begun to end.
 const FIRST_ROUND: usize = 1;
 
-/// Makes the key. Early, because the C library allocates memory for the values of later keys, in the first event of each
-/// thread, and the allocator may hold a mutex then.
+/// Makes the key. Early, because the C library allocates memory for the values of later keys, in the first event of
+/// each thread, and the allocator may hold a mutex then.
 pub(crate) fn warm_up() {
     let mut key = 0;
     // SAFETY: `key` is valid for writing, and the destructor is a function of this library, which is never unloaded.

@@ -98,8 +98,8 @@ fn map(name: &CStr, length: usize) -> Option<(*const AtomicU64, OwnedFd)> {
     Some((words, file))
 }
 
-/// Maps memory of this process alone, and not from the allocator: it may lock a mutex that is counted in these words. If
-/// there is no memory, ends the process as the allocator does.
+/// Maps memory of this process alone, and not from the allocator: it may lock a mutex that is counted in these words.
+/// If there is no memory, ends the process as the allocator does.
 fn map_alone(length: usize) -> *const AtomicU64 {
     let out_of_memory: fn() -> ! = || std::alloc::handle_alloc_error(std::alloc::Layout::new::<AtomicU64>());
     // No mapping is empty.

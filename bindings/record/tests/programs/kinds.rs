@@ -157,7 +157,8 @@ fn scheduling_is_recorded_at_the_start_and_at_each_change() {
     let [policy, EventKind::Affinity(all), EventKind::Affinity(one), other] = kinds("first")[..] else {
         panic!("{:?}", kinds("first"))
     };
-    assert_eq!((policy, other), (other, EventKind::Scheduling(Policy::Fair { nice: 0 })));
+    // The tests may have been started by `nice`.
+    assert!(policy == other && matches!(policy, EventKind::Scheduling(Policy::Fair { .. })), "{policy:?} {other:?}");
     assert!(one.count_ones() == 1 && all & one == one, "{all:#x} {one:#x}");
     assert_eq!(kinds("eleven"), [policy, EventKind::Affinity(one)]);
 }

@@ -350,7 +350,8 @@ fn a_signal_ends_it() {
     assert!(TcpStream::connect(&server.host).is_err(), "nobody listens");
 }
 
-/// Sends SIGTERM, which is handled as Ctrl-C is. A script that starts the tests in the background has them ignore SIGINT.
+/// Sends SIGTERM, which is handled as Ctrl-C is. A script that starts the tests in the background has them ignore
+/// SIGINT.
 fn terminate(pid: i32) {
     let sent = std::process::Command::new("kill").args(["-TERM", &pid.to_string()]).status();
     assert!(sent.is_ok_and(|status| status.success()));
