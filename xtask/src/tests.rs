@@ -38,7 +38,7 @@ pub struct Program {
 
 /// Builds and runs all programs, and the examples of the documentation.
 pub fn run() -> Result<(), String> {
-    let (computing, others) = (Ready::default(), Ready::default());
+    let (computing, mut others) = (Ready::default(), BTreeSet::new());
     let failed = std::thread::scope(|scope| {
         let behind = scope.spawn(|| {
             let mut failed = run_behind(&computing);
@@ -48,18 +48,16 @@ pub fn run() -> Result<(), String> {
             failed.extend(tool::run_quietly(tool::idle(Path::new(cargo.get_program())).args(cargo.get_args())).err());
             failed
         });
-        let in_front = scope.spawn(|| {
-            let programs = others.all().into_iter();
-            tool::run_pairs(programs.map(|program| in_package(Command::new(&program.file), &program)))
+        let built = build(|program| match only_computes(&program) {
+            true => computing.add(program),
+            false => _ = others.insert(program),
         });
-        let built = build(|program| if only_computes(&program) { &computing } else { &others }.add(program));
-        for programs in [&computing, &others] {
-            programs.end(built.is_ok());
-        }
-        let panicked = |programs: &str| format!("a thread that runs the programs {programs} panicked");
-        let mut failed = Vec::from_iter(built.err());
-        failed.extend(in_front.join().unwrap_or_else(|_| Err(panicked("in front"))).err());
-        failed.extend(behind.join().unwrap_or_else(|_| vec![panicked("behind them")]));
+        computing.end(built.is_ok());
+        let in_front = built.and_then(|()| {
+            tool::run_pairs(others.iter().map(|program| in_package(Command::new(&program.file), program)))
+        });
+        let mut failed = Vec::from_iter(in_front.err());
+        failed.extend(behind.join().unwrap_or_else(|_| vec!["the programs that compute".into()]));
         failed
     });
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
@@ -97,13 +95,6 @@ impl Ready {
             let programs = self.changed.wait_while(self.lock(), is_waiting);
             programs.unwrap_or_else(PoisonError::into_inner).0.pop_first()
         })
-    }
-
-    /// Takes all programs, when the build has ended.
-    fn all(&self) -> BTreeSet<Program> {
-        // BOUND: the build.
-        let programs = self.changed.wait_while(self.lock(), |programs| !programs.1);
-        std::mem::take(&mut programs.unwrap_or_else(PoisonError::into_inner).0)
     }
 
     fn lock(&self) -> MutexGuard<'_, (BTreeSet<Program>, bool)> {
