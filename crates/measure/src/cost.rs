@@ -134,12 +134,12 @@ fn measure<S: Subject + ?Sized>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::require_realtime;
+    use crate::machine::alone;
     use crate::slots::all_slots;
 
     #[test]
     fn each_lock_is_read_as_often_as_requested() {
-        let _machine = require_realtime();
+        let _machine = alone();
         let _slots = all_slots();
         let costs = cost(25, &Control::new()).expect("needs no permission");
         assert!(costs.cycles_per_ns > 0.0);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn coarse_counters_give_no_costs() {
-        let _machine = require_realtime();
+        let _machine = alone();
         let _slots = all_slots();
         // The mutant of the counter has steps of 268 million cycles.
         let coarse = Counter::new(|| cycles::now() >> 28 << 28);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_stopped_measurement_has_one_reading_of_each() {
-        let _machine = require_realtime();
+        let _machine = alone();
         let control = Control::new();
         control.stop();
         let _slots = all_slots();

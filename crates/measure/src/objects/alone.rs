@@ -157,12 +157,12 @@ pub fn object_costs(operations: usize, control: &Control) -> Result<ObjectCosts,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::require_realtime;
+    use crate::machine::alone;
     use crate::slots::all_slots;
 
     #[test]
     fn each_object_is_timed() {
-        let _machine = require_realtime();
+        let _machine = alone();
         let _slots = all_slots();
         let costs = object_costs(1_500, &Control::new()).expect("needs no permission");
         // Three kinds; short and two locks; lock-free and wait-free for six numbers of tasks.
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_stopped_measurement_has_no_costs() {
-        let _machine = require_realtime();
+        let _machine = alone();
         let _slots = all_slots();
         let control = Control::new();
         control.stop();
