@@ -5,7 +5,7 @@
 use fastrand::Rng;
 use lockwright_analysis::{Mutant, Scheduled, Untested, scheduled, scheduled_mutant};
 use lockwright_model::format::{parse_system, write_system};
-use lockwright_model::{Cost, Duration, Instant, Overhead, Overheads, Protocol, Scheduler, System};
+use lockwright_model::{Cost, Duration, Instant, Observation, Overhead, Overheads, Protocol, Scheduler, System};
 use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation, Taken};
 use lockwright_study::{Shape, generate};
 
@@ -56,6 +56,20 @@ fn late(latency: Duration) -> Overheads {
     overheads
 }
 
+/// The configuration of a machine that delays releases, up to `latency`.
+fn released_late(config: Config, latency: Duration) -> Config {
+    let mut taken = Taken::default();
+    taken.latency = latency;
+    config.with_taken(taken)
+}
+
+/// Executes the first 2 us with the offsets of the file, and returns the observation of the first task.
+fn first(system: &System, config: &Config) -> Observation {
+    let mut simulation = Simulation::new(system, &config.clone().with_offsets(Offsets::File), ());
+    simulation.run_until(Instant::from_ns(2_000));
+    simulation.observations()[0]
+}
+
 /// The verdict of a bound, and whether a schedule exceeds it.
 #[derive(Clone, Copy, Default, Debug)]
 struct Shown {
@@ -67,8 +81,6 @@ struct Shown {
 
 /// Executes several schedules with releases that are late by up to `latency`, up to the first one that exceeds a bound.
 fn show(system: &System, found: &Scheduled, latency: Duration, random: &mut Rng) -> Shown {
-    let mut taken = Taken::default();
-    taken.latency = latency;
     let longest = system.tasks().iter().map(|task| task.period.as_ns()).max().unwrap_or(1);
     let mut shown = Shown::default();
     for run in 0..RUNS {
@@ -82,7 +94,7 @@ fn show(system: &System, found: &Scheduled, latency: Duration, random: &mut Rng)
             .with_execution(if run % 5 == 4 { Execution::Random } else { Execution::Worst })
             .with_seed(random.u64(..))
             .with_shuffle(run % 2 == 1);
-        let config = if latency > Duration::ZERO { config.with_taken(taken) } else { config };
+        let config = if latency > Duration::ZERO { released_late(config, latency) } else { config };
         let mut simulation = Simulation::new(system, &config, ());
         simulation.run_until(Instant::from_ns(longest * HORIZON));
         let (seen, ages) = (simulation.observations(), simulation.ages());
@@ -343,9 +355,7 @@ fn a_bound_that_counts_too_few_commits_is_exceeded() {
     ];
     for (mutant, text, response) in cases {
         let system = parse_system(&text).expect("a valid system");
-        let mut simulation = Simulation::new(&system, &Config::default().with_offsets(Offsets::File), ());
-        simulation.run_until(Instant::from_ns(900));
-        let seen = simulation.observations()[0];
+        let seen = first(&system, &Config::default());
         assert_eq!(seen.response, Some(Duration::from_ns(response)), "{mutant:?}: {text}");
         let is_exceeded = |found: &Scheduled| {
             found.proved[0] && seen.misses > 0 || found.responses[0].is_some_and(|bound| seen.response > Some(bound))
@@ -376,10 +386,8 @@ fn late_tasks_elsewhere_change_no_cost() {
     let in_time = text.replace("wcet = \"20 ns\"", "wcet = \"10 ns\"");
     assert_eq!((proved(text)[0], proved(&in_time)[0]), (false, false));
     let system = parse_system(text).expect("a valid system");
-    let mut simulation = Simulation::new(&system, &Config::default().with_offsets(Offsets::File), ());
-    simulation.run_until(Instant::from_ns(900));
     // The deadline is 44.
-    assert_eq!(simulation.observations()[0].response, Some(Duration::from_ns(45)));
+    assert_eq!(first(&system, &Config::default()).response, Some(Duration::from_ns(45)));
 }
 
 /// Two jobs of `k` commit while `i` is pending, as the first is late and the second is not. The mutant counts from
@@ -391,15 +399,9 @@ fn late_releases_do_not_hide_commits() {
     let found = scheduled(&system, &late(latency)).expect("covered");
     let broken = scheduled_mutant(&system, &late(latency), Mutant::ReleaseJitter).expect("covered");
     assert!(!found.proved[0] && broken.proved[0], "{found:?}\n{broken:?}");
-    let mut taken = Taken::default();
-    taken.latency = latency;
-    let misses = |seed: &u64| {
-        let config = Config::default().with_offsets(Offsets::File).with_seed(*seed).with_taken(taken);
-        let mut simulation = Simulation::new(&system, &config, ());
-        simulation.run_until(Instant::from_ns(2_000));
-        simulation.observations()[0].misses > 0
-    };
-    let late = (0..20_000).find(misses);
-    println!("late in schedule {late:?}");
-    assert!(late.is_some(), "no schedule shows the miss");
+    let config = released_late(Config::default(), latency);
+    let misses = |&seed: &u64| first(&system, &config.clone().with_seed(seed)).misses > 0;
+    let missed = (0..20_000).find(misses);
+    println!("late in schedule {missed:?}");
+    assert!(missed.is_some(), "no schedule shows the miss");
 }
