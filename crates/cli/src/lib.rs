@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod audit;
 mod bars;
 mod beside;
 mod charges;

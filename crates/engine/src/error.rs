@@ -48,6 +48,8 @@ pub enum RunError {
         /// The resource, whose protocol uses ceilings.
         resource: ResourceId,
     },
+    /// An audit was requested, and the kernel's trace cannot be read, for this reason.
+    NoTrace(String),
     /// The duration plus the longest deadline exceeds the range of the clock.
     TooLong,
     /// All slots of spinlocks are claimed (see [`Slot::claim`](lockwright::locks::Slot::claim)).
@@ -132,6 +134,7 @@ impl fmt::Display for RunError {
             Self::NoSlot => {
                 write!(f, "all {} slots of spinlocks are claimed by this process; drop some", SLOTS_MAX)
             }
+            Self::NoTrace(why) => write!(f, "no audit: {why}"),
             Self::SetUp => f.write_str("a thread ended while it was set up; this is a bug in Lockwright"),
             Self::TooLong => f.write_str("the duration and the longest deadline are too long together"),
             Self::Lock { task, resource, error } => {

@@ -30,6 +30,7 @@
 #[cfg(test)]
 extern crate self as lockwright_engine;
 
+mod audit;
 mod burn;
 mod calibrate;
 mod control;
@@ -49,6 +50,7 @@ mod switches;
 mod team;
 mod throttling;
 
+pub use audit::{Audit, Departed, Departure};
 pub use calibrate::Calibration;
 pub use control::Control;
 pub use error::RunError;

@@ -25,6 +25,7 @@
 //! | `shared` | `memfd_create`, `mmap`; reads those of other processes in `/proc` |
 //! | `signal` | `pthread_sigmask` |
 //! | `native` | the C library's mutex and semaphore, for comparison in measurements |
+//! | `tracepoint` | none: reads the descriptions of events in tracefs |
 //! | `probe` | calls that only test whether the kernel has a feature |
 //!
 //! Times are in nanoseconds of `CLOCK_MONOTONIC`.
@@ -74,5 +75,6 @@ pub mod rseq;
 pub mod sched;
 pub mod shared;
 pub mod signal;
+pub mod tracepoint;
 
 pub use error::{KeepErrno, SysError};

@@ -149,6 +149,9 @@ pub struct Run {
     /// Fail if a response is above its bound; --overheads implies this
     #[arg(long)]
     pub strict: bool,
+    /// Hold the kernel's trace against what the protocol ordered (levels, CPUs, wake-ups); needs root
+    #[arg(long)]
+    pub audit: bool,
 }
 
 /// `verify`.

@@ -1,7 +1,7 @@
 //! The object of the verbs that are about deadlines: `check`, `simulate`, `run` and `verify`.
 
 use super::check::{BesideLock, BlockedBy, Explain, SensitivityResult, TestResult};
-use super::run::WorstJob;
+use super::run::{AuditResult, WorstJob};
 use crate::report::{Report, Row};
 use lockwright_model::{Duration, System};
 use schemars::JsonSchema;
@@ -107,7 +107,7 @@ pub struct ProtocolResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_rules_as: Option<String>,
     /// The verdict of the verb, which its exit status follows. `check`: every deadline is proved to hold. `simulate`
-    /// and `run`: no job was seen to miss its deadline. This includes tasks of which no job finished (`jobs` is 0); a
+    /// and `run`: no job was seen to miss its deadline. `run --audit`: and the kernel did all as ordered. This includes tasks of which no job finished (`jobs` is 0); a
     /// warning names them. `run` with `--overheads` or `--strict`: in addition, no response was above its bound.
     /// `verify`: all of these.
     pub schedulable: bool,
@@ -126,6 +126,9 @@ pub struct ProtocolResult {
     /// How the run ended: "completed", "interrupted" or "watchdog"; `run` and `verify`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
+    /// The kernel's trace beside the orders of the protocol; with `run --audit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditResult>,
     /// The verdict in one sentence; `verify` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
@@ -257,6 +260,7 @@ impl ProtocolResult {
             runs: None,
             observed_ns: None,
             ended: None,
+            audit: None,
             verdict: None,
             beside: None,
             tests: None,

@@ -67,6 +67,26 @@ fn real_threads_meet_light_deadlines_and_miss_impossible_ones() {
     }
 }
 
+/// With root, the kernel's trace is held against the orders; without, the command says what it needs.
+#[test]
+fn a_run_is_audited() {
+    let Some(_machine) = require_realtime() else { return };
+    let ended = on(HOLDS, "run", &["--for", "300 ms", "--audit", "--json"]);
+    if ended.status == 3 {
+        assert!(ended.err.contains("no audit: ") && ended.err.contains("run it as root"), "{}", ended.err);
+        return println!("skipped: {}", ended.err);
+    }
+    let audit = &json(&ended)["results"][0]["audit"];
+    assert!(audit["switches"].as_u64() > Some(10) && audit["orders"].as_u64() > Some(2), "{audit}");
+    assert_eq!((&audit["departed"], &audit["departures"]), (&0.into(), &serde_json::json!([])), "{audit}");
+    let text = on(HOLDS, "run", &["--for", "300 ms", "--audit"]).out;
+    assert!(text.contains("\nAudit: ") && text.contains(": all were ordered."), "{text}");
+    assert!(json(&on(HOLDS, "run", &["--for", "100 ms", "--json"]))["results"][0].get("audit").is_none());
+    let refused = on(GLOBAL, "run", &["--for", "300 ms", "--audit"]);
+    assert_eq!((refused.status, refused.out.as_str()), (2, ""), "{}", refused.err);
+    assert!(refused.err.contains("remove --audit"), "{}", refused.err);
+}
+
 /// Two tasks with utilization 0.92, one of which misses by fixed priorities.
 const BY_DEADLINE: &str = "[platform]\ncpus = 1\nscheduler = \"p-edf\"\npriorities = \"rate-monotonic\"\n\
     [[task]]\nname = \"short\"\nperiod = \"50 ms\"\nwcet = \"20 ms\"\n\

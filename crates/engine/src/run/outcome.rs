@@ -1,5 +1,6 @@
 //! The outcome of a run.
 
+use crate::audit::Audit;
 use crate::calibrate::Calibration;
 use crate::occupancy::Occupancy;
 use crate::throttling::Throttling;
@@ -20,6 +21,8 @@ pub struct Outcome {
     pub ended: Ended,
     /// Which threads had the CPUs, if that was requested and the kernel permits it.
     pub occupancy: Option<Occupancy>,
+    /// How the kernel's trace compares with the orders of the protocols, if that was requested.
+    pub audit: Option<Audit>,
     /// The costs of the machine, measured before the start.
     pub calibration: Calibration,
     /// The time from the common start to the end of the last task.

@@ -8,6 +8,7 @@ use super::report::Report;
 use super::reservation;
 use super::shared::{Nap, Shared};
 use super::{script, watchdog};
+use crate::audit::{self, Audit, Tracer};
 use crate::calibrate::{Calibration, calibrate};
 use crate::control::{CUT, Control, FAILED, INTERRUPTED};
 use crate::error::RunError;
@@ -74,6 +75,10 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         check_scheduler(system)?;
         Vec::new()
     };
+    if config.audit && !reservations.is_empty() {
+        let why = "under SCHED_DEADLINE the kernel decides, and the protocols order nothing";
+        return Err(RunError::NoTrace(why.into()));
+    }
     if allowed.len() < system.cpus() {
         return Err(MachineError::TooFewCpus { needed: system.cpus(), have: allowed.len() }.into());
     }
@@ -86,9 +91,13 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     let cut = cut.ok_or(RunError::TooLong)?;
     let calibration = calibrate_on(cpus[0])?;
 
+    let mut locks = Locks::new(system, config.protocol, levels, cpus);
+    if config.audit {
+        locks.executor.keep_journal(journal_capacity(system, config));
+    }
     let shared = Arc::new(Shared {
         system: system.clone(),
-        locks: Locks::new(system, config.protocol, levels, cpus),
+        locks,
         reservations,
         control: control.clone(),
         calibration,
@@ -110,28 +119,38 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         return Err(error);
     }
     let tasks = || system.task_ids().map(|task| shared.locks.executor.seat(task).tid()).collect::<Vec<_>>();
+    let tracer = match config.audit.then(|| Tracer::start(&allowed, &tasks())).transpose() {
+        Ok(tracer) => tracer,
+        Err(why) => {
+            crew.dismiss();
+            return Err(RunError::NoTrace(why));
+        }
+    };
     let recorder = config.watch.then(|| Recorder::start(cpus, &tasks())).flatten();
     let memory_locked = memory::lock_all().is_ok();
     shared.ready.open();
     let ended = crew.wait_for_end();
     let occupancy = recorder.and_then(|recorder| recorder.stop(shared.start_ns()));
+    let trace = tracer.and_then(Tracer::stop);
     let (end_ns, changed) = ended?;
+    let audit = trace.map(|trace| audit::judge(system, &shared.locks.executor, trace, shared.start_ns()));
     let elapsed = Duration::from_ns(end_ns.saturating_sub(shared.start_ns()));
     let cpus = cpus.to_vec();
-    gather(&shared, changed, Setting { calibration, occupancy, elapsed, cpus, memory_locked })
+    gather(&shared, changed, Setting { calibration, occupancy, audit, elapsed, cpus, memory_locked })
 }
 
 /// The parts of the outcome that describe the machine.
 struct Setting {
     calibration: Calibration,
     occupancy: Option<Occupancy>,
+    audit: Option<Audit>,
     elapsed: Duration,
     cpus: Vec<usize>,
     memory_locked: bool,
 }
 
 fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Outcome, RunError> {
-    let Setting { calibration, occupancy, elapsed, cpus, memory_locked } = setting;
+    let Setting { calibration, occupancy, audit, elapsed, cpus, memory_locked } = setting;
     let (system, start_ns) = (&shared.system, shared.start_ns());
     let mut tasks: Vec<TaskOutcome> = Vec::new();
     let (mut records, mut dropped) = (changed, 0);
@@ -156,7 +175,19 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
         _ => Ended::Completed,
     };
     let throttling = throttling();
-    Ok(Outcome { tasks, records, dropped, ended, occupancy, calibration, elapsed, cpus, memory_locked, throttling })
+    Ok(Outcome {
+        tasks,
+        records,
+        dropped,
+        ended,
+        occupancy,
+        audit,
+        calibration,
+        elapsed,
+        cpus,
+        memory_locked,
+        throttling,
+    })
 }
 
 fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
@@ -254,7 +285,7 @@ impl<'a> Crew<'a> {
             let report = thread.execute();
             shared.ends.leave(task, report, &shared.control);
             // The thread has no real-time work left. If the kernel refuses, the thread only waits.
-            let _ = executor.seat(task).demote();
+            let _ = executor.demote(task);
             shared.exit.pass();
         };
         self.tasks.push(spawn(&name, body)?);
@@ -350,6 +381,12 @@ fn start_delay(system: &System) -> u64 {
 /// The number of entries in the log of each task: the entries of its jobs, a gap for each job that may preempt them, a
 /// gap for each tick of the kernel, and another execution of a section for each commit of other tasks. If the sum
 /// exceeds the capacity, all are reduced in proportion.
+/// The capacity of the journal: an entry of a log comes with at most a few orders.
+fn journal_capacity(system: &System, config: &RunConfig) -> usize {
+    let entries: usize = log_capacities(system, config).iter().sum();
+    entries.saturating_mul(2).min(config.log_capacity)
+}
+
 fn log_capacities(system: &System, config: &RunConfig) -> Vec<usize> {
     const A_JOB: u64 = 8;
     const A_LOCK: u64 = 12;

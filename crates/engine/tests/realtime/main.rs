@@ -2,6 +2,7 @@
 //!
 //! Without permission for real time, the tests pass and print the reason. With LOCKWRIGHT_REQUIRE_RT set, they fail.
 
+mod audit;
 mod edf;
 mod ending;
 mod exclusion;
