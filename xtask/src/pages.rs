@@ -1,4 +1,5 @@
-//! Looks at the pages of the command line with a browser, and at its pictures with a second program.
+//! Looks at the pages of the command line with a browser, and compares its pictures as the browser and a second program
+//! draw them.
 
 use crate::tool;
 use std::fmt::Write;
@@ -42,8 +43,6 @@ const PICTURES: [(&str, &[&str]); 4] = [
 const HOSTILE: &str = r#"</title><script>alert(1)</script>\"&<>'"#;
 /// The number of tasks of the largest page.
 const TASKS: usize = 100;
-/// The least size of a drawn picture in bytes; an empty one of this size is smaller.
-const DRAWN_MIN: u64 = 10_000;
 
 /// Makes the pages and pictures, and looks at them.
 pub fn run() -> Result<(), String> {
@@ -60,10 +59,7 @@ pub fn run() -> Result<(), String> {
     }
     let binary = tool::lockwright()?;
     let folder = tool::root().join("target/pages");
-    let samples = folder.join("samples");
-    // Results of an earlier check must not be looked at again.
-    let _ = std::fs::remove_dir_all(&samples);
-    std::fs::create_dir_all(&samples).map_err(|error| format!("cannot create {}: {error}", samples.display()))?;
+    let samples = fresh(&folder.join("samples"))?;
     for (name, arguments) in PAGES {
         page(&binary, &samples, name, arguments)?;
     }
@@ -73,15 +69,22 @@ pub fn run() -> Result<(), String> {
     page(&binary, &samples, "many-check", &["check", &many, "--protocol", "all"])?;
     page(&binary, &samples, "many-simulate", &["simulate", &many])?;
     compare(&binary, &samples)?;
+    let bpl = ["study", "bpl", "--cores", "8", "--requests", "2000", "--runs", "2", "--seed", "1", "--html"];
+    finish(Command::new(&binary).args(bpl).arg(samples.join("bpl.html")))?;
     for (name, arguments) in WITH_FOLDERS {
         with_folder(&binary, &samples, name, arguments)?;
     }
-    for (name, arguments) in PICTURES {
-        picture(&binary, &samples, name, arguments)?;
-    }
     install(&folder)?;
+    pictures(&binary, &folder)?;
     look(&folder, &samples)?;
     serve(&binary, &folder)
+}
+
+/// An empty folder: results of an earlier check must not be looked at again.
+fn fresh(folder: &Path) -> Result<PathBuf, String> {
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    Ok(folder.to_owned())
 }
 
 /// Wrong pages: their names, a text of the page of `pathfinder-check`, its replacement, and a part of the fault that
@@ -117,13 +120,32 @@ fn with_folder(binary: &Path, samples: &Path, name: &str, [before, behind]: [&[&
     finish(&mut command).map(drop)
 }
 
-/// A picture, drawn by the second program.
-fn picture(binary: &Path, samples: &Path, name: &str, arguments: &[&str]) -> Result<(), String> {
-    let (svg, png) = (samples.join(format!("{name}.svg")), samples.join(format!("{name}.svg.png")));
-    finish(Command::new(binary).args(arguments).arg("--svg").arg(&svg))?;
-    tool::run(tool::command("rsvg-convert").args(["--width", "1000", "--output"]).arg(&png).arg(&svg))?;
-    let size = png.metadata().map_or(0, |metadata| metadata.len());
-    if size < DRAWN_MIN { Err(format!("{} has only {size} bytes", png.display())) } else { Ok(()) }
+/// Makes the pictures, of schedules, of bounds, of all lessons and of studies, and compares how two programs draw them.
+fn pictures(binary: &Path, folder: &Path) -> Result<(), String> {
+    let pictures = fresh(&folder.join("pictures"))?;
+    let svg = |name: &str, arguments: &[&str]| {
+        finish(Command::new(binary).args(arguments).arg("--svg").arg(pictures.join(format!("{name}.svg")))).map(drop)
+    };
+    for (name, arguments) in PICTURES {
+        svg(name, arguments)?;
+    }
+    let lessons = tool::root().join("examples/tutorial");
+    let lessons = lessons.read_dir().map_err(|error| format!("cannot read {}: {error}", lessons.display()))?;
+    for lesson in lessons.filter_map(Result::ok).map(|entry| entry.path()) {
+        if let Some(name) = lesson.file_stem().and_then(|name| name.to_str()).filter(|_| is_toml(&lesson)) {
+            svg(name, &["simulate", &lesson.display().to_string()])?;
+        }
+    }
+    let bpl = ["study", "bpl", "--cores", "8", "--burst", "2", "--requests", "2000", "--runs", "1", "--seed", "1"];
+    finish(Command::new(binary).args(bpl).arg("--svg").arg(&pictures))?;
+    let curves = folder.join("study/plots/schedulability.svg");
+    let copied = std::fs::copy(&curves, pictures.join("schedulability.svg"));
+    copied.map_err(|error| format!("cannot copy {}: {error}", curves.display()))?;
+    tool::run(node(folder, "compare.mjs").arg(&pictures).arg(browser()?))
+}
+
+fn is_toml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml")
 }
 
 /// Runs the binary. Deadlines may be missed.
@@ -172,7 +194,7 @@ fn many() -> String {
 /// Copies the scripts into the folder, and installs what they need there.
 fn install(folder: &Path) -> Result<(), String> {
     let source = tool::root().join("xtask/pages");
-    for name in ["package.json", "package-lock.json", "look.mjs", "serve.mjs"] {
+    for name in ["package.json", "package-lock.json", "compare.mjs", "look.mjs", "serve.mjs"] {
         let copied = std::fs::copy(source.join(name), folder.join(name));
         copied.map_err(|error| format!("cannot copy {name} to {}: {error}", folder.display()))?;
     }

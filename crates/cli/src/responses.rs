@@ -19,6 +19,16 @@ pub fn p999(observation: &Observation, responses: &Histogram<u64>) -> Option<Dur
     Some(Duration::from_ns(responses.value_at_quantile(0.999)).min(longest))
 }
 
+/// The histogram of these response times in nanoseconds.
+pub fn histogram(responses: impl IntoIterator<Item = u64>) -> Histogram<u64> {
+    let mut histogram = Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("a histogram may have three digits"));
+    for response in responses {
+        // The histogram grows as needed: every value of 64 bits fits.
+        let _ = histogram.record(response);
+    }
+    histogram
+}
+
 /// The response times of the first tasks of a simulation, read from its records.
 pub struct Responses {
     tasks: Vec<(VecDeque<Instant>, Histogram<u64>)>,
@@ -27,8 +37,7 @@ pub struct Responses {
 impl Responses {
     /// No response times yet, of this number of tasks.
     pub fn new(tasks: usize) -> Self {
-        let empty = || Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("a histogram may have three digits"));
-        Self { tasks: (0..tasks).map(|_| (VecDeque::new(), empty())).collect() }
+        Self { tasks: (0..tasks).map(|_| (VecDeque::new(), histogram([]))).collect() }
     }
 
     /// Forgets the unfinished jobs, because another schedule begins.

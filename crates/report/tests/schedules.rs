@@ -355,3 +355,34 @@ fn undone_execution_is_told_apart() {
     assert!(roxmltree::Document::parse(&drawn).is_ok());
     assert!(drawn.contains("executes in vain") && drawn.contains("executes a section that restarts"), "{drawn}");
 }
+
+#[test]
+fn interruptions_that_are_too_short_are_not_drawn() {
+    let system = parse_system("[platform]\ncpus = 1\n[[task]]\nname = \"job\"\nperiod = \"20 ms\"\nwcet = \"10 ms\"\n")
+        .expect("a valid system");
+    // 300 interruptions of 2 us, and one of 1 ms, which is seen.
+    let record = |ns, event| Record { at: Instant::from_ns(ns), task: TaskId::new(0), event };
+    let mut records = vec![record(0, Event::Arrive), record(0, Event::Run)];
+    for place in 1..=300 {
+        let long = if place == 200 { 1_000_000 } else { 2_000 };
+        records.push(record(place * 30_000, Event::Stop));
+        records.push(record(place * 30_000 + long, Event::Run));
+        records.retain(|record| record.at.as_ns() <= 6_000_000 || record.at.as_ns() >= 7_000_000);
+    }
+    records.push(record(10_000_000, Event::Finish));
+    records.push(record(10_000_000, Event::Stop));
+    let schedule = Schedule::read(&system, &records, window(0, 20));
+    let drawn = svg::draw(&system, &schedule, file("interrupted"));
+    let bars: Vec<&str> = drawn
+        .split("<title>")
+        .skip(1)
+        .filter_map(|title| title.split("</title>").next())
+        .filter(|t| t.contains("`job`"))
+        .collect();
+    let told = ["199 times, for 398 us", "is ready, while its CPU executes no task for 1 ms", "times, for"];
+    assert!(bars.len() == 3 && bars.iter().zip(told).all(|(bar, part)| bar.contains(part)), "{bars:#?}");
+    // The sums are those of the records: what is not drawn still counts.
+    let interrupted =
+        |bar: &&str| bar.split(" executes for ").nth(1).map(|rest| rest.split(',').next().map(str::to_owned));
+    assert_eq!(interrupted(&bars[0]).flatten().as_deref(), Some("5.602 ms"), "{bars:#?}");
+}

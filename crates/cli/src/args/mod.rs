@@ -138,6 +138,7 @@ impl Verb {
         match self {
             Self::Record(record) => Some(&mut record.command),
             Self::Study(Study { verb: Some(StudyVerb::Rtas2008(study)), .. }) => Some(&mut study.run.command),
+            Self::Study(Study { verb: Some(StudyVerb::Bpl(study)), .. }) => Some(&mut study.command),
             Self::Study(study) => Some(&mut study.run.command),
             _ => self.subject_mut().map(|subject| &mut subject.command),
         }

@@ -28,4 +28,7 @@ pub struct Serve {
     /// Let the page save the file
     #[arg(long)]
     pub save: bool,
+    /// Answer one question of a page, for the server that starts this process
+    #[arg(long, hide = true)]
+    pub answer: bool,
 }

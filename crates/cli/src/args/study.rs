@@ -12,6 +12,7 @@ use std::path::PathBuf;
 const BPL_EXAMPLES: &str = "Examples:
   lockwright study bpl
   lockwright study bpl --cores 64 --burst 8,32 --svg figures --csv figures.csv
+  lockwright study bpl --cores 64 --html bpl.html
   lockwright study bpl --cores 64 --burst 8 --rate 0.001,0.01,0.1,1 --requests 100000 --seed 7 --json";
 
 const FILE_EXAMPLES: &str = "Examples:
@@ -254,4 +255,10 @@ pub struct Bpl {
     /// Delays above 1.25 are drawn at 1.25.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = OUTPUT)]
     pub svg: Option<PathBuf>,
+    /// Write the tables and the curves into this file as one page of HTML
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
+    pub html: Option<PathBuf>,
+    /// The whole command line, for pages.
+    #[arg(skip)]
+    pub command: Vec<OsString>,
 }

@@ -87,3 +87,15 @@ pub enum BplLock {
     /// batch the most important request first.
     Batched,
 }
+
+impl BplLock {
+    /// As in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::Priority => "priority",
+            Self::Batched => "batched",
+        }
+    }
+}

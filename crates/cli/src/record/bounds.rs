@@ -3,9 +3,11 @@
 
 use crate::json::ProtocolResult;
 use crate::report::{Rank, Report, Seen};
+use crate::responses::{histogram, p999};
+use hdrhistogram::Histogram;
 use lockwright_analysis::analyse;
 use lockwright_model::{Duration, Observation, Protocol, Scheduler, System};
-use lockwright_record::InferredTask;
+use lockwright_record::{InferredTask, Job};
 
 /// The bounds.
 pub(super) struct Bounds<'s> {
@@ -14,6 +16,8 @@ pub(super) struct Bounds<'s> {
     pub(super) seen: Report,
     /// Under the best protocol, if that is another one.
     pub(super) best: Option<Report>,
+    /// The observed response times of each task.
+    pub(super) responses: Vec<Histogram<u64>>,
 }
 
 /// Analyses `system`. `None` under schedulers other than partitioned fixed priorities.
@@ -21,8 +25,10 @@ pub(super) fn bounds<'s>(system: &'s System, tasks: &[InferredTask]) -> Option<B
     if system.scheduler() != Scheduler::PFp {
         return None;
     }
-    let observed: Vec<Seen> =
-        system.tasks().iter().zip(tasks).map(|(task, found)| seen(task.deadline, found)).collect();
+    let times = |task: &InferredTask| histogram(task.jobs.iter().map(Job::response_ns));
+    let responses: Vec<_> = tasks.iter().map(times).collect();
+    let each = system.tasks().iter().zip(tasks).zip(&responses);
+    let observed: Vec<Seen> = each.map(|((task, found), times)| seen(task.deadline, found, times)).collect();
     let own = system.protocol_or_default();
     let report = |system: &System, protocol| Report::of_bounds(system, &analyse(system, protocol));
     // The best protocol rules all resources, also those that name one.
@@ -35,7 +41,7 @@ pub(super) fn bounds<'s>(system: &'s System, tasks: &[InferredTask]) -> Option<B
     let seen = report(system, own).with_seen(&observed);
     let own_rank = Rank::of(system, &seen);
     let best = best.filter(|(rank, _)| *rank < own_rank).map(|(_, report)| report);
-    Some(Bounds { system, seen, best })
+    Some(Bounds { system, seen, best, responses })
 }
 
 fn without_protocols(system: &System) -> Option<System> {
@@ -45,13 +51,13 @@ fn without_protocols(system: &System) -> Option<System> {
 }
 
 /// The observed responses of a task.
-fn seen(deadline: Duration, task: &InferredTask) -> Seen {
-    let responses = task.jobs.iter().map(lockwright_record::Job::response_ns);
+fn seen(deadline: Duration, task: &InferredTask, times: &Histogram<u64>) -> Seen {
+    let responses = task.jobs.iter().map(Job::response_ns);
     let misses = responses.clone().filter(|&ns| ns > deadline.as_ns()).count();
     let mut observation = Observation::default();
     (observation.jobs, observation.misses) = (task.jobs.len() as u64, misses as u64);
     observation.response = responses.max().map(Duration::from_ns);
-    Seen { observation, p999: None }
+    Seen { p999: p999(&observation, times), observation }
 }
 
 impl Bounds<'_> {

@@ -4,7 +4,7 @@ use super::bounds::Bounds;
 use super::schedule::Recorded;
 use crate::args::Record;
 use crate::bars;
-use crate::html::{self, facts, tables};
+use crate::html::{self, Watched, facts, tables};
 use crate::json::{RecordOutput, RecordedBoundary, RecordedThread};
 use crate::units;
 use lockwright_model::Duration;
@@ -34,7 +34,11 @@ pub(super) fn page<'a>(
     let own = bounds.map(|bounds| (bounds.system, bounds.system.protocol_or_default(), &bounds.seen));
     let bars = own.map_or_else(Vec::new, |(system, own, seen)| bars::of_best(system, &[(own, seen)]));
     // The first result has the responses that were seen.
-    let strips = output.check.first().map_or_else(Vec::new, |result| html::strips(result, None));
+    let strips = output.check.first().zip(bounds).map_or_else(Vec::new, |(result, bounds)| {
+        let responses = bounds.responses.iter().collect();
+        let watched = Watched { protocol: &result.protocol, system: bounds.system, records: &[], responses };
+        html::strips(result, Some(&watched))
+    });
     let tasks = output.threads.iter().filter(|thread| thread.task.is_some()).count();
     let jobs = recorded
         .map_or_else(Vec::new, |recorded| html::jobs("as recorded", &recorded.system, &recorded.records, tasks));

@@ -12,6 +12,8 @@ mod server;
 mod site;
 #[cfg(feature = "serve")]
 mod work;
+#[cfg(feature = "serve")]
+mod worker;
 
 #[cfg(feature = "serve")]
 pub use server::serve;

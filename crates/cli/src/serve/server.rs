@@ -2,6 +2,7 @@
 
 use super::guard::guard;
 use super::site::{Site, read};
+use super::work::answer;
 use crate::args::Serve;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -53,6 +54,9 @@ pub fn serve(arguments: &Serve, console: &Console) -> Result<Exit, Exit> {
     if streams::is_call() {
         console.error("`serve` needs a process of its own, which a signal can end", "execute the command `lockwright`");
         return Err(Exit::BadInput);
+    }
+    if arguments.answer {
+        return answer(arguments, console);
     }
     read(&arguments.file).map_err(|fault| {
         console.error(fault.message, help);
@@ -112,7 +116,7 @@ async fn accept(listener: &TcpListener, site: &Arc<Site>) {
             Ok(Some((permit, stream))) => {
                 let site = Arc::clone(site);
                 tokio::spawn(async move {
-                    answer(stream, site).await;
+                    converse(stream, site).await;
                     drop(permit);
                 });
             }
@@ -124,7 +128,7 @@ async fn accept(listener: &TcpListener, site: &Arc<Site>) {
 }
 
 /// Answers the one request of a connection.
-async fn answer(stream: TcpStream, site: Arc<Site>) {
+async fn converse(stream: TcpStream, site: Arc<Site>) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX).max_buf_size(HEAD_BYTES_MAX).keep_alive(false);
     let guarded = Arc::clone(&site).router().layer(from_fn_with_state(site, guard));

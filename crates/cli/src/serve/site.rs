@@ -1,6 +1,7 @@
 //! The requests that the server answers: the page, the file, results, and the file as it is saved.
 
-use super::work::{Question, Work, fault_of, protocols};
+use super::work::{Question, fault_of, protocols};
+use super::worker::Worker;
 use crate::args::{ProtocolChoice, Serve};
 use crate::console::{Color, Console};
 use crate::export::ResultFile;
@@ -21,15 +22,16 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::timeout;
 
 /// Greatest length of a text in bytes.
 const TEXT_MAX: usize = 256 * 1024;
 /// Greatest length of a request: in JSON, a character of the text may take six.
 pub const BODY_MAX: usize = 6 * TEXT_MAX + 1024;
+/// Greatest number of results at once. Others wait.
+const RESULTS_MAX: usize = 2;
 /// Time after which a result is given up.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -43,9 +45,9 @@ pub struct Site {
     path: PathBuf,
     page: String,
     saves: bool,
-    work: Arc<Work>,
-    /// One result at a time, also where nobody waits for it any more.
-    turn: Arc<Mutex<()>>,
+    worker: Worker,
+    /// Two results at a time: that of the newest text, and that of the text that a page shows next.
+    turns: Semaphore,
     /// One file saved at a time.
     saving: Arc<Mutex<()>>,
 }
@@ -67,8 +69,8 @@ impl Site {
             path: arguments.file.clone(),
             page,
             saves: arguments.save,
-            work: Arc::new(Work::of(arguments)),
-            turn: Arc::default(),
+            worker: Worker::of(arguments),
+            turns: Semaphore::new(RESULTS_MAX),
             saving: Arc::default(),
         }
     }
@@ -199,36 +201,17 @@ async fn file(State(site): State<Arc<Site>>, Query(Seen { seen }): Query<Seen>) 
     }
 }
 
-/// Sets its flag when nobody waits for the result any more.
-struct Waiting(Arc<AtomicBool>);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        // ORDERING: a flag alone, it publishes nothing: relaxed.
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 async fn result(State(site): State<Arc<Site>>, body: Bytes) -> Response {
-    let question: Question = match serde_json::from_slice(&body) {
-        Ok(question) => question,
-        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    if let Err(error) = serde_json::from_slice::<Question>(&body) {
+        return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response();
+    }
+    let answer = async {
+        let _turn = site.turns.acquire().await;
+        site.worker.answer(&body).await
     };
-    let end = Instant::now() + TIME_MAX;
-    let Ok(turn) = timeout_at(end, Arc::clone(&site.turn).lock_owned()).await else {
-        return refuse(fault_of("the result of an earlier text still takes its time; change the text to ask again"));
-    };
-    let stop = Arc::new(AtomicBool::new(false));
-    let _waiting = Waiting(Arc::clone(&stop));
-    let work = Arc::clone(&site.work);
-    let answer = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        work.answer(question, stop)
-    });
-    match timeout_at(end, answer).await {
-        Ok(Ok(answer)) => json(&answer),
-        Ok(Err(error)) => refuse(fault_of(error.to_string())),
-        // A bound is computed to its end; a simulation stops.
+    match timeout(TIME_MAX, answer).await {
+        Ok(Ok(answer)) => ([(CONTENT_TYPE, "application/json")], answer).into_response(),
+        Ok(Err(error)) => refuse(fault_of(error)),
         Err(_) => refuse(fault_of("the result takes too long: it was given up")),
     }
 }

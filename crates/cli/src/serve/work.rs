@@ -6,7 +6,7 @@ use crate::console::{Color, Console};
 use crate::exit::Exit;
 use crate::fault::{self, Fault};
 use crate::kept::Kept;
-use crate::{check, simulate, streams};
+use crate::{check, json, simulate, streams};
 use clap::Parser;
 use lockwright_model::format::parse_system_bytes;
 use lockwright_model::{Duration, EXECUTED_TASKS_MAX, Protocol, System};
@@ -16,7 +16,6 @@ use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Greatest number of jobs in a schedule, without `--for`.
@@ -46,40 +45,48 @@ pub struct Answer {
     sections: Option<Vec<Section>>,
 }
 
+/// Answers the question on standard input, for a server whose process may end this one at any time.
+///
+/// # Errors
+/// The console has the message.
+pub fn answer(arguments: &Serve, console: &Console) -> Result<Exit, Exit> {
+    let question = serde_json::from_reader(streams::input()).map_err(|error| {
+        console.error(format!("this is no question of a page: {error}"), "leave --answer out");
+        Exit::BadInput
+    })?;
+    let answer = Work::of(arguments).answer(question);
+    console.print(&json::to_text(&answer))?;
+    Ok(Exit::Holds)
+}
+
 /// The settings that all texts share.
-pub struct Work {
-    file: PathBuf,
-    overheads: Option<PathBuf>,
+struct Work<'a> {
+    file: &'a PathBuf,
+    overheads: Option<&'a PathBuf>,
     duration: Option<Duration>,
 }
 
-impl Work {
-    pub fn of(arguments: &Serve) -> Self {
-        let Serve { file, overheads, duration, .. } = arguments;
-        Self { file: file.clone(), overheads: overheads.clone(), duration: *duration }
+impl<'a> Work<'a> {
+    fn of(arguments: &'a Serve) -> Self {
+        Self { file: &arguments.file, overheads: arguments.overheads.as_ref(), duration: arguments.duration }
     }
 
-    /// Computes the answer. It gives up when `stop` is set.
-    pub fn answer(&self, question: Question, stop: Arc<AtomicBool>) -> Answer {
+    fn answer(&self, question: Question) -> Answer {
         let begun = Instant::now();
         let system = parse_system_bytes(question.text.as_bytes()).ok();
         let words = self.words(system.as_ref(), &question.protocol);
         let kept = Kept::default();
         let sections = system.is_some().then(|| sections(&question.text));
-        let execute = || execute(&words, &self.file, &kept);
+        let execute = || execute(&words, self.file, &kept);
         let (ended, written) =
-            streams::collect(question.text.into_bytes(), stop, || catch_unwind(AssertUnwindSafe(execute)));
+            streams::collect(question.text.into_bytes(), Arc::default(), || catch_unwind(AssertUnwindSafe(execute)));
         let mut faults = fault::take();
         if ended.is_err() {
             faults.push(fault_of("this is a bug in lockwright; please report it, with the text"));
         }
-        let html = kept.take();
-        if html.is_none() && faults.is_empty() {
-            faults.push(fault_of("the result took too long: it was given up"));
-        }
         let is_told = |line: &&str| line.starts_with("note: ") || line.starts_with("warning: ");
         let notes = written.err.lines().filter(is_told).collect::<Vec<_>>().join("\n");
-        Answer { html, ms: begun.elapsed().as_millis(), notes, faults, sections }
+        Answer { html: kept.take(), ms: begun.elapsed().as_millis(), notes, faults, sections }
     }
 
     /// The command line for a system. One that is wrong is told by `simulate`.
@@ -88,7 +95,7 @@ impl Work {
         let verb = if is_simulated { "simulate" } else { "check" };
         let mut words: Vec<OsString> = vec!["lockwright".into(), verb.into(), "-".into()];
         words.push(format!("--protocol={protocol}").into());
-        if let Some(path) = &self.overheads {
+        if let Some(path) = self.overheads {
             words.extend(["--overheads".into(), path.into()]);
         }
         let Some(system) = system.filter(|_| is_simulated) else { return words };

@@ -1,6 +1,6 @@
 //! `lockwright study bpl`: three orders of a lock under bursts.
 
-use super::figures;
+use super::{bpl_page, figures};
 use crate::args::Bpl;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 struct Plan {
     models: Vec<Model>,
     requests: u64,
+    free_lock: FreeLock,
     seed: u64,
     /// One for each run.
     seeds: Vec<u64>,
@@ -46,6 +47,7 @@ pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
         return Err(Exit::BadInput);
     }
     let csv = arguments.csv.as_deref().map(|path| ResultFile::open(path, "--csv", console)).transpose()?;
+    let html = arguments.html.as_deref().map(|path| ResultFile::open(path, "--html", console)).transpose()?;
     interrupt::listen(|| {}, console);
     if arguments.seed.is_none() {
         console.note(format!("the seed is {seed}; `--seed {seed}` repeats this study", seed = plan.seed));
@@ -68,17 +70,27 @@ pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
             interrupted,
             results: results.clone(),
         })),
-        false => console.print_text(&plan.as_text(arguments, &cells, &results, console.layout)),
+        false => console.print_text(&plan.as_text(&cells, &results, console.layout)),
     };
     // A failure of one output does not prevent the others.
     let printed = print();
     let tabled = csv.map_or(Ok(()), |csv| write_csv(csv, &results, console));
+    let shown = html.map_or(Ok(()), |html| {
+        let account = bpl_page::Account {
+            results: &results,
+            complete: !interrupted,
+            length: plan.length(),
+            command: &arguments.command,
+            options: if arguments.seed.is_none() { vec![format!("--seed={}", plan.seed)] } else { Vec::new() },
+        };
+        bpl_page::write(html, &account, console)
+    });
     let drawn = svg.filter(|_| !results.is_empty()).map_or(Ok(()), |svg| figures::write(&results, &svg, console));
     if interrupted {
         let (ended, all) = (cells.len(), plan.models.len());
         console.warn(format!("interrupted; of {all} combinations of cores, burst and rate, {ended} are complete"));
     }
-    printed.and(tabled).and(drawn)?;
+    printed.and(tabled).and(shown).and(drawn)?;
     Ok(if interrupted { Exit::Interrupted } else { Exit::Holds })
 }
 
@@ -112,7 +124,7 @@ impl Plan {
         }
         let seed = arguments.seed.unwrap_or_else(seed::draw);
         let seeds = run_seeds(seed).take(arguments.runs as usize).collect();
-        Ok(Self { models, requests: arguments.requests, seed, seeds })
+        Ok(Self { models, requests: arguments.requests, free_lock, seed, seeds })
     }
 
     /// Whether one of the figures in `folder` is the file at `path`.
@@ -171,8 +183,9 @@ impl Plan {
         Ok(cells.into_iter().flatten().collect())
     }
 
-    fn as_text(&self, arguments: &Bpl, cells: &[Cell], results: &[BplResult], layout: Layout) -> String {
-        let who = match arguments.free_lock {
+    /// The length and the parameters that all cells share, in words.
+    fn length(&self) -> String {
+        let who = match self.free_lock {
             FreeLock::Random => "a random member",
             FreeLock::Best => "the best",
         };
@@ -180,11 +193,12 @@ impl Plan {
             1 => String::new(),
             runs => format!("{runs} runs of "),
         };
-        let mut text = format!(
-            "batched priority lock: {runs}{} each, seed {}, a free lock goes to {who} of a burst\n\n",
-            units::count(self.requests, "request"),
-            self.seed
-        );
+        let requests = units::count(self.requests, "request");
+        format!("{runs}{requests} each, seed {}, a free lock goes to {who} of a burst", self.seed)
+    }
+
+    fn as_text(&self, cells: &[Cell], results: &[BplResult], layout: Layout) -> String {
+        let mut text = format!("batched priority lock: {}\n\n", self.length());
         // Values that the three rows of a cell share are in the first of them.
         let shared =
             |of: fn(&BplResult) -> String| {
@@ -208,14 +222,23 @@ impl Plan {
             Column::numbers("sections", each(|result| result.max_sections_waited.to_string())),
             Column::numbers("unserved", each(|result| result.unserved.to_string())).gives_way(3),
         ]));
-        text.push_str(
-            "rate: bursts per mean section; inversions: requests that waited while a less important one held the lock; delay: mean of the \
-             cores' mean waits, weighted by importance, without those that never got the lock (unserved); wait: of all granted \
-             requests, and of the most important core's; sections: the most one request waited for; a mean section has 100 units of time\n",
-        );
+        let legend = LEGEND.map(|(name, meaning)| format!("{name}: {meaning}")).join("; ");
+        text.push_str(&format!("{legend}; a mean section has 100 units of time\n"));
         text
     }
 }
+
+/// The columns, and what they mean.
+pub(super) const LEGEND: [(&str, &str); 5] = [
+    ("rate", "bursts per mean section"),
+    ("inversions", "requests that waited while a less important one held the lock"),
+    (
+        "delay",
+        "mean of the cores' mean waits, weighted by importance, without those that never got the lock (unserved)",
+    ),
+    ("wait", "of all granted requests, and of the most important core's"),
+    ("sections", "the most one request waited for"),
+];
 
 /// The canonical path of a file that may not exist yet.
 fn real_path(path: &Path) -> Option<PathBuf> {

@@ -10,16 +10,13 @@ use crate::units;
 /// Greater ratios to the delay under FIFO are drawn at this value: under starvation they have no limit.
 const DELAY_MAX: f64 = 1.25;
 
-/// Writes both figures of all cores and bursts into `folder`.
-///
-/// # Errors
-/// A figure cannot be written; the console has the message.
-pub fn write(results: &[BplResult], folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
+/// Both figures of all cores and bursts, with the names of their files.
+pub fn figures(results: &[BplResult]) -> Vec<(String, Figure)> {
     let mut pairs: Vec<(u32, u32)> = results.iter().map(|result| (result.cores, result.burst)).collect();
     pairs.dedup();
-    for &(cores, burst) in &pairs {
+    let both = |(cores, burst)| {
         let of = format!("({cores} cores, mean burst {burst})");
-        let here = || results.iter().filter(|result| (result.cores, result.burst) == (cores, burst));
+        let here = || results.iter().filter(move |result| (result.cores, result.burst) == (cores, burst));
         let figure = |title: String, end: f64, quantity: fn(&BplResult) -> Option<f64>| Figure {
             title: format!("{title} {of}"),
             x: "bursts per mean critical section (λ/μ)",
@@ -38,11 +35,21 @@ pub fn write(results: &[BplResult], folder: &ResultFolder, console: &Console) ->
         let delay = figure(format!("weighted mean delay over that of fifo, cut at {DELAY_MAX}"), DELAY_MAX, |result| {
             Some(result.weighted_delay_over_fifo?.min(DELAY_MAX))
         });
-        for (name, figure) in names(cores, burst).iter().zip([inversions, delay]) {
-            folder.write(name, figure.to_svg(), console)?;
-        }
+        names(cores, burst).into_iter().zip([inversions, delay])
+    };
+    pairs.into_iter().flat_map(both).collect()
+}
+
+/// Writes all figures into `folder`.
+///
+/// # Errors
+/// A figure cannot be written; the console has the message.
+pub fn write(results: &[BplResult], folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
+    let figures = figures(results);
+    for (name, figure) in &figures {
+        folder.write(name, figure.to_svg(), console)?;
     }
-    console.note(format!("{} in {}", units::count(2 * pairs.len() as u64, "figure"), folder.path().display()));
+    console.note(format!("{} in {}", units::count(figures.len() as u64, "figure"), folder.path().display()));
     Ok(())
 }
 
@@ -51,8 +58,8 @@ pub fn names(cores: u32, burst: u32) -> [String; 2] {
     ["inversions", "delay"].map(|quantity| format!("{quantity}-{cores}-{burst}.svg"))
 }
 
-/// In the order of the legend.
-const LOCKS: [(BplLock, &str, Mark, plotters::style::RGBColor); 3] = [
+/// The locks, in the order of the legend.
+pub const LOCKS: [(BplLock, &str, Mark, plotters::style::RGBColor); 3] = [
     (BplLock::Fifo, "fifo (circles)", Mark::Circle, BLUE),
     (BplLock::Priority, "priority (triangles)", Mark::Triangle, ORANGE),
     (BplLock::Batched, "batched (crosses)", Mark::Cross, GREEN),

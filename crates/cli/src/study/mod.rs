@@ -1,6 +1,7 @@
 //! `lockwright study`: published studies, and studies that a file describes.
 
 mod bpl;
+mod bpl_page;
 mod dask;
 mod engine;
 mod figures;

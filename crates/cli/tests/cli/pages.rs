@@ -418,6 +418,11 @@ fn a_recording_has_a_page() {
     let tasks = list("threads").iter().filter(|thread| thread["task"].is_object()).count();
     let is_inferred = object["system"].is_string();
     assert_eq!(html.matches("as recorded: its worst job, and").count() > 0, is_inferred && tasks > 0);
+    // Every job is in the histogram of its task.
+    let of_title = |title: &str| title.split(" job").next().and_then(|jobs| jobs.parse::<u64>().ok());
+    let bins = html.split("class=\"bin\"").skip(1).filter_map(|bin| of_title(bin.split("<title>").nth(1)?));
+    let jobs = object["check"][0]["tasks"].as_array().into_iter().flatten().filter_map(|task| task["jobs"].as_u64());
+    assert_eq!(bins.sum::<u64>(), jobs.sum::<u64>());
     let text = html.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
     for sentence in list("sentences") {
         assert!(text.contains(sentence.as_str().expect("a sentence")), "{sentence}");

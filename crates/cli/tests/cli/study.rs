@@ -141,6 +141,32 @@ fn csv_and_json_agree() {
     holds(&path, &results);
 }
 
+#[test]
+fn the_page_checks_what_the_batched_order_promises() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("bpl.html");
+    let page = path.to_str().expect("a name");
+    let ended = bpl(&[&SMALL[..], &["--html", page]].concat());
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let html = std::fs::read_to_string(&path).expect("a page");
+    let seed = json(&ended)["seed"].to_string();
+    for part in [
+        "Of 3 promises of the batched order, 3 hold in 2 cells, and 0 do not.",
+        "requests with an inversion, % (64 cores, mean burst 8)",
+        "weighted mean delay over that of fifo, cut at 1.25 (64 cores, mean burst 8)",
+        &format!("--seed={seed}"),
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    for result in results(&ended) {
+        let sections = result["max_sections_waited"].to_string();
+        assert!(html.contains(&format!("data-v=\"{sections}\"")), "{sections}");
+    }
+    let ended = bpl(&[&SMALL[..], &["--html", "/proc/nowhere/bpl.html"]].concat());
+    let is_told = ended.err.contains("--html") && json(&ended)["error"]["message"].is_string();
+    assert!(ended.status == 2 && is_told, "{}{}", ended.out, ended.err);
+}
+
 /// The CSV has these results, in this order, and no others.
 pub fn holds(csv: &Path, results: &[Value]) {
     let text = std::fs::read_to_string(csv).expect("is there");

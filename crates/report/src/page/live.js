@@ -1,5 +1,6 @@
 "use strict";
-// An editor beside the result. One request is under way at a time; the newest text follows it.
+// An editor beside the result. Up to two results are under way: one is waited for, so that something is shown while the
+// text goes on changing, and one is that of the newest text, which does not wait for a slow one.
 (() => {
   const names = ["protocol", "save", "load", "state", "faults", "text", "sections", "notes", "result"];
   const [protocol, save, load, state, faults, text, sliders, notes, result] =
@@ -9,13 +10,17 @@
   let seen = "", original = "";
   // A version of the file that was written meanwhile.
   let newer = null;
-  let isBusy = false, isStale = false, isUnreadable = false;
+  let isStale = false, isUnreadable = false;
+  // The requests for results that are under way, the older one first.
+  const running = [];
+  // How long a newer text waits for the result of an older one, in milliseconds.
+  const PATIENCE = 100;
   // The sections, and the text in which they have their places.
   let sections = [], placed = null;
 
-  const ask = async (path, question) => {
+  const ask = async (path, question, signal) => {
     const answer = await fetch(path, question === undefined ? {} : {
-      method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(question),
+      method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(question), signal,
     });
     if (answer.status === 204) return null;
     if (answer.headers.get("content-type") === "application/json") return answer.json();
@@ -54,27 +59,45 @@
     }
   };
 
-  const follow = async () => {
+  const follow = () => {
     isStale = true;
-    if (isBusy) return;
-    isBusy = true;
-    while (isStale) {
-      isStale = false;
-      const sent = text.value;
-      try {
-        const answer = await ask("result", { text: sent, protocol: protocol.value });
-        if (answer.html !== undefined) show(answer.html);
-        result.classList.toggle("old", answer.html === undefined);
-        const words = answer.html === undefined ? "The result below is that of an earlier text." : `Computed in ${answer.ms} ms.`;
-        tell(words, answer.faults);
-        notes.hidden = !answer.notes;
-        notes.textContent = answer.notes ?? "";
-        if (sent === text.value && answer.sections !== undefined) slide(answer.sections);
-      } catch {
-        tell("The server does not answer.");
-      }
+    advance();
+  };
+  const advance = () => {
+    const [older, newer] = running;
+    const left = older === undefined ? 0 : older.begun + PATIENCE - performance.now();
+    if (!isStale) return;
+    if (left > 0) return void setTimeout(advance, left);
+    isStale = false;
+    if (newer !== undefined) give(newer);
+    request(Object.assign(new AbortController(), { begun: performance.now() }));
+  };
+  // Gives a request up: the server ends its computation.
+  const give = (request) => {
+    request.abort();
+    running.splice(running.indexOf(request), 1);
+  };
+  const request = async (mine) => {
+    running.push(mine);
+    const sent = text.value;
+    try {
+      const answer = await ask("result", { text: sent, protocol: protocol.value }, mine.signal);
+      if (mine.signal.aborted) return;
+      while (running[0] !== mine) give(running[0]);
+      running.shift();
+      if (answer.html !== undefined) show(answer.html);
+      result.classList.toggle("old", answer.html === undefined);
+      const words = answer.html === undefined ? "The result below is that of an earlier text." : `Computed in ${answer.ms} ms.`;
+      tell(words, answer.faults);
+      notes.hidden = !answer.notes;
+      notes.textContent = answer.notes ?? "";
+      if (sent === text.value && answer.sections !== undefined) slide(answer.sections);
+    } catch {
+      if (mine.signal.aborted) return;
+      running.splice(running.indexOf(mine), 1);
+      tell("The server does not answer.");
     }
-    isBusy = false;
+    advance();
   };
   const edited = () => {
     sliders.disabled = text.value !== placed;

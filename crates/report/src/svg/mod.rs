@@ -15,7 +15,7 @@ use crate::canvas::Canvas;
 use crate::cpus::by_cpu;
 use crate::label::{escaped, letter, short};
 use crate::{By, Mark, Raised, Row, Schedule, Span, State};
-use lockwright_model::{Instant, ResourceId, System, TaskId};
+use lockwright_model::{Duration, Instant, ResourceId, System, TaskId};
 use look::{BAR, WIDTH, colour, is_dark, mark_path};
 use words::since_start;
 
@@ -58,6 +58,13 @@ pub fn draw(system: &System, schedule: &Schedule, form: Form<'_>) -> String {
 #[must_use]
 pub fn state(system: &System, state: &State) -> String {
     words::state(system, state)
+}
+
+/// A span, and the interruptions within it that are too short to be seen.
+struct Joined {
+    span: Span,
+    interruptions: u64,
+    interrupted: Duration,
 }
 
 struct Picture<'a> {
@@ -149,8 +156,8 @@ impl Picture<'_> {
         let base = top + ROW - 10.0;
         self.canvas.put(format_args!("<g><title>{}</title>", escaped(name)));
         self.label(name, base);
-        for span in &row.spans {
-            self.span(span, row.task, base);
+        for joined in self.joined(&row.spans) {
+            self.span(&joined, row.task, base);
         }
         for raised in &row.raised {
             self.step(raised, row.task, base);
@@ -168,7 +175,7 @@ impl Picture<'_> {
         self.canvas.put(format_args!("<g><title>{name}</title>"));
         self.label(&name, base);
         for &(task, span) in spans {
-            self.bar(span, task, base);
+            self.bar(span, &words::span(self.system, task, span), base);
             let (name, most) = (&self.system.task(task).name, self.room(span, 7.5));
             let text = match self.sign(&span.state) {
                 Some(sign) => format!("{sign} {name}"),
@@ -187,9 +194,35 @@ impl Picture<'_> {
         self.canvas.put(format_args!("</g>"));
     }
 
+    /// The spans, where execution that is interrupted for less than a pixel is one of them. On a real machine, interrupts
+    /// cut a job into very many.
+    fn joined(&self, spans: &[Span]) -> Vec<Joined> {
+        let mut all: Vec<Joined> = Vec::new();
+        let mut left = spans;
+        while let [span, rest @ ..] = left {
+            left = rest;
+            match (all.last_mut(), rest) {
+                (Some(last), [next, after @ ..])
+                    if span.state == State::Ready(None)
+                        && self.x(span.until) - self.x(span.from) < 1.0
+                        && last.span.state.held().is_some()
+                        && (&last.span.state, last.span.cpu, last.span.until) == (&next.state, next.cpu, span.from) =>
+                {
+                    last.span.until = next.until;
+                    last.interruptions += 1;
+                    last.interrupted = last.interrupted + span.until.since(span.from);
+                    left = after;
+                }
+                _ => all.push(Joined { span: span.clone(), interruptions: 0, interrupted: Duration::ZERO }),
+            }
+        }
+        all
+    }
+
     /// A state of a task, and the resource that it holds or the task for which it waits.
-    fn span(&mut self, span: &Span, task: TaskId, base: f64) {
-        self.bar(span, task, base);
+    fn span(&mut self, joined: &Joined, task: TaskId, base: f64) {
+        let span = &joined.span;
+        self.bar(span, &words::joined(self.system, task, joined), base);
         if let Some(sign) = self.sign(&span.state).filter(|_| self.room(span, 7.5) >= 1) {
             self.inside(span, &sign.to_string(), base);
         }
@@ -203,11 +236,11 @@ impl Picture<'_> {
     }
 
     /// The bar of a state. Waiting is drawn lower than execution.
-    fn bar(&mut self, span: &Span, task: TaskId, base: f64) {
+    fn bar(&mut self, span: &Span, told: &str, base: f64) {
         let (from, until) = (self.x(span.from), self.x(span.until));
         // A very short span is drawn wide enough to be visible.
         let width = (until - from).max(0.6);
-        let told = escaped(&words::span(self.system, task, span));
+        let told = escaped(told);
         let hatched = |name| format!("class=\"frame\" fill=\"url(#{})\"", self.canvas.id(name));
         let look = match &span.state {
             State::Executes(held) | State::Undone(held) => match held.last() {

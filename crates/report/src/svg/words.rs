@@ -1,5 +1,6 @@
 //! A schedule in words: the descriptions of its intervals, and of the whole picture.
 
+use super::Joined;
 use crate::{Mark, Schedule, Span, State};
 use lockwright_model::{Duration, Instant, ResourceId, System, TaskId};
 use std::fmt::Write;
@@ -36,12 +37,26 @@ pub fn state(system: &System, state: &State) -> String {
 
 /// One interval of a task.
 pub fn span(system: &System, task: TaskId, span: &Span) -> String {
+    told(system, task, span, Duration::ZERO)
+}
+
+/// One interval of a task, without the interruptions within it.
+pub(super) fn joined(system: &System, task: TaskId, joined: &Joined) -> String {
+    let text = told(system, task, &joined.span, joined.interrupted);
+    match joined.interruptions {
+        0 => text,
+        1 => format!("{text}; meanwhile its CPU executes no task once, for {}", joined.interrupted),
+        several => format!("{text}; meanwhile its CPU executes no task {several} times, for {}", joined.interrupted),
+    }
+}
+
+fn told(system: &System, task: TaskId, span: &Span, without: Duration) -> String {
     let place = if system.cpus() > 1 { format!(" on CPU {}", span.cpu.0) } else { String::new() };
     format!(
         "`{}` {}{place} for {}, from {}",
         system.task(task).name,
         state(system, &span.state),
-        span.until.since(span.from),
+        span.until.since(span.from).saturating_sub(without),
         since_start(span.from)
     )
 }
