@@ -1,6 +1,8 @@
 //! Mutexes that survive their owner. Each is linked into its owner's robust list, through which the kernel finds it
 //! when the thread ends.
 
+pub(super) use pass::OPEN;
+
 use super::attributes::{INHERIT, ROBUST};
 use super::error::{Acquired, RawError};
 use super::raw::{INCONSISTENT, NOT_RECOVERABLE, RawMutex};
@@ -158,5 +160,8 @@ impl RawMutex {
     }
 }
 
+mod pass;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod walk;
