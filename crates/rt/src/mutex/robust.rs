@@ -78,11 +78,7 @@ impl RawMutex {
     /// whether it is unlocked.
     #[inline(always)]
     pub(super) fn unlock_linked(&self, list: List, me: Tid, attributes: u32) -> bool {
-        if !self.free_word(me) {
-            return self.unlock_waited(list, me, attributes);
-        }
-        list.end();
-        true
+        list.unlock(&self.word, me.0) || self.unlock_waited(list, me, attributes)
     }
 
     /// Whether the caller has locked the mutex once and no waiter has been announced.
