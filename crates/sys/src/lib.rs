@@ -14,6 +14,7 @@
 //! | `guard` | none itself: a value behind such a word |
 //! | `head` | `get_robust_list` |
 //! | `robust` | none: the list of robust locks |
+//! | `vdso` | none: finds functions that the kernel has mapped |
 //! | `rseq` | `membarrier`; then none: restartable sequences |
 //! | `sched` | `gettid`, `sched_{set,get}{scheduler,param,affinity}`, `sched_yield`, timer slack, `tgkill` |
 //! | `block` | `prctl`, once; then none: reads the C library's own record of the thread |
@@ -76,5 +77,6 @@ pub mod sched;
 pub mod shared;
 pub mod signal;
 pub mod tracepoint;
+mod vdso;
 
 pub use error::{KeepErrno, SysError};

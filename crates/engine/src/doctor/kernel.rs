@@ -3,6 +3,7 @@
 use super::finding::{Finding, State, finding, read};
 use crate::throttling::{has_fair_server, throttling as read_throttling};
 use lockwright_sys::probe;
+use lockwright_sys::robust::unlocks_in_one_step;
 
 /// Locks and unlocks a PI futex through the kernel.
 pub(super) fn pi_futexes() -> Finding {
@@ -73,11 +74,25 @@ pub(super) fn tracefs() -> Finding {
 }
 
 pub(super) fn robust_list() -> Finding {
-    known("robust futexes", probe::has_robust_list(), "a kernel built with CONFIG_FUTEX")
+    const NAME: &str = "robust futexes";
+    match probe::has_robust_list() {
+        true if unlocks_in_one_step() => finding(NAME, State::Ok, "available, unlocked in one step with the list", ""),
+        has => known(NAME, has, "a kernel built with CONFIG_FUTEX"),
+    }
 }
 
 pub(super) fn rseq() -> Finding {
     known("restartable sequences", probe::has_rseq(), "Linux 4.18 or later with CONFIG_RSEQ")
+}
+
+pub(super) fn slice_extension() -> Finding {
+    const NAME: &str = "time slice extension";
+    match probe::has_slice_extension() {
+        true => finding(NAME, State::Ok, "available; on PREEMPT_RT, real-time threads still preempt at once", ""),
+        has => {
+            known(NAME, has, "Linux 7.0 or later with CONFIG_RSEQ_SLICE_EXTENSION, not disabled by rseq_slice_ext=0")
+        }
+    }
 }
 
 pub(super) fn membarrier() -> Finding {

@@ -29,6 +29,7 @@ pub fn examine() -> Vec<Finding> {
         kernel::tracefs(),
         kernel::robust_list(),
         kernel::rseq(),
+        kernel::slice_extension(),
         kernel::membarrier(),
         hardware::cpus(),
         hardware::isolation(),
