@@ -149,6 +149,11 @@ pub struct Run {
     /// Fail if a response is above its bound; --overheads implies this
     #[arg(long)]
     pub strict: bool,
+    /// Under p-edf: let the kernel schedule the tasks (SCHED_DEADLINE), in a cpuset partition for each CPU
+    ///
+    /// It needs root. The partitions exist during the run; `lockwright doctor` removes those of a run that was killed.
+    #[arg(long, conflicts_with = "overheads")]
+    pub sched_deadline: bool,
 }
 
 /// `verify`.

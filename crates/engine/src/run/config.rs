@@ -20,14 +20,24 @@ pub struct RunConfig {
     /// [`Outcome::occupancy`](crate::Outcome::occupancy) shows which other threads had the CPUs. Each switch then takes
     /// about a microsecond longer.
     pub watch: bool,
+    /// Under `p-edf`: whether the kernel schedules the tasks by SCHED_DEADLINE, in a cpuset partition for each CPU. Needs
+    /// root, and changes the cpusets of the machine while the run lasts. Without effect under other schedulers.
+    pub sched_deadline: bool,
 }
 
 impl RunConfig {
-    /// A configuration without scripted changes or a record of context switches, and with logs of at most
-    /// [`LOG_CAPACITY`] entries.
+    /// A configuration without scripted changes a record of context switches, or SCHED_DEADLINE, and with logs of
+    /// at most [`LOG_CAPACITY`] entries.
     #[must_use]
     pub fn new(protocol: Protocol, duration: Duration) -> Self {
-        Self { protocol, duration, changes: Vec::new(), log_capacity: LOG_CAPACITY, watch: false }
+        Self {
+            protocol,
+            duration,
+            changes: Vec::new(),
+            log_capacity: LOG_CAPACITY,
+            watch: false,
+            sched_deadline: false,
+        }
     }
 }
 
