@@ -117,11 +117,24 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         console.error(why, "remove --audit, or choose another scheduler");
         return Err(Exit::BadInput);
     }
+    if arguments.sched_deadline && system.scheduler() != Scheduler::PEdf {
+        let message = format!("{}: --sched-deadline is for `p-edf`, not for `{}`", input.name, system.scheduler());
+        let help = match system.scheduler() {
+            Scheduler::GEdf => "remove --sched-deadline: `g-edf` always uses SCHED_DEADLINE",
+            _ => "write `scheduler = \"p-edf\"` in [platform], or remove --sched-deadline",
+        };
+        console.error(message, help);
+        return Err(Exit::BadInput);
+    }
     let charges = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
     let by_deadline = system.scheduler().is_by_deadline();
     let protocols = match by_deadline && (system.scheduler() == Scheduler::PEdf || !system.is_sharing()) {
         true => scheduled::executable(arguments.execution.subject.protocol, system, console)?,
         false => input::executable(&arguments.execution.subject, system, console)?,
+    };
+    let protocols = match arguments.sched_deadline {
+        true => input::by_the_kernel(protocols, system, "remove --sched-deadline", console)?,
+        false => protocols,
     };
     let is_strict = arguments.strict || charges.is_some();
     let standard = if is_strict { Standard::WithinBound } else { Standard::InTime };
@@ -147,7 +160,11 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let files = groups.iter().map(files).collect::<Result<Vec<_>, Exit>>()?;
     for ((protocol, bounds), files) in groups.iter().zip(files) {
         let Some(control) = stopper.control() else { break };
-        let config = RunConfig { audit: arguments.audit, ..RunConfig::new(*protocol, length.duration) };
+        let config = RunConfig {
+            audit: arguments.audit,
+            sched_deadline: arguments.sched_deadline,
+            ..RunConfig::new(*protocol, length.duration)
+        };
         let outcome = execute(&input, config, files, &control, console)?;
         runs.push(Ran::new(system, *protocol, bounds.clone(), outcome));
     }
@@ -243,9 +260,12 @@ pub(crate) fn execute(
     control: &Control,
     console: &Console,
 ) -> Result<Outcome, Exit> {
+    let config = RunConfig { watch: true, ..config };
     let protocol = config.protocol;
     console.note(format!("running {} under {protocol} for {}", input.name, units::text(config.duration)));
-    let config = RunConfig { watch: true, ..config };
+    if config.sched_deadline {
+        console.note("each CPU is a cpuset partition of its own during the run");
+    }
     let outcome = watch(&input.system, &config, control, console)?;
     let title = format!("{} under {protocol}, executed", input.name);
     files.write(&input.system, &title, &outcome.records, console)?;
@@ -286,6 +306,9 @@ fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
             (message, "each task gets a tenth and 200 us beyond its execution time (docs/edf.md)", Exit::Machine)
         }
         RunError::NoTrace(_) => (error.to_string(), "run it as root, or without --audit", Exit::Machine),
+        RunError::Cpusets(_) => {
+            (error.to_string(), "without --sched-deadline, `run` needs no partitions", Exit::Machine)
+        }
         RunError::TooLong => (error.to_string(), "give a shorter --for", Exit::BadInput),
         RunError::Lock { task: id, resource, error } => {
             let resource = &system.resource(*resource).name;

@@ -2,8 +2,8 @@
 //! bounds.
 //!
 //! [`run`] executes a [`System`](lockwright_model::System), by fixed priorities or by deadlines (`p-fp`, `c-fp`,
-//! `p-edf`, `g-edf`). Each task is a SCHED_FIFO thread bound to its CPU, or a SCHED_DEADLINE thread under `g-edf`. It
-//! burns the execution times that its body names, and acquires real locks under the chosen protocol. The result is an
+//! `p-edf`, `g-edf`). Each task is a SCHED_FIFO thread bound to its CPU, or a SCHED_DEADLINE thread under `g-edf` and, on
+//! request, under `p-edf`. It burns the execution times that its body names, and acquires real locks under the chosen protocol. The result is an
 //! [`Outcome`]: response times, deadline misses, lock waits, and a record of which task executed when.
 //!
 //! - [`observe`] derives blocking and time lines from such records, of a run or of a simulation.
@@ -34,6 +34,7 @@ mod audit;
 mod burn;
 mod calibrate;
 mod control;
+mod cpusets;
 pub mod doctor;
 mod error;
 mod log;
@@ -53,6 +54,7 @@ mod throttling;
 pub use audit::{Audit, Departed, Departure};
 pub use calibrate::Calibration;
 pub use control::Control;
+pub use cpusets::CpusetError;
 pub use error::RunError;
 pub use occupancy::{Occupancy, Taker};
 pub use run::{Ended, Job, LOG_CAPACITY, Outcome, PriorityChange, RunConfig, TaskOutcome, run};

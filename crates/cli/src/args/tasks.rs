@@ -150,8 +150,13 @@ pub struct Run {
     #[arg(long)]
     pub strict: bool,
     /// Hold the kernel's trace against what the protocol ordered (levels, CPUs, wake-ups); needs root
-    #[arg(long)]
+    #[arg(long, conflicts_with = "sched_deadline")]
     pub audit: bool,
+    /// Under p-edf: let the kernel schedule the tasks (SCHED_DEADLINE), in a cpuset partition for each CPU
+    ///
+    /// It needs root. The partitions exist during the run; `lockwright doctor` removes those of a run that was killed.
+    #[arg(long, conflicts_with = "overheads")]
+    pub sched_deadline: bool,
 }
 
 /// `verify`.

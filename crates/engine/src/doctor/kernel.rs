@@ -1,6 +1,7 @@
 //! How the kernel was built and configured.
 
 use super::finding::{Finding, State, finding, read};
+use crate::cpusets::{CpusetError, Kernel, Left, sweep};
 use crate::throttling::{has_fair_server, throttling as read_throttling};
 use lockwright_sys::probe;
 use lockwright_sys::robust::unlocks_in_one_step;
@@ -70,6 +71,32 @@ pub(super) fn tracefs() -> Finding {
             "`sudo mount -t tracefs nodev /sys/kernel/tracing`; without it, kernel traces cannot show what delayed a task",
         ),
         None => finding(NAME, State::Warn, "not supported by the kernel", "a kernel built with CONFIG_FTRACE"),
+    }
+}
+
+/// Removes the cpuset partitions of runs that were killed.
+pub(super) fn cpusets() -> Finding {
+    const NAME: &str = "cpuset partitions";
+    match sweep(&Kernel) {
+        Ok(Left { removed: 0, used_by: None }) => finding(NAME, State::Ok, "none is left of a run", ""),
+        Ok(Left { removed: 0, used_by: Some(process) }) => {
+            finding(NAME, State::Ok, format!("process {process} executes in some"), "")
+        }
+        Ok(Left { removed, .. }) => {
+            finding(NAME, State::Ok, format!("removed {removed} groups that a killed run left"), "")
+        }
+        Err(CpusetError::NotMounted) => finding(
+            NAME,
+            State::Warn,
+            "no mounted hierarchy has cpusets",
+            "`sudo mount -t cgroup2 none /sys/fs/cgroup`, for `run --sched-deadline`; nothing else needs them",
+        ),
+        Err(error) => finding(
+            NAME,
+            State::Warn,
+            format!("a killed run left some: {error}"),
+            "`sudo lockwright doctor` removes them; until then CPUs can be kept from other threads",
+        ),
     }
 }
 

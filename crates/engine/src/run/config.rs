@@ -24,14 +24,25 @@ pub struct RunConfig {
     /// [`Outcome::audit`](crate::Outcome::audit). This needs root. Each order and each switch then takes about a
     /// microsecond longer.
     pub audit: bool,
+    /// Under `p-edf`: whether the kernel schedules the tasks by SCHED_DEADLINE, in a cpuset partition for each CPU. Needs
+    /// root, and changes the cpusets of the machine while the run lasts. Without effect under other schedulers.
+    pub sched_deadline: bool,
 }
 
 impl RunConfig {
-    /// A configuration without scripted changes, a record of context switches or an audit, and with logs of at most
-    /// [`LOG_CAPACITY`] entries.
+    /// A configuration without scripted changes, a record of context switches, an audit or SCHED_DEADLINE, and with logs
+    /// of at most [`LOG_CAPACITY`] entries.
     #[must_use]
     pub fn new(protocol: Protocol, duration: Duration) -> Self {
-        Self { protocol, duration, changes: Vec::new(), log_capacity: LOG_CAPACITY, watch: false, audit: false }
+        Self {
+            protocol,
+            duration,
+            changes: Vec::new(),
+            log_capacity: LOG_CAPACITY,
+            watch: false,
+            audit: false,
+            sched_deadline: false,
+        }
     }
 }
 

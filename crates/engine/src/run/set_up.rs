@@ -11,6 +11,7 @@ use super::{script, watchdog};
 use crate::audit::{self, Audit, Tracer};
 use crate::calibrate::{Calibration, calibrate};
 use crate::control::{CUT, Control, FAILED, INTERRUPTED};
+use crate::cpusets::{Entry, Partitions};
 use crate::error::RunError;
 use crate::log::Log;
 use crate::observe::observe;
@@ -40,7 +41,8 @@ const START_DELAY_NS: u64 = 50_000_000;
 ///
 /// Under `p-edf`, the tasks of each CPU decide among themselves which job executes: the one with the earliest deadline,
 /// and among equal deadlines that of the task with the lower id. Resources are under `srp` and `msrp`, and no blocking
-/// is observed.
+/// is observed. With [`RunConfig::sched_deadline`], the kernel schedules the tasks of each CPU as under `g-edf`, in a cpuset
+/// partition that exists during the run.
 ///
 /// CPU k of the system is the k-th CPU that the calling thread may use. The calling thread only waits. Threads of a run
 /// block all signals. The run locks all memory that is mapped at the start, which undoes an earlier
@@ -69,7 +71,8 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     check_changes(system, config)?;
     check_system(system, config.protocol)?;
     let allowed = sched::affinity()?;
-    let reservations = if system.scheduler() == Scheduler::GEdf {
+    let is_partitioned = config.sched_deadline && system.scheduler() == Scheduler::PEdf;
+    let reservations = if is_partitioned || system.scheduler() == Scheduler::GEdf {
         reservation::of_all(system, config.protocol, allowed.len())?
     } else {
         check_scheduler(system)?;
@@ -82,6 +85,9 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     if allowed.len() < system.cpus() {
         return Err(MachineError::TooFewCpus { needed: system.cpus(), have: allowed.len() }.into());
     }
+    // In partitions, too, the kernel decides which job executes, and no machine of ours.
+    let executed = if is_partitioned { system.clone().under(Scheduler::GEdf) } else { system.clone() };
+    let system = &executed;
     let cpus = &allowed[..system.cpus()];
     let changed: Vec<Priority> = config.changes.iter().map(|change| change.priority).collect();
     let levels = Levels::of(system, config.protocol, &changed);
@@ -111,9 +117,12 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         naps: (0..=system.tasks().len()).map(|_| Nap::default()).collect(),
         ends: Ends::new(system.tasks().len()),
     });
+    // Removed after the threads have ended.
+    let longest = std::time::Duration::from_nanos(deadline.as_ns());
+    let partitions = is_partitioned.then(|| Partitions::make(cpus, longest)).transpose()?;
     let mut crew = Crew::new(&shared);
     // Signals are delivered to the caller's threads: a handler must not execute in a section or above all tasks.
-    let assembled = signal::with_all_blocked(|| crew.assemble(config, &allowed, cpus));
+    let assembled = signal::with_all_blocked(|| crew.assemble(config, &allowed, cpus, partitions.as_ref()));
     if let Err(error) = assembled {
         crew.dismiss();
         return Err(error);
@@ -248,10 +257,16 @@ impl<'a> Crew<'a> {
     }
 
     /// Starts all threads, and waits until each is ready at its gate.
-    fn assemble(&mut self, config: &RunConfig, allowed: &[usize], cpus: &[usize]) -> Result<(), RunError> {
+    fn assemble(
+        &mut self,
+        config: &RunConfig,
+        allowed: &[usize],
+        cpus: &[usize],
+        partitions: Option<&Partitions>,
+    ) -> Result<(), RunError> {
         let capacities = log_capacities(&self.shared.system, config);
         for (task, capacity) in self.shared.system.task_ids().zip(capacities) {
-            self.start_task(task, capacity, cpus)?;
+            self.start_task(task, capacity, cpus, partitions)?;
         }
         let spare = &allowed[cpus.len()..];
         let control_cpus = if spare.is_empty() { allowed } else { spare }.to_vec();
@@ -264,8 +279,16 @@ impl<'a> Crew<'a> {
         self.shared.muster.wait()
     }
 
-    fn start_task(&mut self, task: TaskId, log_capacity: usize, cpus: &[usize]) -> Result<(), RunError> {
+    fn start_task(
+        &mut self,
+        task: TaskId,
+        log_capacity: usize,
+        cpus: &[usize],
+        partitions: Option<&Partitions>,
+    ) -> Result<(), RunError> {
         let (shared, place) = (Arc::clone(self.shared), Place::new(&self.shared.muster));
+        let own_cpu = cpus[shared.system.task(task).cpu.index()];
+        let entry = partitions.map(|partitions| partitions.entry(own_cpu));
         let cpus: Vec<usize> = shared.system.cpus_of(task).map(|cpu| cpus[cpu.index()]).collect();
         let name: String = shared.system.task(task).name.chars().filter(|&c| c != '\0').collect();
         let body = move || {
@@ -274,7 +297,11 @@ impl<'a> Crew<'a> {
             executor.prepare();
             let thread = TaskThread::new(&shared, task, Log::new(log_capacity));
             let set_up = match shared.reservations.get(task.index()) {
-                Some(reservation) => reservation.begin().map_err(|error| RunError::NotAdmitted { task, error }),
+                Some(reservation) => {
+                    let entered = entry.map_or(Ok(()), |entry| go_to(own_cpu, entry.as_ref()));
+                    let admitted = || reservation.begin().map_err(|error| RunError::NotAdmitted { task, error });
+                    entered.and_then(|()| admitted())
+                }
                 None => become_realtime(executor.first_level(task), &cpus).map_err(RunError::from),
             };
             let failed = set_up.is_err();
@@ -368,6 +395,14 @@ impl<'a> Crew<'a> {
             Some(Ok((_, Some(failure)))) => Err(failure.into()),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
         }
+    }
+}
+
+/// Moves the calling thread to a CPU whose partition has this entry, or to the CPU that the root alone has.
+fn go_to(cpu: usize, entry: Option<&Entry>) -> Result<(), RunError> {
+    match entry {
+        Some(entry) => Ok(entry.enter()?),
+        None => Ok(sched::set_affinity(sched::gettid(), &[cpu])?),
     }
 }
 

@@ -9,9 +9,11 @@ mod exclusion;
 mod global;
 mod interruptible;
 mod judge;
+mod kernel;
 #[path = "../../../sys/tests/support/machine.rs"]
 mod machine;
 mod order;
+mod partitions;
 mod pathfinder;
 mod stress;
 mod support;
