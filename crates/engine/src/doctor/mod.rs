@@ -25,14 +25,16 @@ pub fn examine() -> Vec<Finding> {
         rights::memory_limit(),
         kernel::pi_futexes(),
         kernel::preemption(),
-        kernel::throttling(),
+    ];
+    findings.extend(kernel::throttling());
+    findings.extend([
         kernel::tracefs(),
         kernel::robust_list(),
         kernel::rseq(),
         kernel::membarrier(),
         hardware::cpus(),
         hardware::isolation(),
-    ];
+    ]);
     findings.extend(hardware::governor());
     findings.extend([hardware::clock(), hardware::virtual_machine(), hardware::latency()]);
     findings

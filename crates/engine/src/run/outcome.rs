@@ -28,8 +28,8 @@ pub struct Outcome {
     pub cpus: Vec<usize>,
     /// Whether the memory of the process was locked; it stays locked. If not, page faults may have delayed jobs.
     pub memory_locked: bool,
-    /// The limit on the CPU time of real-time threads, if there is one.
-    pub throttling: Option<Throttling>,
+    /// The limits on the CPU time of real-time threads.
+    pub throttling: Vec<Throttling>,
 }
 
 /// The outcome of one task.

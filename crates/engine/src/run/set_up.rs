@@ -15,7 +15,7 @@ use crate::log::Log;
 use crate::observe::observe;
 use crate::occupancy::{Occupancy, Recorder};
 use crate::team::{Ends, Gate, Place, become_realtime, spawn};
-use crate::throttling::throttling;
+use crate::throttling::limits;
 use lockwright::raw::Locks;
 use lockwright::raw::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
 use lockwright::raw::{check_scheduler, check_system};
@@ -155,7 +155,7 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
         CUT | FAILED => Ended::Watchdog,
         _ => Ended::Completed,
     };
-    let throttling = throttling();
+    let throttling = limits();
     Ok(Outcome { tasks, records, dropped, ended, occupancy, calibration, elapsed, cpus, memory_locked, throttling })
 }
 
