@@ -20,14 +20,16 @@ pub struct RunConfig {
     /// [`Outcome::occupancy`](crate::Outcome::occupancy) shows which other threads had the CPUs. Each switch then takes
     /// about a microsecond longer.
     pub watch: bool,
+    /// Whether to keep the order of the protocols' decisions; see [`Outcome::turns`](crate::Outcome::turns).
+    pub turns: bool,
 }
 
 impl RunConfig {
-    /// A configuration without scripted changes or a record of context switches, and with logs of at most
-    /// [`LOG_CAPACITY`] entries.
+    /// A configuration without scripted changes, a record of context switches or the order of decisions, and with logs of
+    /// at most [`LOG_CAPACITY`] entries.
     #[must_use]
     pub fn new(protocol: Protocol, duration: Duration) -> Self {
-        Self { protocol, duration, changes: Vec::new(), log_capacity: LOG_CAPACITY, watch: false }
+        Self { protocol, duration, changes: Vec::new(), log_capacity: LOG_CAPACITY, watch: false, turns: false }
     }
 }
 

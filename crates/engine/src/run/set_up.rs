@@ -20,7 +20,7 @@ use lockwright::raw::Locks;
 use lockwright::raw::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
 use lockwright::raw::{check_scheduler, check_system};
 use lockwright::tasks::MachineError;
-use lockwright_model::{Duration, Priority, Protocol, Record, Scheduler, Step, System, TaskId};
+use lockwright_model::{Duration, Event, Priority, Protocol, Record, Scheduler, Step, System, TaskId};
 use lockwright_sys::{clock, memory, sched, signal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,9 +86,13 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     let cut = cut.ok_or(RunError::TooLong)?;
     let calibration = calibrate_on(cpus[0])?;
 
+    let mut locks = Locks::new(system, config.protocol, levels, cpus);
+    if config.turns {
+        locks.count_decisions();
+    }
     let shared = Arc::new(Shared {
         system: system.clone(),
-        locks: Locks::new(system, config.protocol, levels, cpus),
+        locks,
         reservations,
         control: control.clone(),
         calibration,
@@ -134,19 +138,22 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
     let Setting { calibration, occupancy, elapsed, cpus, memory_locked } = setting;
     let (system, start_ns) = (&shared.system, shared.start_ns());
     let mut tasks: Vec<TaskOutcome> = Vec::new();
-    let (mut records, mut dropped) = (changed, 0);
+    let (mut records, mut turns, mut dropped) = (changed, Vec::new(), 0);
     for task in system.task_ids() {
-        let Some(Report { outcome, log, failure }) = shared.ends.take(task) else {
+        let Some(Report { outcome, log, turns: decided, failure }) = shared.ends.take(task) else {
             return Err(RunError::Stuck { tasks: vec![task] });
         };
         if let Some(failure) = failure {
             return Err(failure.into());
         }
         records.extend(log.records(task, start_ns));
-        dropped += log.dropped();
+        turns.extend(decided.records(task, 0));
+        dropped += log.dropped() + decided.dropped();
         tasks.push(outcome);
     }
     records.sort_by_key(|record| record.at);
+    // A decision on a request may grant it, and one on a release may grant to the next.
+    turns.sort_by_key(|turn| (turn.at, matches!(turn.event, Event::Acquire(_))));
     for (task, seen) in tasks.iter_mut().zip(observe(system, &records)) {
         task.observation.blocking = seen.blocking;
     }
@@ -156,7 +163,19 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
         _ => Ended::Completed,
     };
     let throttling = limits();
-    Ok(Outcome { tasks, records, dropped, ended, occupancy, calibration, elapsed, cpus, memory_locked, throttling })
+    Ok(Outcome {
+        tasks,
+        records,
+        turns,
+        dropped,
+        ended,
+        occupancy,
+        calibration,
+        elapsed,
+        cpus,
+        memory_locked,
+        throttling,
+    })
 }
 
 fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
@@ -220,7 +239,7 @@ impl<'a> Crew<'a> {
     fn assemble(&mut self, config: &RunConfig, allowed: &[usize], cpus: &[usize]) -> Result<(), RunError> {
         let capacities = log_capacities(&self.shared.system, config);
         for (task, capacity) in self.shared.system.task_ids().zip(capacities) {
-            self.start_task(task, capacity, cpus)?;
+            self.start_task(task, (capacity, config.turns), cpus)?;
         }
         let spare = &allowed[cpus.len()..];
         let control_cpus = if spare.is_empty() { allowed } else { spare }.to_vec();
@@ -233,7 +252,12 @@ impl<'a> Crew<'a> {
         self.shared.muster.wait()
     }
 
-    fn start_task(&mut self, task: TaskId, log_capacity: usize, cpus: &[usize]) -> Result<(), RunError> {
+    fn start_task(
+        &mut self,
+        task: TaskId,
+        (log_capacity, keeps_turns): (usize, bool),
+        cpus: &[usize],
+    ) -> Result<(), RunError> {
         let (shared, place) = (Arc::clone(self.shared), Place::new(&self.shared.muster));
         let cpus: Vec<usize> = shared.system.cpus_of(task).map(|cpu| cpus[cpu.index()]).collect();
         let name: String = shared.system.task(task).name.chars().filter(|&c| c != '\0').collect();
@@ -241,7 +265,8 @@ impl<'a> Crew<'a> {
             let executor = &shared.locks.executor;
             executor.seat(task).sit();
             executor.prepare();
-            let thread = TaskThread::new(&shared, task, Log::new(log_capacity));
+            let turns = keeps_turns.then(|| Log::new(log_capacity));
+            let thread = TaskThread::new(&shared, task, Log::new(log_capacity), turns);
             let set_up = match shared.reservations.get(task.index()) {
                 Some(reservation) => reservation.begin().map_err(|error| RunError::NotAdmitted { task, error }),
                 None => become_realtime(executor.first_level(task), &cpus).map_err(RunError::from),
