@@ -235,12 +235,8 @@ pub(crate) fn warn(runs: &[Ran], system: &System, console: &Console) {
         texts.for_each(|text| warnings.add(&ran.report.protocol, text));
     }
     warnings.texts(runs.len()).for_each(|text| console.warn(text));
-    if let Some(throttling) = runs.iter().find_map(|ran| ran.outcome.throttling) {
-        console.note(format!(
-            "this kernel gives real-time threads at most {} of every {}",
-            units::text(throttling.runtime),
-            units::text(throttling.period)
-        ));
+    for limit in runs.first().iter().flat_map(|ran| &ran.outcome.throttling) {
+        console.note(format!("on this machine, {limit}"));
     }
 }
 

@@ -281,9 +281,9 @@ pub fn promised(
     };
     match found {
         Ok(found) => {
-            if let Some(test) = found.tests.iter().find(|test| test.name == "overheads") {
+            if let Some((because, test)) = found.tests.iter().find_map(|test| Some((undecided(test.name)?, test))) {
                 let why = tame(&test.describe(system).unwrap_or_default());
-                console.note(format!("no deadline is proved, because the overheads leave too little time: {why}"));
+                console.note(format!("no deadline is proved, because {because}: {why}"));
             }
             Ok(Report { charged, ..report(system, protocol, &found) })
         }
@@ -301,6 +301,16 @@ pub fn promised(
             let rows = table_order(system).into_iter().map(row).collect();
             Ok(Report { protocol: protocol.to_string(), same: Vec::new(), rows, charged })
         }
+    }
+}
+
+/// Why no test decides, if `name` stands for what is computed before any test.
+fn undecided(name: &str) -> Option<&'static str> {
+    match name {
+        "overheads" => Some("the overheads leave too little time"),
+        "failed attempts" => Some("no bound on the time of failed attempts was found"),
+        "waits" => Some("no bound on the waits was found"),
+        _ => None,
     }
 }
 

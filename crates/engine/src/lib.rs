@@ -58,4 +58,4 @@ pub use cpusets::CpusetError;
 pub use error::RunError;
 pub use occupancy::{Occupancy, Taker};
 pub use run::{Ended, Job, LOG_CAPACITY, Outcome, PriorityChange, RunConfig, TaskOutcome, run};
-pub use throttling::Throttling;
+pub use throttling::{Limiter, Throttling};

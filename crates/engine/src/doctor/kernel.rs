@@ -2,7 +2,7 @@
 
 use super::finding::{Finding, State, finding, read};
 use crate::cpusets::{CpusetError, Kernel, Left, sweep};
-use crate::throttling::{has_fair_server, throttling as read_throttling};
+use crate::throttling::{Limiter, Throttling, limits};
 use lockwright_sys::probe;
 use lockwright_sys::robust::unlocks_in_one_step;
 
@@ -36,27 +36,27 @@ pub(super) fn preemption() -> Finding {
     finding(NAME, State::Warn, found, FIX)
 }
 
-pub(super) fn throttling() -> Finding {
+pub(super) fn throttling() -> Vec<Finding> {
     const NAME: &str = "real-time throttling";
-    match read_throttling() {
-        None => finding(NAME, State::Ok, "off", ""),
-        Some(limit) => finding(
-            NAME,
-            State::Warn,
-            format!(
-                "real-time tasks get at most {} of every {} on a CPU that ordinary threads also need",
-                limit.runtime, limit.period
-            ),
-            if has_fair_server() {
+    let limits = limits();
+    if limits.is_empty() {
+        return vec![finding(NAME, State::Ok, "off", "")];
+    }
+    let found = |limit: Throttling| {
+        let fix = match limit.by {
+            Limiter::FairServer => {
                 "keep ordinary threads off the CPUs of your tasks (isolcpus=<list>), or write 0 to \
                  /sys/kernel/debug/sched/fair_server/cpu<N>/runtime (since Linux 6.12 no sysctl lifts it); a runaway task \
                  then takes its CPU for good"
-            } else {
+            }
+            Limiter::Kernel | Limiter::Group => {
                 "`sudo sysctl kernel.sched_rt_runtime_us=-1` if the load of a CPU exceeds the limit; a runaway task then \
                  takes its CPU for good"
-            },
-        ),
-    }
+            }
+        };
+        finding(NAME, State::Warn, limit.to_string(), fix)
+    };
+    limits.into_iter().map(found).collect()
 }
 
 pub(super) fn tracefs() -> Finding {

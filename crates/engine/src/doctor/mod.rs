@@ -27,7 +27,9 @@ pub fn examine() -> Vec<Finding> {
         rights::memory_limit(),
         kernel::pi_futexes(),
         kernel::preemption(),
-        kernel::throttling(),
+    ];
+    findings.extend(kernel::throttling());
+    findings.extend([
         kernel::tracefs(),
         kernel::robust_list(),
         kernel::rseq(),
@@ -36,7 +38,7 @@ pub fn examine() -> Vec<Finding> {
         hardware::cpus(),
         hardware::isolation(),
         kernel::cpusets(),
-    ];
+    ]);
     findings.extend(hardware::governor());
     findings.extend([hardware::clock(), hardware::virtual_machine(), hardware::latency()]);
     findings

@@ -27,11 +27,13 @@ pub struct RunConfig {
     /// Under `p-edf`: whether the kernel schedules the tasks by SCHED_DEADLINE, in a cpuset partition for each CPU. Needs
     /// root, and changes the cpusets of the machine while the run lasts. Without effect under other schedulers.
     pub sched_deadline: bool,
+    /// Whether to keep the order of the protocols' decisions; see [`Outcome::turns`](crate::Outcome::turns).
+    pub turns: bool,
 }
 
 impl RunConfig {
-    /// A configuration without scripted changes, a record of context switches, an audit or SCHED_DEADLINE, and with logs
-    /// of at most [`LOG_CAPACITY`] entries.
+    /// A configuration without scripted changes, a record of context switches or of decisions, an audit or SCHED_DEADLINE, and
+    /// with logs of at most [`LOG_CAPACITY`] entries.
     #[must_use]
     pub fn new(protocol: Protocol, duration: Duration) -> Self {
         Self {
@@ -42,6 +44,7 @@ impl RunConfig {
             watch: false,
             audit: false,
             sched_deadline: false,
+            turns: false,
         }
     }
 }

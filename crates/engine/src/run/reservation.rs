@@ -11,7 +11,7 @@
 //! delay all later jobs; and it would shorten the runtime of a job that waits.
 
 use crate::error::RunError;
-use crate::throttling::throttling;
+use crate::throttling::{Limiter, Throttling, limits};
 use lockwright_model::{Duration, Protocol, Scheduler, System, Task};
 use lockwright_sys::{SysError, clock, memory, sched};
 
@@ -85,7 +85,10 @@ pub(super) fn of_all(system: &System, protocol: Protocol, have: usize) -> Result
     }
     let all: Vec<Reservation> = system.tasks().iter().map(Reservation::of).collect();
     let usual = WHOLE * 95 / 100;
-    let limited = throttling().map(|it| u128::from(it.runtime.as_ns()) * WHOLE / u128::from(it.period.as_ns().max(1)));
+    // Threads under SCHED_DEADLINE belong to no group.
+    let limits = limits().into_iter().filter(|limit| limit.by != Limiter::Group);
+    let share = |it: Throttling| u128::from(it.runtime.as_ns()) * WHOLE / u128::from(it.period.as_ns().max(1));
+    let limited = limits.map(share).min();
     // Also without a limit of the kernel, the watchdog gets a share.
     let limit = limited.map_or(usual, |limited| limited.min(usual));
     let limit = if is_global { limit * system.cpus() as u128 } else { limit };

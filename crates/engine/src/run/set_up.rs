@@ -17,12 +17,12 @@ use crate::log::Log;
 use crate::observe::observe;
 use crate::occupancy::{Occupancy, Recorder};
 use crate::team::{Ends, Gate, Place, become_realtime, spawn};
-use crate::throttling::throttling;
+use crate::throttling::limits;
 use lockwright::raw::Locks;
 use lockwright::raw::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
 use lockwright::raw::{check_scheduler, check_system};
 use lockwright::tasks::MachineError;
-use lockwright_model::{Duration, Priority, Protocol, Record, Scheduler, Step, System, TaskId};
+use lockwright_model::{Duration, Event, Priority, Protocol, Record, Scheduler, Step, System, TaskId};
 use lockwright_sys::{clock, memory, sched, signal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,6 +101,9 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     if config.audit {
         locks.executor.keep_journal(journal_capacity(system, config));
     }
+    if config.turns {
+        locks.count_decisions();
+    }
     let shared = Arc::new(Shared {
         system: system.clone(),
         locks,
@@ -162,19 +165,22 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
     let Setting { calibration, occupancy, audit, elapsed, cpus, memory_locked } = setting;
     let (system, start_ns) = (&shared.system, shared.start_ns());
     let mut tasks: Vec<TaskOutcome> = Vec::new();
-    let (mut records, mut dropped) = (changed, 0);
+    let (mut records, mut turns, mut dropped) = (changed, Vec::new(), 0);
     for task in system.task_ids() {
-        let Some(Report { outcome, log, failure }) = shared.ends.take(task) else {
+        let Some(Report { outcome, log, turns: decided, failure }) = shared.ends.take(task) else {
             return Err(RunError::Stuck { tasks: vec![task] });
         };
         if let Some(failure) = failure {
             return Err(failure.into());
         }
         records.extend(log.records(task, start_ns));
-        dropped += log.dropped();
+        turns.extend(decided.records(task, 0));
+        dropped += log.dropped() + decided.dropped();
         tasks.push(outcome);
     }
     records.sort_by_key(|record| record.at);
+    // A decision on a request may grant it, and one on a release may grant to the next.
+    turns.sort_by_key(|turn| (turn.at, matches!(turn.event, Event::Acquire(_))));
     for (task, seen) in tasks.iter_mut().zip(observe(system, &records)) {
         task.observation.blocking = seen.blocking;
     }
@@ -183,10 +189,11 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
         CUT | FAILED => Ended::Watchdog,
         _ => Ended::Completed,
     };
-    let throttling = throttling();
+    let throttling = limits();
     Ok(Outcome {
         tasks,
         records,
+        turns,
         dropped,
         ended,
         occupancy,
@@ -266,7 +273,7 @@ impl<'a> Crew<'a> {
     ) -> Result<(), RunError> {
         let capacities = log_capacities(&self.shared.system, config);
         for (task, capacity) in self.shared.system.task_ids().zip(capacities) {
-            self.start_task(task, capacity, cpus, partitions)?;
+            self.start_task(task, (capacity, config.turns), cpus, partitions)?;
         }
         let spare = &allowed[cpus.len()..];
         let control_cpus = if spare.is_empty() { allowed } else { spare }.to_vec();
@@ -282,7 +289,7 @@ impl<'a> Crew<'a> {
     fn start_task(
         &mut self,
         task: TaskId,
-        log_capacity: usize,
+        (log_capacity, keeps_turns): (usize, bool),
         cpus: &[usize],
         partitions: Option<&Partitions>,
     ) -> Result<(), RunError> {
@@ -295,7 +302,8 @@ impl<'a> Crew<'a> {
             let executor = &shared.locks.executor;
             executor.seat(task).sit();
             executor.prepare();
-            let thread = TaskThread::new(&shared, task, Log::new(log_capacity));
+            let turns = keeps_turns.then(|| Log::new(log_capacity));
+            let thread = TaskThread::new(&shared, task, Log::new(log_capacity), turns);
             let set_up = match shared.reservations.get(task.index()) {
                 Some(reservation) => {
                     let entered = entry.map_or(Ok(()), |entry| go_to(own_cpu, entry.as_ref()));

@@ -34,9 +34,11 @@
 
 mod claims;
 mod patience;
+mod seat;
 
 pub(crate) use claims::Source;
 pub(crate) use patience::{Patience, spin_until};
+pub use seat::{Seat, Turn};
 
 use crate::tasks::journal::{Journal, Order};
 use crate::tasks::priorities::Levels;
@@ -47,7 +49,7 @@ use lockwright_sys::futex::{self, Deadline, Scope};
 use lockwright_sys::guard::Guarded;
 use lockwright_sys::{SysError, sched};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Nothing has happened to a waiting task.
 const NOTHING: u32 = 0;
@@ -55,41 +57,6 @@ const NOTHING: u32 = 0;
 const GRANTED: u32 = 1;
 /// The task was woken, and requests again or starts its job.
 const WOKEN: u32 = 2;
-
-/// The runtime state of one task's thread. It occupies its own cache lines, so that neighbours share none.
-#[derive(Debug)]
-#[repr(align(128))]
-pub struct Seat {
-    /// The thread's id, or 0 before the thread exists.
-    tid: AtomicU32,
-    /// The flag on which the task waits.
-    flag: AtomicU32,
-    /// The processor of the system to which the task was sent last.
-    place: AtomicU32,
-    /// The thread is permanently under the ordinary policy, where levels have no effect.
-    is_ordinary: AtomicBool,
-    own_cpu: CpuId,
-    claims: Guarded<Claims>,
-}
-
-impl Seat {
-    /// Returns the id of the task's thread.
-    pub fn tid(&self) -> sched::Tid {
-        // ORDERING: Acquire pairs with the Release in `sit`.
-        sched::Tid(self.tid.load(Ordering::Acquire))
-    }
-
-    /// Makes the calling thread the thread of this task.
-    pub fn sit(&self) {
-        // ORDERING: Release pairs with the Acquire in `tid`.
-        self.tid.store(sched::gettid().0, Ordering::Release);
-    }
-
-    /// Returns the processor of the system to which the task was sent last.
-    pub fn places(&self) -> &AtomicU32 {
-        &self.place
-    }
-}
 
 thread_local! {
     /// The list for the actions of the caller's decisions; its memory is reserved before the first.
@@ -115,6 +82,8 @@ pub(crate) struct Decision {
     restarts: bool,
     /// The result of setting the levels of other tasks under the guard.
     told: Result<(), SysError>,
+    /// Its number among the decisions of the machine, or 0 if they are not counted.
+    turn: u64,
 }
 
 /// Returns the task that an action concerns.
@@ -167,6 +136,8 @@ pub struct Executor {
     levels: Levels,
     /// The Linux number of each processor of the system.
     cpus: Box<[usize]>,
+    /// By machine: the number of its decisions. Empty if they are not counted.
+    decisions: Box<[AtomicU64]>,
     journal: Option<Journal>,
 }
 
@@ -185,16 +156,9 @@ impl Executor {
                 claims.machines[source].priority = priority;
             }
             claims.level = levels.get(claims.effective());
-            Seat {
-                tid: AtomicU32::new(0),
-                flag: AtomicU32::new(NOTHING),
-                place: AtomicU32::new(u32::from(first.cpu.0)),
-                is_ordinary: AtomicBool::new(false),
-                own_cpu: first.cpu,
-                claims: Guarded::new(claims),
-            }
+            Seat::new(first.cpu, claims)
         };
-        Self { seats: tasks.map(seat).collect(), levels, cpus: cpus.into(), journal: None }
+        Self { seats: tasks.map(seat).collect(), levels, cpus: cpus.into(), decisions: Box::default(), journal: None }
     }
 
     /// Keeps a journal of at most `capacity` orders from now on.
@@ -223,6 +187,18 @@ impl Executor {
         let demoted = sched::set_other(seat.tid());
         self.order(task, Order::LevelSet);
         demoted
+    }
+
+    /// Counts the decisions of this number of machines from now on.
+    pub(crate) fn count_decisions(&mut self, machines: usize) {
+        self.decisions = (0..machines).map(|_| AtomicU64::new(0)).collect();
+    }
+
+    /// Stores the number of a decision on `task`, the caller.
+    pub(crate) fn note_turn(&self, task: TaskId, turn: Turn, decision: &Decision) {
+        if decision.turn > 0 {
+            self.seat(task).set_turn(turn, decision.turn);
+        }
     }
 
     /// Reserves the memory for the decisions of the calling thread, enough for any decision.
@@ -309,10 +285,14 @@ impl Executor {
         me: Option<TaskId>,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
     ) -> Result<Decision, Refusal> {
-        let mut decision = Decision { list: take_notes(), is_granted: false, restarts: false, told: Ok(()) };
+        let mut decision = Decision { list: take_notes(), is_granted: false, restarts: false, told: Ok(()), turn: 0 };
         decision.list.clear();
         let answer = {
             let mut machine = machine.lock();
+            if let Some(decisions) = self.decisions.get(source) {
+                // ORDERING: Relaxed: the machine's guard orders its decisions.
+                decision.turn = decisions.fetch_add(1, Ordering::Relaxed) + 1;
+            }
             let answer = event(&mut **machine, &mut |action| self.note(me, &mut decision, action));
             if answer.is_ok() && machine.settles_others_at_once() {
                 decision.told = self.settle_others(source, me, &mut decision.list);
@@ -330,12 +310,16 @@ impl Executor {
 
     fn note(&self, me: Option<TaskId>, decision: &mut Decision, action: Action) {
         match action {
-            Action::Grant { task, .. } if Some(task) == me => decision.is_granted = true,
+            Action::Grant { task, .. } if Some(task) == me => {
+                self.note_turn(task, Turn::Owned, decision);
+                decision.is_granted = true;
+            }
             // A machine restarts only the caller.
             Action::Restart { .. } => decision.restarts = true,
             // The caller is awake.
             Action::Wake { task } if Some(task) == me => {}
             Action::Grant { task, .. } => {
+                self.note_turn(task, Turn::Owned, decision);
                 // ORDERING: Release pairs with the Acquire in `told`: the new owner sees the section before.
                 self.order(task, Order::Wake(me));
                 self.seat(task).flag.store(GRANTED, Ordering::Release);

@@ -80,13 +80,13 @@ pub fn explain_demand(
     if let Some(why) = uncovered(system) {
         return Err(why);
     }
-    let sharing = rows(system, overheads).map_err(Untested::Overheads)?;
+    let sharing = rows(system, overheads).map_err(Untested::Terms)?;
     #[cfg(feature = "lp")]
     if found.proved[task.index()] && found.proof[task.index()] == Proof::Program {
-        return by_program(system, &sharing, task).map_err(Untested::Overheads);
+        return by_program(system, &sharing, task).map_err(Untested::Terms);
     }
     let is_proved = found.proved[task.index()];
-    classic(system, &sharing, task, is_proved).map_err(Untested::Overheads)
+    classic(system, &sharing, task, is_proved).map_err(Untested::Terms)
 }
 
 /// Returns the terms of the processor demand: at the deadline of `task`, or if nothing is proved, where the demand is

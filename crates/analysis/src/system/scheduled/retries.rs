@@ -75,19 +75,21 @@ pub(super) fn costs(
     let fixed = fixed.ok_or(Failure::Overflow)?;
     let within = |i: usize, cost: u64| cost.min(sharing.tasks[i].deadline.saturating_add(1));
     let mut costs: Vec<u64> = fixed.iter().enumerate().map(|(i, &cost)| within(i, cost)).collect();
+    let mut last = 0;
     for _ in 0..ROUNDS_MAX {
         let mut is_changed = false;
         for i in 0..count {
             let failed = attempts.failed(i, &costs).ok_or(Failure::Overflow)?;
             let cost = within(i, fixed[i].checked_add(failed).ok_or(Failure::Overflow)?);
-            is_changed |= cost > costs[i];
-            costs[i] = cost.max(costs[i]);
+            if cost > costs[i] {
+                (is_changed, last, costs[i]) = (true, i, cost);
+            }
         }
         if !is_changed {
             return Ok(costs);
         }
     }
-    Err(Failure::Diverged { task: 0, limit: Limit { name: "rounds", most: ROUNDS_MAX } })
+    Err(Failure::Diverged { task: last, limit: Limit { name: "rounds", most: ROUNDS_MAX } })
 }
 
 impl Attempts<'_> {

@@ -24,6 +24,8 @@ pub enum Untested {
     EqualPriorities(TaskId, TaskId),
     /// A cost in the overheads cannot be charged.
     Overheads(Failure),
+    /// The terms of a test cannot be listed.
+    Terms(Failure),
 }
 
 impl Untested {
@@ -65,6 +67,7 @@ impl Untested {
                 )
             }
             Self::Overheads(why) => format!("the overheads cannot be charged: {why}"),
+            Self::Terms(why) => format!("the terms cannot be listed: {why}"),
         }
     }
 }
@@ -93,6 +96,7 @@ impl fmt::Display for Untested {
                 write!(f, "no test of the scheduler covers the equal priorities of tasks {} and {}", one.0, other.0)
             }
             Self::Overheads(why) => write!(f, "the overheads cannot be charged: {why}"),
+            Self::Terms(why) => write!(f, "the terms cannot be listed: {why}"),
         }
     }
 }
