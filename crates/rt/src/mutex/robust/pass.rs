@@ -24,7 +24,6 @@
 //! If unlocks are serial, a word with WAITERS alone is HANDED: the mutex belongs to the waiter that was woken. If they
 //! are parallel, the mutex is *open*: any thread may lock it. `handed_at` tells which.
 
-use crate::mutex::attributes::{AUTO, SERIAL};
 use crate::mutex::raw::RawMutex;
 use crate::mutex::word::{FREE, HANDED, WAITERS};
 use lockwright_sys::futex;
@@ -47,7 +46,6 @@ impl RawMutex {
         let scope = Self::scope(attributes);
         // Only the address is used after the unlock, because the mutex may then no longer exist.
         let address = std::ptr::from_ref(&self.word);
-        let is_always_open = attributes & (SERIAL | AUTO) == 0;
         // BOUND: ROUNDS_MAX rounds.
         for _ in 0..ROUNDS_MAX {
             if self.free_word(me) {
@@ -62,11 +60,13 @@ impl RawMutex {
                     continue;
                 }
             }
-            let mark = if self.is_serial(attributes) { 0 } else { OPEN };
+            let is_open = !self.is_serial(attributes);
             // ORDERING: Relaxed: ordered by the store of the word. Release pairs with the Acquire of the next lock.
-            self.handed_at.store(mark, Ordering::Relaxed);
+            self.handed_at.store(if is_open { OPEN } else { 0 }, Ordering::Relaxed);
             self.word.store(HANDED, Ordering::Release);
-            if futex::wake(scope, address, 1) > 0 || is_always_open {
+            // Any thread may have locked and removed an open mutex by now. If nobody was woken, a thread may begin to
+            // wait for an heir because it read the mark of an earlier unlock; it looks again when the heir is late.
+            if futex::wake(scope, address, 1) > 0 || is_open {
                 return;
             }
             // The waiter gave up, so the mutex may have been handed to nobody. Other threads may have begun to wait for

@@ -112,6 +112,12 @@ impl Walk {
         whole.at.iter_mut().filter(|at| matches!(at, At::Asleep(_))).for_each(|at| *at = At::Reads(true));
     }
 
+    /// Whether a thread may have to wait until the heir had its time: one has died, or unlocks differ, and it has read
+    /// the mark of an earlier one.
+    fn needs_time(&self, whole: &Whole) -> bool {
+        whole.at.contains(&At::Dead) || self.mode == Mode::Auto && whole.was_open
+    }
+
     fn leaves(&self, whole: &mut Whole, task: usize) {
         whole.visits[task] += 1;
         whole.at[task] = if whole.visits[task] == self.threads[task].visits { At::Done } else { At::Start };
@@ -200,9 +206,9 @@ impl Walk {
                 next.word = if self.mutant == Mutant::Forgets { FREE } else { HANDED };
                 next.at[task] = At::Wakes(round, hands);
             }
-            At::Wakes(round, _) => {
+            At::Wakes(round, hands) => {
                 return Self::wake_one(whole, &mut |mut next, is_woken| {
-                    let regains = !is_woken && self.mode != Mode::Parallel;
+                    let regains = !is_woken && hands;
                     if regains && self.mutant != Mutant::StaysHanded {
                         next.at[task] = At::Regains(round);
                     } else {
@@ -269,8 +275,7 @@ impl Model for Walk {
                     self.leaves(&mut next, task);
                     to(next);
                 }
-                // The heir had its time. If no thread has died, no thread needs to wait that long.
-                if seen == HANDED && whole.word == HANDED && whole.at.contains(&At::Dead) {
+                if seen == HANDED && whole.word == HANDED && self.needs_time(whole) {
                     next.at[task] = At::Decides(HANDED, false, true);
                 }
             }
@@ -289,7 +294,7 @@ impl Model for Walk {
         let is_still = |(task, at): (usize, &At)| match at {
             At::Done | At::Dead => true,
             At::Asleep(seen) => {
-                let passes = *seen == HANDED && whole.word == HANDED && whole.at.contains(&At::Dead);
+                let passes = *seen == HANDED && whole.word == HANDED && self.needs_time(whole);
                 !self.threads[task].times_out && !passes
             }
             _ => false,
