@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -173,6 +174,20 @@ def test_a_run_executes_in_its_own_process(robot):
             raise
         pytest.skip(f"no real-time threads here: {refused}")
     assert result["imu"].observed.jobs > 10
+
+
+def test_the_server_of_the_package_answers():
+    command = [Path(sys.executable).with_name("lockwright"), "serve", PATHFINDER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = server.stdout.readline().strip()
+            question = json.dumps({"text": PATHFINDER.read_text(), "protocol": "pip"}).encode()
+            headers = {"Content-Type": "application/json"}
+            request = urllib.request.Request(address + "result", question, headers)
+            answer = json.load(urllib.request.urlopen(request, timeout=60))
+        finally:
+            server.terminate()
+    assert answer["faults"] == [] and "ordo_bus" in answer["html"]
 
 
 def test_the_command_is_the_command():

@@ -12,7 +12,7 @@ const SHOWN: usize = 10;
 /// The audit in a sentence, and what departs from the orders.
 pub(crate) fn text(audit: &Audit, system: &System) -> String {
     if audit.lost > 0 {
-        return String::new();
+        return "\nAudit: none, because records were lost.\n".to_owned();
     }
     let judged = format!(
         "{}, {} and {} in the kernel's trace, beside {}",
@@ -39,7 +39,7 @@ pub(crate) fn text(audit: &Audit, system: &System) -> String {
 /// Why there is no audit although the run was traced.
 pub(crate) fn lost(audit: &Audit) -> Option<String> {
     let records = || units::count(audit.lost, "record");
-    (audit.lost > 0).then(|| format!("no audit: {} of the kernel or of the orders did not fit", records()))
+    (audit.lost > 0).then(|| format!("no audit: {} of the kernel or of the orders are missing", records()))
 }
 
 /// The departure in words, with the names of tasks.

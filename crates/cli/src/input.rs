@@ -234,6 +234,8 @@ pub(crate) fn by_the_kernel(
     instead: &str,
     console: &Console,
 ) -> Result<Vec<Protocol>, Exit> {
+    // Under `p-edf`, a resource under `none` is under `srp` or `msrp`.
+    let is_global = system.scheduler() == Scheduler::GEdf;
     let refused = |protocol: Protocol| Some((system.refused_by_deadlines(protocol)?, protocol));
     let first = protocols.first().and_then(|&first| refused(first));
     let all = protocols.len();
@@ -242,14 +244,13 @@ pub(crate) fn by_the_kernel(
         let (name, ruling) = (tame(&system.resource(resource).name), system.protocol_of(resource, protocol));
         console.error(
             format!("`{name}` is under `{ruling}`, which the kernel's EDF does not support (docs/edf.md)"),
-            &format!("use lock_free, wait_free or none, or {instead}"),
+            &format!("use lock_free or wait_free{}, or {instead}", if is_global { " or none" } else { "" }),
         );
         return Err(Exit::BadInput);
     }
     if protocols.len() < all {
-        console.note(
-            "all protocols except none, lock_free and wait_free are left out: the kernel's EDF does not support them",
-        );
+        let others = if is_global { "none, lock_free and wait_free" } else { "lock_free and wait_free" };
+        console.note(format!("all protocols except {others} are left out: the kernel's EDF does not support them"));
     }
     Ok(protocols)
 }

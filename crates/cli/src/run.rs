@@ -348,7 +348,7 @@ impl Ran {
 
     /// Whether the verdict is good.
     pub(crate) fn holds(&self) -> bool {
-        let departs = |audit: &Audit| audit.departed > 0;
+        let departs = |audit: &Audit| audit.departed + audit.lost > 0;
         self.report.holds()
             && self.outcome.ended != Ended::Watchdog
             && !self.outcome.audit.as_ref().is_some_and(departs)

@@ -219,7 +219,7 @@ fn explain(
     console: &Console,
 ) -> Result<(TaskId, Demanded), Exit> {
     let demanded = explain_demand(system, overheads, found, task).map_err(|why| {
-        console.error(tame(&why.describe(system)), "remove --explain, or use `p-fp` or `p-edf`");
+        console.error(tame(&why.describe(system)), "remove --explain");
         Exit::BadInput
     })?;
     Ok((task, demanded))

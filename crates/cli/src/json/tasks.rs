@@ -107,9 +107,10 @@ pub struct ProtocolResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_rules_as: Option<String>,
     /// The verdict of the verb, which its exit status follows. `check`: every deadline is proved to hold. `simulate`
-    /// and `run`: no job was seen to miss its deadline. `run --audit`: and the kernel did all as ordered. This includes tasks of which no job finished (`jobs` is 0); a
+    /// and `run`: no job was seen to miss its deadline. This includes tasks of which no job finished (`jobs` is 0); a
     /// warning names them. `run` with `--overheads` or `--strict`: in addition, no response was above its bound.
-    /// `verify`: all of these.
+    /// `verify`: all of these. `run` with `--audit`: in addition, the kernel's trace is whole and has only what was
+    /// ordered.
     pub schedulable: bool,
     /// Whether every deadline is proved to hold, whatever the verb.
     pub proved: bool,

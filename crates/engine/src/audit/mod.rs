@@ -113,7 +113,8 @@ impl fmt::Display for Departed {
 pub(crate) fn judge(system: &System, executor: &Executor, trace: trace::Trace, start_ns: u64) -> Audit {
     let Some(journal) = executor.journal() else { return Audit::default() };
     let orders = journal.orders();
-    let lost = trace.lost + journal.dropped() as u64;
+    // A run has switches, so a trace without events is not whole.
+    let lost = trace.lost + journal.dropped() as u64 + u64::from(trace.events.is_empty());
     let audit = Audit { orders: orders.len() as u64, lost, ..Audit::default() };
     if lost > 0 {
         return audit;

@@ -1,5 +1,6 @@
 //! The kernel's trace of the threads of a run: switches, inherited priorities, and wake-ups.
 
+use crate::cpusets::parse_cpus;
 use lockwright_sys::sched::{self, ME, Tid};
 use lockwright_sys::signal;
 use lockwright_sys::tracepoint::Tracepoint;
@@ -13,6 +14,8 @@ use std::thread::JoinHandle;
 const ROUND: std::time::Duration = std::time::Duration::from_millis(20);
 /// The size of the ring of a CPU in bytes, for each event: room for about 10,000 switches.
 const RING: usize = 1 << 20;
+/// The CPUs of the machine. Also those that the process may not use are traced: another program can move its threads.
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// The most events that are kept: 128 MiB.
 const EVENTS_MAX: usize = 1 << 22;
 
@@ -63,19 +66,20 @@ impl Drop for Tracer {
 }
 
 impl Tracer {
-    /// Starts to trace these threads on these CPUs, given by their Linux numbers. Returns why not, if the kernel does
-    /// not permit it.
-    pub(crate) fn start(cpus: &[usize], tasks: &[Tid]) -> Result<Self, String> {
+    /// Starts to trace these threads on all CPUs. Returns why not, if the kernel does not permit it.
+    pub(crate) fn start(tasks: &[Tid]) -> Result<Self, String> {
         if !crate::occupancy::is_first_namespace() {
             return Err("the kernel traces the thread ids of the initial PID namespace, and this is another one".into());
         }
+        let cpus = std::fs::read_to_string(ONLINE).ok().and_then(|text| parse_cpus(&text));
+        let cpus = cpus.ok_or_else(|| format!("{ONLINE} has no list of CPUs"))?;
         let mut rings = Vec::new();
         for name in ["sched_switch", "sched_pi_setprio", "sched_waking"] {
             let tracepoint = Tracepoint::of_scheduler(name).ok_or_else(|| {
                 format!("cannot read the event {name} of tracefs: it needs root and `mount -t tracefs none /sys/kernel/tracing`")
             })?;
             let fields = fields(name, &tracepoint).ok_or_else(|| format!("the event {name} has unknown fields"))?;
-            for &cpu in cpus {
+            for &cpu in &cpus {
                 let ring = ring_of(cpu, tracepoint.id());
                 let ring = ring.map_err(|error| format!("cannot trace CPU {cpu} (perf_event_open: {error})"))?;
                 rings.push((fields, ring));
@@ -109,12 +113,14 @@ impl Tracer {
     /// Stops, and returns the trace.
     ///
     /// BOUND: one last read of the rings.
-    pub(crate) fn stop(mut self) -> Option<Trace> {
-        let thread = self.thread.take()?;
+    pub(crate) fn stop(mut self) -> Trace {
         // ORDERING: Relaxed: as in `drop`.
         self.is_over.store(true, Ordering::Relaxed);
-        thread.thread().unpark();
-        thread.join().ok()
+        let trace = self.thread.take().and_then(|thread| {
+            thread.thread().unpark();
+            thread.join().ok()
+        });
+        trace.unwrap_or(Trace { events: Vec::new(), lost: 1 })
     }
 }
 

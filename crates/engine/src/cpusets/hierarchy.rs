@@ -121,7 +121,7 @@ fn has_word(files: &impl Files, path: &Path) -> bool {
 }
 
 /// Reads a list of the kernel: `0-3,8`.
-fn parse_cpus(text: &str) -> Option<Vec<usize>> {
+pub(crate) fn parse_cpus(text: &str) -> Option<Vec<usize>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

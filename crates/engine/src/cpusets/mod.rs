@@ -33,6 +33,7 @@ mod sweep;
 
 pub use error::CpusetError;
 pub(crate) use files::Kernel;
+pub(crate) use hierarchy::parse_cpus;
 pub(crate) use sweep::{Left, sweep};
 
 use files::Files;
@@ -181,9 +182,9 @@ impl<F: Files> Partitions<F> {
 impl<F: Files> Drop for Partitions<F> {
     /// What cannot be removed is left for [`sweep`].
     ///
-    /// BOUND: the longest deadline, and the bound of each removal.
+    /// BOUND: the longest deadline that the kernel admits, and the bound of each removal.
     fn drop(&mut self) {
-        self.files.wait(self.deadline);
+        self.files.wait(self.deadline.min(sweep::longest_deadline(&self.files)));
         if let Some(home) = &self.home {
             let _ = self.files.write(&home.join("cgroup.procs"), &std::process::id().to_string());
         }

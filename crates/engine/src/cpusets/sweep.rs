@@ -43,7 +43,7 @@ pub(crate) fn sweep(files: &impl Files) -> Result<Left, CpusetError> {
 }
 
 /// The longest deadline that the kernel admits. Its default is 4.194304 s.
-fn longest_deadline(files: &impl Files) -> Duration {
+pub(super) fn longest_deadline(files: &impl Files) -> Duration {
     let text = files.read(Path::new("/proc/sys/kernel/sched_deadline_period_max_us"));
     let us = text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1 << 22);
     Duration::from_micros(us)

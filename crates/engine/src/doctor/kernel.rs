@@ -80,7 +80,7 @@ pub(super) fn cpusets() -> Finding {
     match sweep(&Kernel) {
         Ok(Left { removed: 0, used_by: None }) => finding(NAME, State::Ok, "none is left of a run", ""),
         Ok(Left { removed: 0, used_by: Some(process) }) => {
-            finding(NAME, State::Ok, format!("process {process} executes in some"), "")
+            finding(NAME, State::Ok, format!("in use by process {process}"), "")
         }
         Ok(Left { removed, .. }) => {
             finding(NAME, State::Ok, format!("removed {removed} groups that a killed run left"), "")
@@ -94,7 +94,7 @@ pub(super) fn cpusets() -> Finding {
         Err(error) => finding(
             NAME,
             State::Warn,
-            format!("a killed run left some: {error}"),
+            format!("those of a killed run, if there are any, cannot be removed: {error}"),
             "`sudo lockwright doctor` removes them; until then CPUs can be kept from other threads",
         ),
     }
@@ -103,7 +103,9 @@ pub(super) fn cpusets() -> Finding {
 pub(super) fn robust_list() -> Finding {
     const NAME: &str = "robust futexes";
     match probe::has_robust_list() {
-        true if unlocks_in_one_step() => finding(NAME, State::Ok, "available, unlocked in one step with the list", ""),
+        true if unlocks_in_one_step() => {
+            finding(NAME, State::Ok, "available; unlocks use the function of the vDSO", "")
+        }
         has => known(NAME, has, "a kernel built with CONFIG_FUTEX"),
     }
 }

@@ -24,16 +24,16 @@ pub struct RunConfig {
     /// [`Outcome::audit`](crate::Outcome::audit). This needs root. Each order and each switch then takes about a
     /// microsecond longer.
     pub audit: bool,
-    /// Under `p-edf`: whether the kernel schedules the tasks by SCHED_DEADLINE, in a cpuset partition for each CPU. Needs
-    /// root, and changes the cpusets of the machine while the run lasts. Without effect under other schedulers.
+    /// Under `p-edf`: whether the kernel schedules the tasks by SCHED_DEADLINE, in a cpuset partition for each CPU.
+    /// Needs root, and changes the cpusets of the machine while the run lasts. Without effect under other schedulers.
     pub sched_deadline: bool,
     /// Whether to keep the order of the protocols' decisions; see [`Outcome::turns`](crate::Outcome::turns).
     pub turns: bool,
 }
 
 impl RunConfig {
-    /// A configuration without scripted changes, a record of context switches or of decisions, an audit or SCHED_DEADLINE, and
-    /// with logs of at most [`LOG_CAPACITY`] entries.
+    /// A configuration without scripted changes, a record of context switches or of decisions, an audit or
+    /// SCHED_DEADLINE, and with logs of at most [`LOG_CAPACITY`] entries.
     #[must_use]
     pub fn new(protocol: Protocol, duration: Duration) -> Self {
         Self {

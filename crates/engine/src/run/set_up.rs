@@ -41,8 +41,8 @@ const START_DELAY_NS: u64 = 50_000_000;
 ///
 /// Under `p-edf`, the tasks of each CPU decide among themselves which job executes: the one with the earliest deadline,
 /// and among equal deadlines that of the task with the lower id. Resources are under `srp` and `msrp`, and no blocking
-/// is observed. With [`RunConfig::sched_deadline`], the kernel schedules the tasks of each CPU as under `g-edf`, in a cpuset
-/// partition that exists during the run.
+/// is observed. With [`RunConfig::sched_deadline`], the kernel schedules the tasks of each CPU as under `g-edf`, in a
+/// cpuset partition that exists during the run.
 ///
 /// CPU k of the system is the k-th CPU that the calling thread may use. The calling thread only waits. Threads of a run
 /// block all signals. The run locks all memory that is mapped at the start, which undoes an earlier
@@ -131,7 +131,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         return Err(error);
     }
     let tasks = || system.task_ids().map(|task| shared.locks.executor.seat(task).tid()).collect::<Vec<_>>();
-    let tracer = match config.audit.then(|| Tracer::start(&allowed, &tasks())).transpose() {
+    let tracer = match config.audit.then(|| Tracer::start(&tasks())).transpose() {
         Ok(tracer) => tracer,
         Err(why) => {
             crew.dismiss();
@@ -143,7 +143,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     shared.ready.open();
     let ended = crew.wait_for_end();
     let occupancy = recorder.and_then(|recorder| recorder.stop(shared.start_ns()));
-    let trace = tracer.and_then(Tracer::stop);
+    let trace = tracer.map(Tracer::stop);
     let (end_ns, changed) = ended?;
     let audit = trace.map(|trace| audit::judge(system, &shared.locks.executor, trace, shared.start_ns()));
     let elapsed = Duration::from_ns(end_ns.saturating_sub(shared.start_ns()));
@@ -421,15 +421,15 @@ fn start_delay(system: &System) -> u64 {
     START_DELAY_NS + if system.scheduler() == Scheduler::GEdf { longest } else { 0 }
 }
 
-/// The number of entries in the log of each task: the entries of its jobs, a gap for each job that may preempt them, a
-/// gap for each tick of the kernel, and another execution of a section for each commit of other tasks. If the sum
-/// exceeds the capacity, all are reduced in proportion.
 /// The capacity of the journal: an entry of a log comes with at most a few orders.
 fn journal_capacity(system: &System, config: &RunConfig) -> usize {
     let entries: usize = log_capacities(system, config).iter().sum();
     entries.saturating_mul(2).min(config.log_capacity)
 }
 
+/// The number of entries in the log of each task: the entries of its jobs, a gap for each job that may preempt them, a
+/// gap for each tick of the kernel, and another execution of a section for each commit of other tasks. If the sum
+/// exceeds the capacity, all are reduced in proportion.
 fn log_capacities(system: &System, config: &RunConfig) -> Vec<usize> {
     const A_JOB: u64 = 8;
     const A_LOCK: u64 = 12;

@@ -194,8 +194,8 @@ impl Picture<'_> {
         self.canvas.put(format_args!("</g>"));
     }
 
-    /// The spans, where execution that is interrupted for less than a pixel is one of them. On a real machine, interrupts
-    /// cut a job into very many.
+    /// The spans, where execution that is interrupted for less than a pixel is one of them. On a real machine,
+    /// interrupts cut a job into very many.
     fn joined(&self, spans: &[Span]) -> Vec<Joined> {
         let mut all: Vec<Joined> = Vec::new();
         let mut left = spans;
