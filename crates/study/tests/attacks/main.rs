@@ -19,3 +19,4 @@ mod semaphores_hold;
 mod spin_hold;
 mod terms_sum;
 mod ticks;
+mod verdicts_agree;
