@@ -121,8 +121,9 @@ fn features() -> Result<(), String> {
         let chosen = ["check", "--package", package, "--no-default-features", "--features", features];
         tool::cargo(&chosen)?;
     }
-    // The installed command line has all features; its screen is tested in memory.
-    tool::cargo(&["test", "--package", "lockwright-cli", "--all-features", "--lib", "--", "watch::"])?;
+    // The installed command line has all features; its screen is tested in memory and on a terminal.
+    let all = ["test", "--package", "lockwright-cli", "--all-features", "--lib", "--test", "cli", "--", "watch::"];
+    tool::cargo(&all)?;
     // In a build of the whole workspace, the Python package turns the server on.
     let without = ["test", "--package", "lockwright-cli", "--no-default-features", "--test", "cli"];
     tool::cargo(&[&without[..], &["--", "--exact", "pages::a_build_without_a_server_says_so"]].concat())?;

@@ -194,8 +194,8 @@ impl Picture<'_> {
         self.canvas.put(format_args!("</g>"));
     }
 
-    /// The spans, where execution that is interrupted for less than a pixel is one of them. On a real machine, interrupts
-    /// cut a job into very many.
+    /// The spans, where one that is interrupted for less than a pixel is one of them, because no task executes. On a real
+    /// machine, interrupts cut each job, and the waits of others for it, into very many.
     fn joined(&self, spans: &[Span]) -> Vec<Joined> {
         let mut all: Vec<Joined> = Vec::new();
         let mut left = spans;
@@ -205,7 +205,6 @@ impl Picture<'_> {
                 (Some(last), [next, after @ ..])
                     if span.state == State::Ready(None)
                         && self.x(span.until) - self.x(span.from) < 1.0
-                        && last.span.state.held().is_some()
                         && (&last.span.state, last.span.cpu, last.span.until) == (&next.state, next.cpu, span.from) =>
                 {
                     last.span.until = next.until;
