@@ -22,7 +22,7 @@ use words::since_start;
 const RIGHT: f64 = WIDTH - 20.0;
 const ROW: f64 = 40.0;
 const TOP: f64 = 64.0;
-const LEGEND_ROW: f64 = 30.0;
+const LEGEND_ROW: f64 = 36.0;
 /// The most ticks of the axis.
 const TICKS: u64 = 11;
 /// The most characters of a task's name in the picture. Longer names are cut; the description has the whole name.
