@@ -202,7 +202,7 @@ impl Picture<'_> {
                 {
                     last.span.until = next.until;
                     last.interruptions += 1;
-                    last.interrupted = last.interrupted + span.until.since(span.from);
+                    last.interrupted += span.until.since(span.from);
                     left = after;
                 }
                 _ => all.push(Joined { span: span.clone(), interruptions: 0, interrupted: Duration::ZERO }),
