@@ -125,9 +125,11 @@ fn features() -> Result<(), String> {
     }
     // In a build of the whole workspace, the Python package turns the server on and leaves the screen out. All features
     // are together in what is installed.
-    for (target, name) in [("--lib", "watch::"), ("--test=cli", "pages::a_build_without_a_server_says_so")] {
+    for (target, names) in
+        [("--lib", &["watch::"][..]), ("--test=cli", &["watch::", "pages::a_build_without_a_server_says_so"])]
+    {
         let cli = ["test", "--package", "lockwright-cli", "--no-default-features", "--features", "screen", target];
-        named_tests(&mut tool::cargo_command(&cli), &[name])?;
+        named_tests(&mut tool::cargo_command(&cli), names)?;
     }
     tool::cargo(&["test", "--package", "lockwright-locks", "--all-features"])
 }

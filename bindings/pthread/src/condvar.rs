@@ -5,7 +5,7 @@
 //! needs to be dropped.
 
 use crate::attributes;
-use crate::mutex::{address, counters_of, number};
+use crate::mutex::{address, counters_of, may_unlock, number};
 use crate::shared::Place;
 use crate::{clock, deadline, next, shared};
 use libc::{EBUSY, EINVAL, EOWNERDEAD, ETIMEDOUT, c_int, c_long, c_void, timespec};
@@ -95,7 +95,7 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
         return unsafe { wait_with_shared(cond, mutex, until) };
     }
     mutex.hide_owner();
-    let (counters, address) = (counters_of(mutex), address(mutex));
+    let (counters, address) = (counters_of(mutex).filter(|_| may_unlock(mutex)), address(mutex));
     if let Some(counters) = counters {
         counters.unlocking(address);
     }
@@ -106,7 +106,13 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
     // where it is until then.
     let waiting = match unsafe { cond.enlist(mutex, false) } {
         Ok(waiting) => waiting,
-        Err(error) => return number(&error),
+        Err(error) => {
+            // A mutex that is held as before has a new section.
+            if let (Some(counters), Some(asked), true) = (counters, asked, mutex.is_mine()) {
+                counters.locked(address, thread_id(), asked);
+            }
+            return number(&error);
+        }
     };
     // SAFETY: `cond` and `mutex` are valid until the wait has ended, and this frame has nothing to drop if the wait
     // unwinds.

@@ -185,6 +185,11 @@ pub(crate) fn counters_of(mutex: &RawMutex) -> Option<&'static MutexCounters> {
     if is_counted { stats::counters() } else { None }
 }
 
+/// Whether the calling thread may unlock the mutex. Any other unlock is refused, and ends no section.
+pub(crate) fn may_unlock(mutex: &RawMutex) -> bool {
+    mutex.is_mine() || !attributes::is_unlocked_by_owner(mutex.attributes())
+}
+
 /// The address by which a mutex is counted.
 pub(crate) fn address(mutex: &RawMutex) -> usize {
     std::ptr::from_ref(mutex).addr()
@@ -367,9 +372,7 @@ fn unlock_otherwise(mutex: &RawMutex) -> c_int {
     if let Err(errno) = prepare(mutex) {
         return errno;
     }
-    // Any other unlock is refused.
-    let unlocks = || mutex.is_mine() || !attributes::is_unlocked_by_owner(mutex.attributes());
-    if let Some(counters) = counters_of(mutex).filter(|_| unlocks()) {
+    if let Some(counters) = counters_of(mutex).filter(|_| may_unlock(mutex)) {
         counters.unlocking(address(mutex));
     }
     let Err(error) = mutex.unlock() else { return 0 };

@@ -12,6 +12,11 @@ use std::fmt::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+/// How often the end of the process looks whether the report of a signal is written, and the time between two looks.
+const END_ROUNDS: u32 = 1_000;
+const END_ROUND: Duration = Duration::from_millis(1);
 
 /// The variable.
 pub(crate) const NAME: &CStr = c"LOCKWRIGHT_STATS";
@@ -90,8 +95,16 @@ extern "C" fn on_signal(_signal: c_int) {
 
 /// Called by the C library after the program's own destructors.
 extern "C" fn end() {
-    if COUNTERS.get().is_some() {
-        write();
+    if COUNTERS.get().is_none() {
+        return;
+    }
+    // Another thread may be writing the report that a signal asked for. This one has what came later.
+    // BOUND: END_ROUNDS.
+    for _ in 0..END_ROUNDS {
+        if write() {
+            return;
+        }
+        std::thread::sleep(END_ROUND);
     }
 }
 
@@ -101,13 +114,21 @@ extern "C" fn end() {
 #[unsafe(link_section = ".fini_array")]
 static END: extern "C" fn() = end;
 
-/// Writes the report.
-fn write() {
-    let Some(counters) = counters() else { return };
+/// Writes the report. Returns whether it was the turn of the caller.
+fn write() -> bool {
+    let Some(counters) = counters() else { return true };
     // Of two signals at one time, one writes.
-    let Ok(mut shown) = SHOWN.try_lock() else { return };
+    let Ok(mut shown) = SHOWN.try_lock() else { return false };
     *shown = [None; SHOWN_MAX];
-    let Some([path, new]) = FILE.get() else { return lines(counters, &mut *shown, libc::STDERR_FILENO) };
+    match FILE.get() {
+        Some([path, new]) => write_file(counters, &mut *shown, path, new),
+        None => lines(counters, &mut *shown, libc::STDERR_FILENO),
+    }
+    true
+}
+
+/// Writes the report into `new`, which then takes the place of `path`.
+fn write_file(counters: &MutexCounters, shown: &mut [Option<MutexStatistics>], path: &CStr, new: &CStr) {
     // SAFETY: both paths are strings with a final zero, which live as long as the process, and the calls take no other
     // pointers. A handler may make them.
     unsafe {
@@ -117,7 +138,7 @@ fn write() {
         if file < 0 {
             return report::no_file(path);
         }
-        lines(counters, &mut *shown, file);
+        lines(counters, shown, file);
         libc::syscall(libc::SYS_close, file);
         if libc::rename(new.as_ptr(), path.as_ptr()) != 0 {
             report::no_file(path);

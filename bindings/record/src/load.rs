@@ -54,6 +54,7 @@ extern "C" fn load() {
         eprintln!("lockwright: nothing is recorded: {folder}: {error}");
         false
     });
+    HAS_BEGUN.store(begun, Ordering::Release);
     stage::set(if begun { Stage::Records { ring_bytes: ring_bytes() } } else { Stage::Ended });
     thread::current();
 }
@@ -67,10 +68,12 @@ pub(crate) fn start(folder: &Path) -> io::Result<()> {
     if HAS_BEGUN.swap(true, Ordering::AcqRel) {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
     }
-    let begun = file::replace(folder).and_then(begin).inspect_err(|_| HAS_BEGUN.store(false, Ordering::Release))?;
-    if !begun {
-        return Err(io::Error::from_raw_os_error(libc::EAGAIN));
-    }
+    let begun = file::replace(folder).and_then(begin);
+    let failed = || io::Error::from_raw_os_error(libc::EAGAIN);
+    // The program may try again.
+    let again = |_: &io::Error| HAS_BEGUN.store(false, Ordering::Release);
+    begun.and_then(|begun| begun.then_some(()).ok_or_else(failed)).inspect_err(again)?;
+    thread::heed();
     stage::set(Stage::Records { ring_bytes: ring_bytes() });
     thread::current();
     Ok(())
@@ -90,7 +93,6 @@ pub(crate) fn stop() -> bool {
 
 /// Begins the recording in this file. Returns whether this process is recorded.
 fn begin(file: File) -> io::Result<bool> {
-    HAS_BEGUN.store(true, Ordering::Release);
     let (is_cycles, start) = clock::start();
     let mut output = Output::begin(file, is_cycles, start);
     output.chunk(chunk::PROGRAM, 0, &std::fs::read("/proc/self/cmdline").unwrap_or_default());
@@ -112,14 +114,19 @@ extern "C" fn in_child() {
 
 /// Whether this is the recorded process, and the recording has not ended.
 fn is_recorded() -> bool {
-    // SAFETY: the call takes nothing and cannot fail.
-    let is_it = PROCESS.load(Ordering::Relaxed) == unsafe { libc::getpid() };
-    is_it && matches!(stage::get(), Stage::Records { .. })
+    is_process() && matches!(stage::get(), Stage::Records { .. })
 }
 
-/// Writes the rest of the recording, if this is the recorded process.
+/// Whether this is the recorded process.
+fn is_process() -> bool {
+    // SAFETY: the call takes nothing and cannot fail.
+    PROCESS.load(Ordering::Relaxed) == unsafe { libc::getpid() }
+}
+
+/// Writes the rest of the recording, if this is the recorded process. If another thread stops the recording, its end is
+/// waited for.
 fn end() {
-    if is_recorded() {
+    if is_process() {
         // The wait below is not the program's.
         thread::ignore();
         spill::finish();

@@ -63,11 +63,12 @@ impl Switches {
         let mut lost = 0;
         for ring in &mut self.rings {
             while let Some(record) = ring.next_record() {
-                let data = record.to_contiguous();
+                let mut room = [0; RECORD_MAX];
+                let data = whole(record.data(), &mut room);
                 match record.ty() {
-                    LOST => lost += double(&data, 8).unwrap_or_default(),
+                    LOST => lost += double(data, 8).unwrap_or_default(),
                     SWITCH => {
-                        if let Some(switch) = parse(&data, record.misc()) {
+                        if let Some(switch) = parse(data, record.misc()) {
                             each(switch);
                         }
                     }
@@ -77,6 +78,23 @@ impl Switches {
         }
         lost
     }
+}
+
+/// The longest record of a ring.
+pub(crate) const RECORD_MAX: usize = 256;
+
+/// A record in one piece. At the end of a ring it has two, which are copied, because the program's allocator may lock.
+pub(crate) fn whole<'a>(pieces: &[&'a [u8]], room: &'a mut [u8; RECORD_MAX]) -> &'a [u8] {
+    if let [one] = pieces {
+        return one;
+    }
+    let mut length = 0;
+    for piece in pieces {
+        let copied = piece.len().min(room.len() - length);
+        room[length..length + copied].copy_from_slice(&piece[..copied]);
+        length += copied;
+    }
+    &room[..length]
 }
 
 fn ring_of(cpu: usize, bytes: usize) -> std::io::Result<Sampler> {
@@ -102,4 +120,21 @@ fn parse(data: &[u8], flags: u16) -> Option<[u64; 2]> {
         (true, true) => switch::PREEMPTED,
     };
     Some([double(tail, 8)?, thread | cpu << switch::CPU_SHIFT | u64::from(kind) << switch::KIND_SHIFT])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_at_the_end_of_a_ring_is_put_together() {
+        let bytes: Vec<u8> = (0..40).collect();
+        for at in 0..=bytes.len() {
+            let (first, second) = bytes.split_at(at);
+            assert_eq!(whole(&[first, second], &mut [0; RECORD_MAX]), bytes);
+        }
+        assert_eq!(whole(&[&bytes], &mut [0; RECORD_MAX]), bytes);
+        let long = [7; 200];
+        assert_eq!(whole(&[&long, &long], &mut [0; RECORD_MAX]), [7; RECORD_MAX], "what is too long is cut");
+    }
 }

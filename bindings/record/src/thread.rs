@@ -69,6 +69,11 @@ pub(crate) fn ignore() {
     set(OFF);
 }
 
+/// The calling thread may be recorded again.
+pub(crate) fn heed() {
+    set(0);
+}
+
 /// The number of the calling thread in the kernel.
 pub(crate) fn id() -> u32 {
     // SAFETY: the call takes nothing and cannot fail. Thread ids are positive.

@@ -1,6 +1,7 @@
 //! Wake-ups and inherited priorities, as the kernel traces them. The kernel permits this to root only (`CAP_PERFMON` or
 //! `CAP_SYS_ADMIN`, and the files of tracefs); elsewhere nothing of it is recorded.
 
+use crate::switches::{RECORD_MAX, whole};
 use libc::c_int;
 use lockwright_record::file::format::switch;
 use perf_event::events::Tracepoint;
@@ -68,11 +69,12 @@ impl Traced {
         let mut lost = 0;
         for (event, ring) in &mut self.rings {
             while let Some(record) = ring.next_record() {
-                let data = record.to_contiguous();
+                let mut room = [0; RECORD_MAX];
+                let data = whole(record.data(), &mut room);
                 match record.ty() {
-                    LOST => lost += number(&data, 8).unwrap_or_default(),
+                    LOST => lost += number(data, 8).unwrap_or_default(),
                     SAMPLE => {
-                        if let Some(found) = parse(&data, *event, own) {
+                        if let Some(found) = parse(data, *event, own) {
                             each(found);
                         }
                     }

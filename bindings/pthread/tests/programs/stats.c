@@ -51,6 +51,7 @@ static void *is_refused(void *unused)
 {
     (void)unused;
     GIVES(EPERM, pthread_mutex_unlock(&twice));
+    GIVES(EPERM, pthread_cond_wait(&done, &twice));
     return NULL;
 }
 

@@ -27,6 +27,22 @@ fn a_program_records_the_part_that_it_asks_for() {
 }
 
 #[test]
+fn a_program_that_ends_beside_a_stop_is_recorded_to_the_end() {
+    let library = library();
+    let folder = library.parent().and_then(|folder| folder.to_str()).expect("a folder");
+    let search = format!("-Wl,-rpath,{folder}");
+    let Some(program) = build("itself.c", &[library.to_str().expect("a path in UTF-8"), &search]) else { return };
+    for round in 0..20 {
+        let recorded = options().folder;
+        let status = Command::new(&program).arg(&recorded).arg("beside").status().expect("a process");
+        assert!(status.success(), "{status}");
+        let recording = Recording::read(&recorded).expect("a recording");
+        assert!(recording.complete, "round {round}");
+        assert_eq!(steps(&recording, "worker"), ["start", "lock during", "unlock during", "end"], "round {round}");
+    }
+}
+
+#[test]
 fn a_program_in_rust_records_itself() {
     let recorded = options().folder;
     let status = Command::new(env!("CARGO_BIN_EXE_records_itself")).arg(&recorded).status().expect("a process");

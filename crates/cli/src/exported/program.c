@@ -70,12 +70,25 @@ static void sleep_until(int64_t at)
     }
 }
 
-/* Executes for this time. Preemption does not count. */
-static void run(int64_t time)
+/* The time of one look at the processor time of a thread. */
+static int64_t look;
+
+static void measure_look(void)
 {
-    int64_t end = now(CLOCK_THREAD_CPUTIME_ID) + time;
-    while (now(CLOCK_THREAD_CPUTIME_ID) < end) {
+    enum { LOOKS = 1000 };
+    int64_t first = now(CLOCK_THREAD_CPUTIME_ID);
+    for (int i = 1; i < LOOKS; i++)
+        now(CLOCK_THREAD_CPUTIME_ID);
+    look = (now(CLOCK_THREAD_CPUTIME_ID) - first) / LOOKS;
+}
+
+/* Executes for this time, and returns by how much it took too long. Preemption does not count. */
+static int64_t run(int64_t time)
+{
+    int64_t at, end = now(CLOCK_THREAD_CPUTIME_ID) + time - look;
+    while ((at = now(CLOCK_THREAD_CPUTIME_ID)) < end) {
     }
+    return at - end;
 }
 
 static void refuse(const char *what, int error)
@@ -88,11 +101,12 @@ static void refuse(const char *what, int error)
 
 static void job(const struct task *task)
 {
+    int64_t late = 0;
     for (int i = 0; i < task->steps; i++) {
         int64_t value = task->body[i].value;
         switch (task->body[i].action) {
         case RUN:
-            run(value);
+            late = run(value - late);
             break;
         case LOCK:
             pthread_mutex_lock(&mutexes[value]);
@@ -185,6 +199,7 @@ int main(int count, char **arguments)
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
         perror("the memory is not locked");
     make_mutexes();
+    measure_look();
     begin = now(CLOCK_MONOTONIC) + 100000000;
     for (int i = 0; i < TASKS; i++)
         threads[i] = start(&tasks[i], &allowed);

@@ -228,23 +228,11 @@ impl Plan {
             Column::numbers("sections", each(|result| result.max_sections_waited.to_string())),
             Column::numbers("unserved", each(|result| result.unserved.to_string())).gives_way(3),
         ]));
-        let legend = LEGEND.map(|(name, meaning)| format!("{name}: {meaning}")).join("; ");
+        let legend = bpl_page::LEGEND.map(|(name, meaning)| format!("{name}: {meaning}")).join("; ");
         text.push_str(&format!("{legend}; a mean section has 100 units of time\n"));
         text
     }
 }
-
-/// The columns, and what they mean.
-pub(super) const LEGEND: [(&str, &str); 5] = [
-    ("rate", "bursts per mean section"),
-    ("inversions", "requests that waited while a less important one held the lock"),
-    (
-        "delay",
-        "mean of the cores' mean waits, weighted by importance, without those that never got the lock (unserved)",
-    ),
-    ("wait", "of all granted requests, and of the most important core's"),
-    ("sections", "the most one request waited for"),
-];
 
 /// The canonical path of a file that may not exist yet.
 fn real_path(path: &Path) -> Option<PathBuf> {

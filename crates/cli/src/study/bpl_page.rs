@@ -204,7 +204,19 @@ fn results(results: &[BplResult]) -> Table {
     }
 }
 
+/// The columns, and what they mean.
+pub(super) const LEGEND: [(&str, &str); 5] = [
+    ("rate", "bursts per mean section"),
+    ("inversions", "requests that waited while a less important one held the lock"),
+    (
+        "delay",
+        "mean of the cores' mean waits, weighted by importance, without those that never got the lock (unserved)",
+    ),
+    ("wait", "of all granted requests, and of the most important core's"),
+    ("sections", "the most one request waited for"),
+];
+
 /// The meanings of the columns.
 fn legend() -> Vec<String> {
-    super::bpl::LEGEND.map(|(name, meaning)| format!("{name}: {meaning}")).into()
+    LEGEND.map(|(name, meaning)| format!("{name}: {meaning}")).into()
 }

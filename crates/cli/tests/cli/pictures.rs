@@ -125,3 +125,20 @@ fn jobs_that_do_not_exist_are_refused() {
         assert!(ended.err.contains(help), "{job}: {}", ended.err);
     }
 }
+
+/// The pictures of the README are those that the command draws.
+#[test]
+fn pictures_of_the_readme_are_drawn_by_the_command() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for protocol in ["none", "pip"] {
+        let file = File::new("");
+        let svg = file.beside("drawn.svg");
+        let mut command = lockwright();
+        command.arg("simulate").arg(root.join("examples/pathfinder.toml")).args(["--protocol", protocol]);
+        let ended = end(command.args(["--window", "90ms..200ms", "--svg"]).arg(&svg));
+        let drawn = std::fs::read_to_string(&svg).unwrap_or_else(|error| panic!("{error}: {}", ended.err));
+        let path = root.join(format!("docs/pathfinder-{protocol}.svg"));
+        let kept = std::fs::read_to_string(&path).expect("in the repository");
+        assert!(kept.trim_end() == drawn.trim_end(), "draw {} again: {command:?}", path.display());
+    }
+}

@@ -4,7 +4,7 @@ use crate::export::{compiler, export};
 use crate::realtime::require_realtime;
 use crate::support::{Ended, File, NO_FAULTS, end, json, lockwright};
 use lockwright_model::format::parse_system;
-use lockwright_model::{ResourceId, Step, System, Task, TaskId};
+use lockwright_model::{Duration, ResourceId, System, TaskId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -107,14 +107,12 @@ fn library() -> PathBuf {
     path
 }
 
-/// An exported program ends each run with a look at the processor time of its thread, which takes up to this long.
-const RUN_NS: u64 = 2_000;
-
 /// Why the recorded system is not the one that was executed, if it is not. Threads have the first 15 bytes of the
 /// names of their tasks.
-fn difference(system: &System, found: &System, report: &Value, least: &mut Least) -> Option<String> {
+fn difference(system: &System, found: &System, report: &Value, nearest: &mut Nearest) -> Option<String> {
     structure(system, found, |id, other, name| {
-        section_difference(system, id, found, other, least).or_else(|| time_difference(system.task(id), name, report))
+        section_difference(system, id, found, other, nearest)
+            .or_else(|| time_difference(system, id, name, report, nearest))
     })
 }
 
@@ -149,22 +147,51 @@ fn structure(
     why
 }
 
-/// How much longer times may be because other work shares the caches and the host. On a quiet machine 0 is enough.
-const BUSY_PERCENT: u64 = 25;
+/// The nearest of the times of all attempts, in nanoseconds: for each task that of most jobs, and for each of its
+/// sections the longest. Other work on the machine lengthens times, and never all of them in each attempt.
+struct Nearest {
+    kept: BTreeMap<(TaskId, Option<usize>), u64>,
+    /// What a lock and its unlock take: under `icpp`, they change the priority of the thread by system calls.
+    lock_ns: u64,
+}
 
-/// The least of the longest times of all attempts, in nanoseconds, for each section of a task. Other work on the
-/// machine lengthens times, and never all of them in each attempt.
-type Least = BTreeMap<(TaskId, usize), u64>;
+impl Nearest {
+    fn under(protocol: &str) -> Self {
+        Self { kept: BTreeMap::new(), lock_ns: if protocol == "icpp" { 10_000 } else { 0 } }
+    }
+
+    /// Keeps the nearer one of a time and the one that is kept.
+    fn keep(&mut self, key: (TaskId, Option<usize>), seen: u64, expected: Duration) -> u64 {
+        let kept = self.kept.entry(key).or_insert(seen);
+        if seen.abs_diff(expected.as_ns()) < kept.abs_diff(expected.as_ns()) {
+            *kept = seen;
+        }
+        *kept
+    }
+
+    /// Execution times are within 1 % and 5 us.
+    fn is_c(&self, system: &System, id: TaskId) -> bool {
+        let (wcet, locks) = (system.task(id).wcet.as_ns(), system.sections(id).len() as u64);
+        self.kept[&(id, None)].abs_diff(wcet) <= wcet / 100 + 5_000 + self.lock_ns * locks
+    }
+
+    /// Lengths of sections are within 2 % and 0.3 us.
+    fn is_length(&self, system: &System, id: TaskId, index: usize) -> bool {
+        let sections = system.sections(id);
+        let inner = sections.iter().filter(|inner| inner.parent == Some(index)).count() as u64;
+        let length = sections[index].length.as_ns();
+        self.kept[&(id, Some(index))].abs_diff(length) <= length * 2 / 100 + 300 + self.lock_ns * inner
+    }
+}
 
 /// Half of the jobs at least are not lengthened by other work.
-fn time_difference(task: &Task, name: &str, report: &Value) -> Option<String> {
+fn time_difference(system: &System, id: TaskId, name: &str, report: &Value, nearest: &mut Nearest) -> Option<String> {
     let threads = report["threads"].as_array().expect("threads");
     let thread = threads.iter().find(|thread| thread["task"]["name"] == name).expect("the task is in the report");
     let median = thread["task"]["cpu_quantiles_ns"][0].as_u64().expect("a time");
-    let runs = task.body.iter().filter(|step| matches!(step, Step::Run(_))).count() as u64;
-    let wcet = task.wcet.as_ns();
-    let most = wcet + wcet * (1 + BUSY_PERCENT) / 100 + 5_000 + RUN_NS * runs;
-    (!(wcet..=most).contains(&median)).then(|| format!("C {median} ns in most jobs and not {}", task.wcet))
+    let wcet = system.task(id).wcet;
+    let kept = nearest.keep((id, None), median, wcet);
+    (!nearest.is_c(system, id)).then(|| format!("C {kept} ns in most jobs and not {wcet}"))
 }
 
 fn task_difference(system: &System, id: TaskId, found: &System, other: TaskId) -> Option<String> {
@@ -187,17 +214,27 @@ fn task_difference(system: &System, id: TaskId, found: &System, other: TaskId) -
     None
 }
 
-fn section_difference(system: &System, id: TaskId, found: &System, other: TaskId, least: &mut Least) -> Option<String> {
+/// Whether a section or an execution time of the system is none of those that were recorded.
+fn has_other_times(system: &System, nearest: &Nearest) -> bool {
+    let is_other = |id: TaskId| {
+        (0..system.sections(id).len()).any(|index| !nearest.is_length(system, id, index)) || !nearest.is_c(system, id)
+    };
+    system.task_ids().any(is_other)
+}
+
+fn section_difference(
+    system: &System,
+    id: TaskId,
+    found: &System,
+    other: TaskId,
+    nearest: &mut Nearest,
+) -> Option<String> {
     let (sections, seen_sections) = (system.sections(id), found.sections(other));
     let mut why = None;
-    for (index, (section, seen)) in (0..).zip(sections.iter().zip(seen_sections)) {
-        let inner = sections.iter().filter(|inner| inner.parent == Some(index)).count() as u64;
-        let more = 300 + RUN_NS * (1 + 2 * inner);
-        let length = section.length.as_ns();
-        let least = least.entry((id, index)).or_insert(u64::MAX);
-        *least = seen.length.as_ns().min(*least);
-        if !(length..=length + length * (2 + BUSY_PERCENT) / 100 + more).contains(least) {
-            why = Some(format!("a section of {least} ns, and not {}", section.length));
+    for (index, (section, seen)) in sections.iter().zip(seen_sections).enumerate() {
+        let kept = nearest.keep((id, Some(index)), seen.length.as_ns(), section.length);
+        if !nearest.is_length(system, id, index) {
+            why = Some(format!("a section of {kept} ns, and not {}", section.length));
         }
     }
     why
@@ -211,11 +248,13 @@ fn report(folder: &Path) -> Value {
 /// Short attempts are repeated until each time was once not lengthened by other work.
 const ATTEMPTS: usize = 40;
 
-/// Records the program that executes a system until the recorded system is this one.
-fn is_recorded(text: &str, protocol: &str) {
-    let system = parse_system(text).unwrap_or_else(|faults| panic!("{faults:?}: {text}"));
+/// Records the program that executes a system until the recorded system is this one. It is none of the mutants, which
+/// have other times.
+fn is_recorded(text: &str, protocol: &str, mutants: &[String]) {
+    let parse = |text: &str| parse_system(text).unwrap_or_else(|faults| panic!("{faults:?}: {text}"));
+    let system = parse(text);
     let Some(program) = Program::of(text, protocol) else { return };
-    let (mut last, mut least) = (None, Least::new());
+    let (mut last, mut nearest) = (None, Nearest::under(protocol));
     for _ in 0..ATTEMPTS {
         let recorded = program.record("0.12");
         assert_eq!(recorded.ended.status, 0, "{}{}", recorded.ended.out, recorded.ended.err);
@@ -223,12 +262,16 @@ fn is_recorded(text: &str, protocol: &str) {
         let found = parse_system(&file).unwrap_or_else(|faults| panic!("{faults:?}: {file}"));
         assert_eq!(found.protocol().map(|protocol| protocol.to_string()).as_deref(), Some(protocol));
         let report = report(&recorded.folder);
-        last = difference(&system, &found, &report, &mut least).map(|why| format!("{why}\n{text}\n{file}"));
-        assert_eq!(report["lost"], 0);
+        last = difference(&system, &found, &report, &mut nearest).map(|why| format!("{why}\n{text}\n{file}"));
+        // On a busy machine, the thread that writes may come too late: root also gets the wake-ups of all programs.
+        if report["lost"] != 0 {
+            last = Some(format!("{} events were lost\n{text}", report["lost"]));
+        }
         if last.is_none() {
             assert_eq!(report["inversions"].as_array().map(Vec::as_slice), Some(&[][..]), "{}", recorded.ended.out);
             let trace = std::fs::read(recorded.folder.join("trace.pftrace")).expect("there is a trace");
             assert!(trace.len() > 1_000);
+            assert!(mutants.iter().all(|mutant| has_other_times(&parse(mutant), &nearest)));
             return;
         }
     }
@@ -238,13 +281,20 @@ fn is_recorded(text: &str, protocol: &str) {
 #[test]
 fn an_exported_system_is_recorded() {
     let Some(_machine) = require_realtime() else { return };
+    // An inner section that is longer by a tenth, and an execution time that is longer by more than under `icpp`.
+    let inner = NESTED.replacen("{ run = \"50 us\" }", "{ run = \"55 us\" }", 1);
+    let mutants = [
+        inner.replacen("{ run = \"50 us\" }", "{ run = \"45 us\" }", 1),
+        NESTED.replace("wcet = \"1 ms\"", "wcet = \"1080 us\""),
+    ];
     for protocol in ["pip", "icpp"] {
-        is_recorded(NESTED, protocol);
+        is_recorded(NESTED, protocol, &mutants);
     }
 }
 
-/// Returns a system of three to five tasks on two CPUs, whose sections nest in one order.
-fn random_system(random: &mut fastrand::Rng) -> String {
+/// Returns a system of three to five tasks on two CPUs, whose sections nest in one order, and whose times are multiples
+/// of this unit.
+fn random_system(random: &mut fastrand::Rng, unit_us: u32) -> String {
     let resources = random.usize(1..=4);
     let mut text = String::from("name = \"random\"\nprotocol = \"pip\"\n\n");
     text.push_str("[platform]\ncpus = 2\npriorities = \"explicit\"\n");
@@ -257,7 +307,7 @@ fn random_system(random: &mut fastrand::Rng) -> String {
         let mut steps = Vec::new();
         let mut wcet = 0;
         let mut run = |steps: &mut Vec<String>, random: &mut fastrand::Rng| {
-            let length = random.u32(4..=16) * 10;
+            let length = random.u32(4..=16) * unit_us;
             wcet += length;
             steps.push(format!("{{ run = \"{length} us\" }}"));
         };
@@ -293,7 +343,8 @@ fn random_systems_are_recorded() {
     for seed in 0..count {
         let protocol = if seed % 2 == 0 { "pip" } else { "icpp" };
         println!("system {seed} under {protocol}");
-        is_recorded(&random_system(&mut fastrand::Rng::with_seed(seed)), protocol);
+        let [system, longer] = [10, 11].map(|unit_us| random_system(&mut fastrand::Rng::with_seed(seed), unit_us));
+        is_recorded(&system, protocol, &[longer]);
     }
 }
 

@@ -402,6 +402,27 @@ fn faults_of_a_file_have_places() {
             "no bounds for nested",
             "traced-groups",
         ),
+        (
+            "lengths = \"medium\"",
+            "lengths = \"medium\"\nnesting = { traced = [60, 50] }",
+            "13:22",
+            "more than 100 %",
+            "percentages",
+        ),
+        (
+            "lengths = \"medium\"",
+            "lengths = \"medium\"\nnesting = { traced = [6.65] }",
+            "13:22",
+            "has 1 shares, and not 2",
+            "percentages",
+        ),
+        (
+            "lengths = \"medium\"",
+            "lengths = \"medium\"\nnesting = { traced-groups = [6, 1], deepest = 2 }",
+            "13:11",
+            "hold at least 3",
+            "leave `deepest` out",
+        ),
         ("seed = 7", "seed = 7\nx = \"tasks\"", "4:5", "there is no axis `tasks`", "it is one of"),
     ] {
         let text = SMALL.replacen(from, to, 1);

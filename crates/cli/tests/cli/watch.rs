@@ -96,8 +96,70 @@ fn mutexes_are_watched() {
     is_valid(&object);
     let text = watch(std::process::id(), &["--once"]);
     assert!(text.out.contains("0x5000") && text.out.contains("1 waiting"), "{}", text.out);
+    #[cfg(feature = "screen")]
+    for key in [b"q", b"\x1b", b"\x03"] {
+        screen::is_renewed_until(key, || {
+            let _ = counters.asks(0x5000, Some(u32::MAX));
+        });
+    }
     counters.unlocking(0x5000);
     counters.locked(0x5000, 1, asked);
+}
+
+/// The screen on a terminal, which `script` makes.
+#[cfg(feature = "screen")]
+mod screen {
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+    use std::sync::mpsc::{Receiver, channel};
+    use std::time::Duration;
+
+    /// What the terminal gets at the beginning and at the end of the screen.
+    const ENTERS: &str = "\x1b[?1049h";
+    const LEAVES: &str = "\x1b[?1049l";
+
+    /// Watches this process on a terminal. After the first screen, `change` waits once more for a mutex, which a later
+    /// screen shows; then the key ends it, and the terminal is as before.
+    pub fn is_renewed_until(key: &[u8], change: impl FnOnce()) {
+        let (watch, process) = (env!("CARGO_BIN_EXE_lockwright"), std::process::id());
+        let line = format!(
+            "stty rows 24 cols 120; before=$(stty -g); {watch} watch {process} --every 50ms; echo status $?; \
+             test \"$(stty -g)\" = \"$before\" && echo restored"
+        );
+        let mut script = Command::new("script");
+        script.args(["-qfc", &line, "/dev/null"]).env("SHELL", "/bin/sh").env("TERM", "xterm");
+        let Ok(mut child) = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+            return eprintln!("skipped: there is no `script` (Debian package bsdutils)");
+        };
+        let mut out = child.stdout.take().expect("a pipe");
+        let (pieces, seen) = channel();
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            // BOUND: the end of the program.
+            while let Ok(length @ 1..) = out.read(&mut piece) {
+                let _ = pieces.send(String::from_utf8_lossy(&piece[..length]).into_owned());
+            }
+        });
+        let mut all = String::new();
+        until(&seen, &mut all, &["process ", "0x5000", "q leaves"]);
+        assert!(all.contains(ENTERS), "{all}");
+        all.clear();
+        change();
+        // A terminal gets only what has changed.
+        until(&seen, &mut all, &["\x1b["]);
+        assert!(!all.contains(LEAVES), "{all}");
+        child.stdin.take().expect("a pipe").write_all(key).expect("it reads");
+        until(&seen, &mut all, &[LEAVES, "0x5000", "status 0", "restored"]);
+        assert!(child.wait().is_ok_and(|status| status.success()));
+    }
+
+    /// Reads until all parts were shown.
+    fn until(seen: &Receiver<String>, all: &mut String, parts: &[&str]) {
+        while !parts.iter().all(|part| all.contains(part)) {
+            let piece = seen.recv_timeout(Duration::from_secs(60));
+            all.push_str(&piece.unwrap_or_else(|_| panic!("{parts:?} are missing: {all:?}")));
+        }
+    }
 }
 
 #[test]

@@ -17,12 +17,12 @@ use crate::label::{escaped, letter, short};
 use crate::{By, Mark, Raised, Row, Schedule, Span, State};
 use lockwright_model::{Duration, Instant, ResourceId, System, TaskId};
 use look::{BAR, WIDTH, colour, is_dark, mark_path};
-use words::since_start;
+use words::{Joined, since_start};
 
 const RIGHT: f64 = WIDTH - 20.0;
 const ROW: f64 = 40.0;
 const TOP: f64 = 64.0;
-const LEGEND_ROW: f64 = 30.0;
+const LEGEND_ROW: f64 = 36.0;
 /// The most ticks of the axis.
 const TICKS: u64 = 11;
 /// The most characters of a task's name in the picture. Longer names are cut; the description has the whole name.
@@ -58,13 +58,6 @@ pub fn draw(system: &System, schedule: &Schedule, form: Form<'_>) -> String {
 #[must_use]
 pub fn state(system: &System, state: &State) -> String {
     words::state(system, state)
-}
-
-/// A span, and the interruptions within it that are too short to be seen.
-struct Joined {
-    span: Span,
-    interruptions: u64,
-    interrupted: Duration,
 }
 
 struct Picture<'a> {
@@ -194,8 +187,8 @@ impl Picture<'_> {
         self.canvas.put(format_args!("</g>"));
     }
 
-    /// The spans, where execution that is interrupted for less than a pixel is one of them. On a real machine,
-    /// interrupts cut a job into very many.
+    /// The spans, where one that is interrupted for less than a pixel is one of them, because no task executes. On a
+    /// real machine, interrupts cut each job, and the waits of others for it, into very many.
     fn joined(&self, spans: &[Span]) -> Vec<Joined> {
         let mut all: Vec<Joined> = Vec::new();
         let mut left = spans;
@@ -205,12 +198,11 @@ impl Picture<'_> {
                 (Some(last), [next, after @ ..])
                     if span.state == State::Ready(None)
                         && self.x(span.until) - self.x(span.from) < 1.0
-                        && last.span.state.held().is_some()
                         && (&last.span.state, last.span.cpu, last.span.until) == (&next.state, next.cpu, span.from) =>
                 {
                     last.span.until = next.until;
                     last.interruptions += 1;
-                    last.interrupted = last.interrupted + span.until.since(span.from);
+                    last.interrupted += span.until.since(span.from);
                     left = after;
                 }
                 _ => all.push(Joined { span: span.clone(), interruptions: 0, interrupted: Duration::ZERO }),

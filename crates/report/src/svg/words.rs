@@ -1,9 +1,15 @@
 //! A schedule in words: the descriptions of its intervals, and of the whole picture.
 
-use super::Joined;
 use crate::{Mark, Schedule, Span, State};
 use lockwright_model::{Duration, Instant, ResourceId, System, TaskId};
 use std::fmt::Write;
+
+/// A span, and the interruptions within it that are too short to be seen.
+pub(super) struct Joined {
+    pub(super) span: Span,
+    pub(super) interruptions: u64,
+    pub(super) interrupted: Duration,
+}
 
 /// The time since the start.
 pub fn since_start(at: Instant) -> Duration {

@@ -63,10 +63,11 @@ impl Lengths {
 /// This is a plain value: users write it as a literal, and it gets no further fields.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Nesting {
-    /// The percentage of sections that contain one other section.
-    pub one: u8,
-    /// The percentage of sections in which 3 to `deepest` resources are held at a time, all numbers equally likely.
-    pub deeper: u8,
+    /// The share of sections that contain one other section, in hundredths of a percent.
+    pub one: u16,
+    /// The share of sections in which 3 to `deepest` resources are held at a time, all numbers equally likely, in
+    /// hundredths of a percent.
+    pub deeper: u16,
     /// The greatest number of resources that are held at a time.
     pub deepest: usize,
 }
@@ -79,7 +80,7 @@ impl Nesting {
     ///
     /// # Reference
     /// The traces of spinlocks in Brandenburg, Calandrino, Block, Leontyev and Anderson, RTAS 2008, section 4.1.
-    pub const TRACED: Self = Self { one: 13, deeper: 4, deepest: 6 };
+    pub const TRACED: Self = Self { one: 1_300, deeper: 400, deepest: 6 };
 }
 
 /// The critical sections of a system.
@@ -223,10 +224,10 @@ impl Nesting {
         if self.deepest < 2 {
             return 1;
         }
-        let percent = random.whole((0, 99));
-        let held = if percent < u64::from(self.one) {
+        let share = random.whole((0, 9_999));
+        let held = if share < u64::from(self.one) {
             2
-        } else if percent < u64::from(self.one) + u64::from(self.deeper) {
+        } else if share < u64::from(self.one) + u64::from(self.deeper) {
             random.whole((3, self.deepest.max(3) as u64)) as usize
         } else {
             1
@@ -307,6 +308,18 @@ mod tests {
         // With two resources a section holds at most two.
         let few = drawn(Sections { sharing: Sharing::Accesses { accesses: 1, degree: 10 }, ..TRACED }, 20, 1);
         assert!(few.resources == 2 && few.tasks.iter().flatten().all(|access| access.inner.len() < 2));
+    }
+
+    #[test]
+    fn shares_of_nesting_may_be_less_than_a_percent() {
+        // Those of memcached in docs/trends.md.
+        let nesting = Nesting { one: 665, deeper: 7, deepest: 4 };
+        let sharing = Sharing::Accesses { accesses: 500, degree: 50 };
+        let all = drawn(Sections { sharing, nesting, ..TRACED }, 100, 16);
+        let held: Vec<usize> = all.tasks.iter().flatten().map(|access| 1 + access.inner.len()).collect();
+        let count = |least: usize, most: usize| held.iter().filter(|held| (least..=most).contains(held)).count();
+        assert!(is_share(count(2, 2), held.len(), 0.0665) && is_share(count(3, 4), held.len(), 0.0007));
+        assert!(count(3, 4) > 0 && !is_share(count(2, 2), held.len(), 0.06), "negative control: {}", count(2, 2));
     }
 
     #[test]

@@ -310,7 +310,7 @@ mod tests {
     /// `System::new` checks all rules of a system; `draw` panics if one is broken.
     #[test]
     fn systems_are_as_asked_for() {
-        for nesting in [Nesting::NONE, Nesting::TRACED, Nesting { one: 0, deeper: 100, deepest: 8 }] {
+        for nesting in [Nesting::NONE, Nesting::TRACED, Nesting { one: 0, deeper: 10_000, deepest: 8 }] {
             let systems = systems(ACCESSES, nesting, Groups::Separate);
             let mut nested = 0;
             for sample in 0..200 {

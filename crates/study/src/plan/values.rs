@@ -4,7 +4,7 @@ use super::setting::{Drawn, Key, Meaning, Value};
 use crate::generators::{Division, Groups, Lengths, Nesting, Periods, Utilization};
 use lockwright_analysis::Fit;
 use lockwright_model::format::reader::{Diagnostic, Faults, Found};
-use lockwright_model::{CPUS_MAX, Duration, RESOURCES_MAX};
+use lockwright_model::{CPUS_MAX, Duration, NESTING_MAX, RESOURCES_MAX};
 
 /// The greatest number of tasks of a generated system.
 pub const TASKS_MAX: usize = 1_000;
@@ -49,7 +49,7 @@ pub(super) fn read_value(key: Key, found: &Found<'_, '_>, faults: &mut Faults) -
         Key::Periods => read_periods(found, faults),
         Key::Lengths => read_lengths(found, faults),
         Key::Placement => word("placement", "the placement", found, &PLACEMENTS, faults),
-        Key::Nesting => word("nesting", "the nesting", found, &NESTINGS, faults),
+        Key::Nesting => read_nesting(found, faults),
         _ => read_utilizations(found, faults),
     }
 }
@@ -90,6 +90,50 @@ fn read_limits(found: &Found<'_, '_>, help: &str, faults: &mut Faults) -> Option
         return None;
     }
     Some((least, most))
+}
+
+/// Reads which sections contain others: a word, or a table with the shares that a recording found.
+fn read_nesting(found: &Found<'_, '_>, faults: &mut Faults) -> Option<Value> {
+    const HELP: &str = "write the percentages of sections with one other section inside and with more, such as { traced = [6.65, 0.07], deepest = 4 }";
+    if !found.is_table() {
+        return word("nesting", "the nesting", found, &NESTINGS, faults);
+    }
+    let inner = found.fields("nesting", &["traced", "traced-groups", "deepest"], HELP, faults)?;
+    let given: Vec<(&str, Groups, Found<'_, '_>)> = [("traced", Groups::Separate), ("traced-groups", Groups::Joined)]
+        .into_iter()
+        .filter_map(|(name, groups)| Some((name, groups, inner.get(name)?)))
+        .collect();
+    let [(name, groups, shares)] = given.as_slice() else {
+        let fault = Diagnostic::new(format!("the nesting has {} lists of shares, and not 1", given.len()));
+        faults.push(fault.at(found.span()).help(HELP));
+        return None;
+    };
+    let list = shares.list("the shares", HELP, faults)?;
+    let [one, deeper] = list.as_slice() else {
+        let fault = Diagnostic::new(format!("the nesting has {} shares, and not 2", list.len()));
+        faults.push(fault.at(shares.span()).help(HELP));
+        return None;
+    };
+    let mut percent = |found: &Found<'_, '_>| found.number("a share of sections", 0.0, 100.0, faults);
+    let (one, deeper) = (percent(one), percent(deeper));
+    let (one, deeper) = (one?, deeper?);
+    let deepest = match inner.get("deepest") {
+        Some(deepest) => deepest.integer("the greatest number of resources", 2, NESTING_MAX as u64, faults)? as usize,
+        None => Nesting::TRACED.deepest,
+    };
+    let hundredths = |percent: f64| (percent * 100.0).round() as u16;
+    let nesting = Nesting { one: hundredths(one), deeper: hundredths(deeper), deepest };
+    if nesting.one + nesting.deeper > 10_000 {
+        faults.push(Diagnostic::new("the shares are more than 100 %").at(shares.span()).help(HELP));
+        return None;
+    }
+    if deepest == 2 && nesting.deeper > 0 {
+        let fault = Diagnostic::new("sections with more than one other inside hold at least 3 resources");
+        faults.push(fault.at(found.span()).help("leave `deepest` out, or set it to 3 or more"));
+        return None;
+    }
+    let label = format!("{name} {one} and {deeper} %, at most {deepest}");
+    Some(Value { label, meaning: Meaning::Nesting(nesting, *groups) })
 }
 
 fn word(
