@@ -2,14 +2,13 @@
 //! is robust).
 
 use super::attributes::{AUTO, CHECKED, INHERIT, ROBUST, SERIAL};
-use super::ceiling;
 use super::cycle;
 use super::error::{Acquired, Limit, RawError};
 use super::raw::{NOT_RECOVERABLE, RawMutex};
 use super::robust::OPEN;
 use super::word::{self, Ask, FREE, GiveBack, HANDED};
 use lockwright_sys::futex::{self, Deadline, Ended, Scope};
-use lockwright_sys::sched::Tid;
+use lockwright_sys::sched::{self, ME, Tid};
 use lockwright_sys::{SysError, clock};
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -198,7 +197,7 @@ struct Urgent<'a>(Option<&'a AtomicU16>);
 
 impl<'a> Urgent<'a> {
     fn count(urgent: &'a AtomicU16) -> Self {
-        let is_real_time = ceiling::scheduling_of_caller().is_ok_and(|now| now.has_level() || now.is_deadline());
+        let is_real_time = sched::scheduling_separately(ME).is_ok_and(|now| now.has_level() || now.is_deadline());
         if is_real_time {
             // ORDERING: Relaxed, here and below: a hint.
             urgent.fetch_add(1, Ordering::Relaxed);
