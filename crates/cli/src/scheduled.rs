@@ -111,10 +111,6 @@ struct Answer {
 pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     let task = arguments.explain.as_deref().map(|name| input::find_task(system, name, console)).transpose()?;
-    if task.is_some() && system.scheduler() != Scheduler::PEdf {
-        console.error(tame(&Untested::Global.describe(system)), "remove --explain, or use `p-fp` or `p-edf`");
-        return Err(Exit::BadInput);
-    }
     let html = html::open(&arguments.subject, console)?;
     if system.scheduler().is_global() && arguments.bound != BoundChoice::Best {
         console.note(format!("--bound has no effect here: `{}` has no linear programs", system.scheduler()));
@@ -231,6 +227,11 @@ fn taken_apart(system: &System, task: TaskId, demanded: &Demanded, layout: Layou
         Some(sum) if sum <= demanded.interval => "fits",
         _ => "does not fit",
     };
+    if system.scheduler().is_global() {
+        let title = "every term of the execution time that the tests count for a job";
+        let title = format!("{}: {title}\n", system.task(task).name);
+        return tame(&title) + "\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("counted", sum)), layout);
+    }
     let interval = units::text(demanded.interval);
     let title =
         format!("{}: every term of what is due on its CPU in {interval}, which {fits}\n", system.task(task).name);
@@ -369,7 +370,8 @@ fn result(answer: &Answer) -> ProtocolResult {
         }),
         explain: answer.explained.as_ref().map(|(task, demanded)| {
             let explain = Explain::new(system, *task, &demanded.terms);
-            Explain { interval_ns: Some(demanded.interval.as_ns()), ..explain }
+            let interval = Some(demanded.interval).filter(|_| !system.scheduler().is_global());
+            Explain { interval_ns: interval.map(Duration::as_ns), ..explain }
         }),
         ..ProtocolResult::new(system, &answer.report)
     }

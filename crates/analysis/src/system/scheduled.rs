@@ -10,6 +10,7 @@
 //! Under global schedulers, resources are under `fmlp_short` or `fmlp_long`, or they are non-blocking objects.
 //! `inflated.rs` has what their users wait, and `retries.rs` the attempts that fail.
 
+mod delayed;
 pub(crate) mod explained;
 mod inflated;
 #[cfg(feature = "lp")]

@@ -8,6 +8,7 @@ mod counterexamples;
 mod edf_programs_hold;
 mod edf_resources_hold;
 mod global_bounds_hold;
+mod global_overheads_hold;
 mod global_resources_hold;
 mod global_semaphores_hold;
 mod late_jobs;

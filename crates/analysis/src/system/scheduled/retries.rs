@@ -51,6 +51,19 @@ pub(super) enum Preempting {
     Local,
 }
 
+/// Returns the failed attempts of a job of `task` for each of its requests, if the tasks have these costs: their number
+/// and the length of each.
+pub(super) fn failures(
+    sharing: &Sharing,
+    preempting: Preempting,
+    costs: &[u64],
+    task: usize,
+) -> Option<Vec<(Demand, u64)>> {
+    let attempts = Attempts { sharing, preempting, omission: Omission::NOTHING };
+    let requests = sharing.tasks[task].requests.iter();
+    requests.map(|mine| Some((*mine, attempts.failures(task, mine, costs)?))).collect()
+}
+
 struct Attempts<'a> {
     sharing: &'a Sharing,
     preempting: Preempting,
@@ -150,15 +163,18 @@ impl Attempts<'_> {
     /// Returns the time of the failed attempts of a job that others cause, if the others have these costs.
     fn failed(&self, i: usize, costs: &[u64]) -> Option<u64> {
         let task = &self.sharing.tasks[i];
-        task.requests.iter().try_fold(0_u64, |sum, mine| {
-            let during = self.commits(i, mine.resource, self.pending(i))?;
-            if during == 0 {
-                return Some(sum);
-            }
-            let window = self.window(i, mine, costs)?;
-            let each = self.commits(i, mine.resource, window)?.checked_mul(u64::from(mine.count))?;
-            sum.checked_add(mine.length.checked_mul(during.min(each))?)
-        })
+        sum(task.requests.iter().map(|mine| mine.length.checked_mul(self.failures(i, mine, costs)?)))
+    }
+
+    /// Returns the number of attempts of these requests of a job that fail.
+    fn failures(&self, i: usize, mine: &Demand, costs: &[u64]) -> Option<u64> {
+        let during = self.commits(i, mine.resource, self.pending(i))?;
+        if during == 0 {
+            return Some(0);
+        }
+        let window = self.window(i, mine, costs)?;
+        let each = self.commits(i, mine.resource, window)?.checked_mul(u64::from(mine.count))?;
+        Some(during.min(each))
     }
 
     /// Returns W, or the time from the arrival to the deadline if that is less or if W is not found.

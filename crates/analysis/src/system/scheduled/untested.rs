@@ -10,8 +10,6 @@ use std::fmt;
 pub enum Untested {
     /// The system is under fixed priorities on partitioned or clustered processors: use [`analyse`](crate::analyse).
     FixedPriorities,
-    /// Jobs execute on any processor, so no single processor has a demand.
-    Global,
     /// The resources are locks and lock-free objects, or locks for which jobs wait in different ways.
     Mixed(ResourceId, ResourceId),
     /// A task holds two resources at a time, and one of them is shared across processors or an object.
@@ -36,7 +34,6 @@ impl Untested {
         let scheduler = system.scheduler();
         match self {
             Self::FixedPriorities => format!("`{scheduler}` has bounds of its own"),
-            Self::Global => format!("there are no terms to explain under `{scheduler}`"),
             Self::Mixed(one, other) => {
                 let of = |id: ResourceId| {
                     let protocol = system.protocol_of(id, system.protocol_or_default());
@@ -77,7 +74,6 @@ impl fmt::Display for Untested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FixedPriorities => write!(f, "fixed priorities on partitioned or clustered CPUs have bounds instead"),
-            Self::Global => write!(f, "no single CPU has a demand, because jobs execute on any CPU"),
             Self::Mixed(one, other) => {
                 write!(
                     f,
