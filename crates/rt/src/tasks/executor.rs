@@ -47,7 +47,7 @@ use lockwright_sys::guard::Guarded;
 use lockwright_sys::{SysError, clock, sched};
 use std::cell::Cell;
 use std::hint::spin_loop;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Nothing has happened to a waiting task.
 const NOTHING: u32 = 0;
