@@ -1,9 +1,10 @@
 //! The kernel's limits on the CPU time of real-time threads.
 //!
 //! - *Fair server.* Since Linux 6.12, a server on each CPU reserves a share for ordinary threads.
-//! - *RT throttling.* Real-time threads that have used up their time in a period do not execute until the next one, even
-//!   if their CPU then idles. Before Linux 6.12, this was the only limit. Later kernels have it beside the fair server if
-//!   they were built with `CONFIG_RT_GROUP_SCHED`. The controller `cpu` of cgroup v1 then gives each group its own time.
+//! - *RT throttling.* Real-time threads that have used up their time in a period do not execute until the next one,
+//!   even if their CPU then idles. Before Linux 6.12, this was the only limit. Later kernels have it beside the fair
+//!   server if they were built with `CONFIG_RT_GROUP_SCHED`. The controller `cpu` of cgroup v1 then gives each group
+//!   its own time.
 
 use lockwright_model::Duration;
 use std::fmt;

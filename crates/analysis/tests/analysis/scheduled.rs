@@ -36,8 +36,8 @@ fn jitter_with_resources_is_refused_under_edf() {
     assert_eq!(error.to_string(), "no test of the scheduler covers the release jitter of task 1");
 }
 
-/// Each failed attempt lengthens the windows of the others by just enough for one more: the costs grow by little in each
-/// round. That is no matter of overheads, as there are none, and the system is valid.
+/// Each failed attempt lengthens the windows of the others by just enough for one more: the costs grow by little in
+/// each round. That is no matter of overheads, as there are none, and the system is valid.
 #[test]
 fn failed_attempts_that_are_not_found_are_a_result() {
     let system = |often: &str| {

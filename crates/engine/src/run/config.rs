@@ -25,8 +25,8 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
-    /// A configuration without scripted changes, a record of context switches or the order of decisions, and with logs of
-    /// at most [`LOG_CAPACITY`] entries.
+    /// A configuration without scripted changes, a record of context switches or the order of decisions, and with logs
+    /// of at most [`LOG_CAPACITY`] entries.
     #[must_use]
     pub fn new(protocol: Protocol, duration: Duration) -> Self {
         Self { protocol, duration, changes: Vec::new(), log_capacity: LOG_CAPACITY, watch: false, turns: false }

@@ -14,9 +14,9 @@ pub struct Outcome {
     /// The events of all threads, in order of time since the common start.
     pub records: Vec<Record>,
     /// The requests, grants and releases of resources under protocols whose decisions a machine makes, if
-    /// [`RunConfig::turns`](crate::RunConfig::turns) requested them. `at` is no time but the number of the decision: the
-    /// events of one machine are in the order in which it decided, under its guard. A request at the home of a resource
-    /// counts from the arrival there. Requests that no call has returned from are missing.
+    /// [`RunConfig::turns`](crate::RunConfig::turns) requested them. `at` is no time but the number of the decision:
+    /// the events of one machine are in the order in which it decided, under its guard. A request at the home of a
+    /// resource counts from the arrival there. Requests that no call has returned from are missing.
     pub turns: Vec<Record>,
     /// The number of entries that did not fit into a log. If it is not 0, `records` and the blocking derived from them
     /// are incomplete.

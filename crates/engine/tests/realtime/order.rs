@@ -4,14 +4,14 @@
 //! For each change of owners, they check whether a more urgent task had requested in time. Both are compared with the
 //! protocol's promise.
 //!
-//! Where a machine decides, its decisions are numbered under its guard ([`lockwright_engine::Outcome::turns`]), and the promise must hold for
-//! each of them.
+//! Where a machine decides, its decisions are numbered under its guard ([`lockwright_engine::Outcome::turns`]), and the
+//! promise must hold for each of them.
 //!
-//! The other locks decide in one atomic operation or in the kernel. There, a request is stamped before the task raises its
-//! priority, and decided about a microsecond later. A task that is preempted in between, or loses its CPU to the host,
-//! has requested by its stamp but not yet by the protocol, so others may correctly overtake it. The tests allow this for
-//! one wait in [`RACES`]. Up to 10 of 1,013 waits were observed. An order by task id instead of by arrival shows at least
-//! 230 of 874.
+//! The other locks decide in one atomic operation or in the kernel. There, a request is stamped before the task raises
+//! its priority, and decided about a microsecond later. A task that is preempted in between, or loses its CPU to the
+//! host, has requested by its stamp but not yet by the protocol, so others may correctly overtake it. The tests allow
+//! this for one wait in [`RACES`]. Up to 10 of 1,013 waits were observed. An order by task id instead of by arrival
+//! shows at least 230 of 874.
 
 use crate::judge::tell;
 use crate::support::{R, require_cpus, require_realtime, run_us, run_with, task};
@@ -33,8 +33,8 @@ pub enum Promise {
     Fifo,
     /// By priority: the next owner is the most urgent task that has requested.
     Priority,
-    /// By priority from the arrival at the home CPU: a task on its way may be overtaken. If requests are stamped at their
-    /// begin, twice as many waits may be out of turn.
+    /// By priority from the arrival at the home CPU: a task on its way may be overtaken. If requests are stamped at
+    /// their begin, twice as many waits may be out of turn.
     AtHome,
     /// In the order of requests, of which each processor has one at a time (`omlp`): if no other task of its processor
     /// has a request, no wait is overtaken. Otherwise the request is held back. While each request of its processor is

@@ -1,7 +1,7 @@
 //! Three tasks on each processor of the machine, with sections of many lengths and homes everywhere, under every
 //! protocol for several processors: the protocol's exclusion holds, the most urgent task of each processor executes,
-//! and where the protocol serves in order of arrival, no decision overtakes a wait. Where decisions are not numbered, few
-//! waits are overtaken twice by one task.
+//! and where the protocol serves in order of arrival, no decision overtakes a wait. Where decisions are not numbered,
+//! few waits are overtaken twice by one task.
 
 use crate::order::{Promise, Stamps, is_decided, is_for_one, promise, waits};
 use crate::support::{as_nested_as, expect, fault, require_cpus, run_us, task};
