@@ -45,16 +45,10 @@ use lockwright_protocol::{Action, Machine, Refusal};
 use lockwright_sys::futex::{self, Deadline, Scope};
 use lockwright_sys::guard::Guarded;
 use lockwright_sys::{SysError, clock, sched};
+use seat::{GRANTED, NOTHING, WOKEN};
 use std::cell::Cell;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-/// Nothing has happened to a waiting task.
-const NOTHING: u32 = 0;
-/// The task owns the resource for which it waits.
-const GRANTED: u32 = 1;
-/// The task was woken, and requests again or starts its job.
-const WOKEN: u32 = 2;
 
 /// Nanoseconds of spinning after which a task sleeps in between, because the owner was delayed by something outside the
 /// protocol.
