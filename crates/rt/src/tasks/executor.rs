@@ -48,15 +48,9 @@ use lockwright_protocol::{Action, Machine, Refusal};
 use lockwright_sys::futex::{self, Deadline, Scope};
 use lockwright_sys::guard::Guarded;
 use lockwright_sys::{SysError, sched};
+use seat::{GRANTED, NOTHING, WOKEN};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-/// Nothing has happened to a waiting task.
-const NOTHING: u32 = 0;
-/// The task owns the resource for which it waits.
-const GRANTED: u32 = 1;
-/// The task was woken, and requests again or starts its job.
-const WOKEN: u32 = 2;
 
 thread_local! {
     /// The list for the actions of the caller's decisions; its memory is reserved before the first.

@@ -1,11 +1,17 @@
 //! The runtime state of a task's thread.
 
-use super::NOTHING;
 use super::claims::Claims;
 use lockwright_model::CpuId;
 use lockwright_sys::guard::Guarded;
 use lockwright_sys::sched;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Nothing has happened to a waiting task.
+pub(super) const NOTHING: u32 = 0;
+/// The task owns the resource for which it waits.
+pub(super) const GRANTED: u32 = 1;
+/// The task was woken, and requests again or starts its job.
+pub(super) const WOKEN: u32 = 2;
 
 /// The runtime state of one task's thread. It occupies its own cache lines, so that neighbours share none.
 #[derive(Debug)]
