@@ -218,6 +218,8 @@ mod tests {
             alone_median_ns: ns,
             alone_p99_ns: ns,
             target_ns: Some(ns),
+            job_median_ns: Some(ns),
+            job_p99_ns: Some(ns),
             loaded_readings: 1,
             lock_min_ns: Some(ns),
             lock_mean_ns: Some(ns),
