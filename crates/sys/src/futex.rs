@@ -246,7 +246,7 @@ pub fn try_wake(scope: Scope, word: *const AtomicU32, count: i32) -> Result<usiz
 /// both: it compares the word under the same lock of the kernel. Returns the number of threads woken.
 ///
 /// # Errors
-/// The kernel's errors; then nothing has changed.
+/// The kernel's errors. Unless the word has priority inheritance (EINVAL), nothing has changed then.
 pub fn clear_and_wake_all(scope: Scope, word: &AtomicU32, bit: u32) -> Result<usize, SysError> {
     const ARGUMENT_IS_SHIFTED: u32 = 8;
     change_and_wake_all(scope, word, (ARGUMENT_IS_SHIFTED | libc::FUTEX_OP_ANDN as u32) << 28 | bit << 12)
@@ -256,7 +256,7 @@ pub fn clear_and_wake_all(scope: Scope, word: &AtomicU32, bit: u32) -> Result<us
 /// woken. The caller must not access the word afterwards.
 ///
 /// # Errors
-/// The kernel's errors; then nothing has changed.
+/// The kernel's errors. Unless the word has priority inheritance (EINVAL), nothing has changed then.
 pub fn zero_and_wake_all(scope: Scope, word: &AtomicU32) -> Result<usize, SysError> {
     change_and_wake_all(scope, word, (libc::FUTEX_OP_SET as u32) << 28)
 }

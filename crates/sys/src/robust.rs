@@ -34,7 +34,8 @@ type TryUnlock = unsafe extern "C" fn(word: *mut u32, me: u32, pending: *mut usi
 /// The function of the vDSO with this effect, or null.
 static TRY_UNLOCK: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-/// Whether the kernel has such a function, so that the end of a thread never changes the memory of a freed lock.
+/// Whether the kernel has such a function, so that the end of a thread in [`List::unlock`] changes no memory of a freed
+/// lock.
 pub fn unlocks_in_one_step() -> bool {
     // ORDERING: Relaxed: as in `List::unlock`.
     !TRY_UNLOCK.load(Ordering::Relaxed).is_null()

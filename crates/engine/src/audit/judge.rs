@@ -19,12 +19,23 @@ struct State {
     places: Values<CpuId>,
     /// The level that it inherited last.
     boost: Option<u8>,
+    /// It was put under the ordinary policy, which no later order changes.
+    is_ordinary: bool,
     /// The task waits for a machine.
     waits: bool,
     /// When it last ended a wait.
     awake_ns: u64,
-    /// The orders to wake it since then: the time, and by which task.
-    to_wake: Vec<(u64, Option<TaskId>)>,
+    /// The orders to wake it that may have an effect.
+    to_wake: Vec<ToWake>,
+}
+
+/// An order to wake a task.
+#[derive(Debug)]
+struct ToWake {
+    at_ns: u64,
+    by: Option<TaskId>,
+    /// The call has ended. Before that, it may also end a later wait of the task, which looks at its flag again.
+    is_over: bool,
 }
 
 /// The values that the kernel may have: several while calls are in progress, otherwise the last one.
@@ -66,6 +77,8 @@ pub(super) struct Judge<'a> {
     states: Vec<State>,
     cpus: &'a [usize],
     start_ns: u64,
+    /// The kernel's own locks lend priorities and wake threads, as on PREEMPT_RT.
+    kernel_inherits: bool,
     audit: Audit,
 }
 
@@ -82,19 +95,25 @@ impl<'a> Judge<'a> {
             levels: Values::new(Vec::new(), 0),
             places: Values::new(places.clone(), places.first().copied().unwrap_or(CpuId(0))),
             boost: None,
+            is_ordinary: false,
             waits: false,
             awake_ns: 0,
             to_wake: Vec::new(),
         };
         let tasks = tids.zip((0..).map(TaskId)).collect();
-        Self { tasks, states: places.map(state).collect(), cpus, start_ns, audit }
+        Self { tasks, states: places.map(state).collect(), cpus, start_ns, kernel_inherits: false, audit }
+    }
+
+    /// The kernel's own locks lend priorities and wake threads. Boosts are then accepted, and wake-ups are not judged.
+    pub(super) fn on_preempt_rt(self, kernel_inherits: bool) -> Self {
+        Self { kernel_inherits, ..self }
     }
 
     pub(super) fn judge(mut self, orders: &[(u64, TaskId, Order)], trace: &[(u64, usize, Traced)]) -> Audit {
         let orders = orders.iter().map(|&(at, task, order)| {
             let holds_at = match order {
                 Order::Level(_) | Order::Place(_) | Order::Wake(_) => at.saturating_sub(SLACK_NS),
-                Order::LevelSet | Order::PlaceSet => at.saturating_add(SLACK_NS),
+                Order::LevelSet | Order::PlaceSet | Order::Woken(_) => at.saturating_add(SLACK_NS),
                 Order::Wait | Order::Awake => at,
             };
             (holds_at, Item::Order(at, task, order))
@@ -114,7 +133,10 @@ impl<'a> Judge<'a> {
     fn order(&mut self, at: u64, task: TaskId, order: Order) {
         let state = &mut self.states[task.index()];
         match order {
-            Order::Level(level) => state.levels.order(level),
+            Order::Level(level) => {
+                state.is_ordinary |= level == 0;
+                state.levels.order(level);
+            }
             Order::LevelSet => state.levels.is_set(),
             Order::Place(cpu) => state.places.order(cpu),
             Order::PlaceSet => state.places.is_set(),
@@ -122,9 +144,16 @@ impl<'a> Judge<'a> {
             Order::Awake => {
                 (state.waits, state.awake_ns) = (false, at);
                 // An order for the next wait may hold already.
-                state.to_wake.retain(|&(ordered, _)| ordered >= at);
+                state.to_wake.retain(|order| order.at_ns >= at || !order.is_over);
             }
-            Order::Wake(by) => state.to_wake.push((at, by)),
+            Order::Wake(by) => state.to_wake.push(ToWake { at_ns: at, by, is_over: false }),
+            Order::Woken(by) => {
+                let awake_ns = state.awake_ns;
+                if let Some(order) = state.to_wake.iter_mut().find(|order| order.by == by && !order.is_over) {
+                    order.is_over = true;
+                }
+                state.to_wake.retain(|order| order.at_ns >= awake_ns || !order.is_over);
+            }
         }
     }
 
@@ -154,7 +183,16 @@ impl<'a> Judge<'a> {
 
     fn level(&mut self, at: u64, task: TaskId, seen: Option<u8>) {
         let state = &self.states[task.index()];
-        let is_ordered = seen.is_some_and(|seen| state.levels.possible.contains(&seen) || state.boost == Some(seen));
+        // The kernel traces no inheritance that leaves the level as it is. An order to a lower level, which it then
+        // passes over, leaves the task with the level of another one.
+        let least = state.levels.possible.iter().copied().min().unwrap_or(0);
+        let is_inherited = |seen: u8| {
+            let mut others = self.states.iter().enumerate().filter(|(other, _)| *other != task.index());
+            state.boost == Some(seen)
+                || seen == 0 && state.is_ordinary
+                || seen > least && others.any(|(_, other)| other.levels.possible.contains(&seen))
+        };
+        let is_ordered = seen.is_some_and(|seen| state.levels.possible.contains(&seen) || is_inherited(seen));
         if !is_ordered {
             let ordered = state.levels.possible.clone();
             self.departs(at, task, Departed::Level { seen, ordered });
@@ -163,7 +201,8 @@ impl<'a> Judge<'a> {
 
     fn boost(&mut self, at: u64, task: TaskId, to: Option<u8>) {
         let has = |level: u8| self.states.iter().any(|state| state.levels.possible.contains(&level));
-        if !to.is_some_and(|level| has(level) || [SCRIPT_LEVEL, WATCHDOG_LEVEL].contains(&level)) {
+        let is_known = |level: u8| has(level) || [SCRIPT_LEVEL, WATCHDOG_LEVEL].contains(&level);
+        if !self.kernel_inherits && !to.is_some_and(is_known) {
             self.departs(at, task, Departed::Boost { to });
         }
         self.states[task.index()].boost = to;
@@ -180,12 +219,12 @@ impl<'a> Judge<'a> {
 
     fn wake_up(&mut self, at: u64, task: TaskId, by: u32) {
         let state = &self.states[task.index()];
-        if !state.waits {
+        if !state.waits || self.kernel_inherits {
             return;
         }
         self.audit.wake_ups += 1;
         let by = self.tasks.get(&by).copied();
-        if !state.to_wake.iter().any(|&(_, ordered)| ordered == by) {
+        if !state.to_wake.iter().any(|order| order.by == by) {
             self.departs(at, task, Departed::WakeUp { by });
         }
     }
@@ -271,9 +310,36 @@ mod tests {
         let boost = |level| Traced::Boost { thread: THREADS[0], priority: PRIORITY_0 - level };
         assert_eq!(departed(&[], &[(MS, 4, boost(2)), (2 * MS, 4, to(A, 2)), (3 * MS, 4, boost(1))]), []);
         assert_eq!(departed(&[], &[(MS, 4, boost(7))]), [(A, Departed::Boost { to: Some(7) })]);
-        // The boost is over.
-        let late = [(MS, 4, boost(2)), (2 * MS, 4, boost(1)), (3 * MS, 4, to(A, 2))];
-        assert_eq!(departed(&[], &late), [(A, Departed::Level { seen: Some(2), ordered: vec![1] })]);
+        // The kernel traces no inheritance while an order gives the same level.
+        assert_eq!(departed(&[], &[(MS, 4, to(A, 2))]), []);
+        // Nothing is inherited that is less urgent.
+        assert_eq!(departed(&[], &[(MS, 6, to(B, 1))]), [(B, Departed::Level { seen: Some(1), ordered: vec![2] })]);
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_an_ordinary_one_for_good() {
+        let after = [
+            (MS, A, Order::Level(0)),
+            (2 * MS, A, Order::LevelSet),
+            (3 * MS, A, Order::Level(5)),
+            (4 * MS, A, Order::LevelSet),
+        ];
+        let switch = Traced::Switch { from: (0, 120), to: (THREADS[0], 120) };
+        assert_eq!(departed(&after, &[(5 * MS, 4, switch)]), []);
+        assert_eq!(departed(&after[2..], &[(5 * MS, 4, switch)]).len(), 1);
+    }
+
+    #[test]
+    fn a_kernel_whose_locks_inherit_lends_any_level() {
+        let boost = Traced::Boost { thread: THREADS[0], priority: PRIORITY_0 - 50 };
+        let places = || [vec![CpuId(0)], vec![CpuId(1)]].into_iter();
+        let judged = |kernel_inherits| {
+            let judge = Judge::new(THREADS.into_iter(), places(), &CPUS, 0, Audit::default());
+            let woken = Traced::WakeUp { thread: THREADS[0], by: 7 };
+            let trace = [(2 * MS, 4, boost), (3 * MS, 4, woken)];
+            judge.on_preempt_rt(kernel_inherits).judge(&[(MS, A, Order::Wait)], &trace).departed
+        };
+        assert_eq!((judged(false), judged(true)), (2, 0));
     }
 
     #[test]
@@ -291,7 +357,12 @@ mod tests {
     #[test]
     fn a_waiting_task_is_woken_as_ordered() {
         let woken = |by| Traced::WakeUp { thread: THREADS[0], by };
-        let waits = [(MS, A, Order::Wait), (3 * MS, A, Order::Wake(Some(B))), (5 * MS, A, Order::Awake)];
+        let waits = [
+            (MS, A, Order::Wait),
+            (3 * MS, A, Order::Wake(Some(B))),
+            (4 * MS, A, Order::Woken(Some(B))),
+            (5 * MS, A, Order::Awake),
+        ];
         assert_eq!(departed(&waits, &[(4 * MS, 6, woken(200))]), []);
         // By another thread, too early, or without a wait.
         assert_eq!(departed(&waits, &[(4 * MS, 6, woken(300))]), [(A, Departed::WakeUp { by: None })]);
@@ -300,5 +371,14 @@ mod tests {
         // The order of one wait does not serve the next one.
         let again = [&waits[..], &[(6 * MS, A, Order::Wait)]].concat();
         assert_eq!(departed(&again, &[(7 * MS, 6, woken(200))]).len(), 1);
+        // The thread that wakes was late: the task had seen the grant before.
+        let late = [
+            (MS, A, Order::Wake(Some(B))),
+            (2 * MS, A, Order::Awake),
+            (3 * MS, A, Order::Wait),
+            (5 * MS, A, Order::Woken(Some(B))),
+        ];
+        assert_eq!(departed(&late, &[(4 * MS, 6, woken(200))]), []);
+        assert_eq!(departed(&late, &[(6 * MS, 6, woken(200))]).len(), 1);
     }
 }

@@ -4,7 +4,7 @@
 //! wake-up. The locks keep a journal of their orders: levels, places, and grants to waiting tasks. In the trace, a task
 //! must
 //!
-//! - have a level that was ordered for it, or that it inherited;
+//! - have a level that was ordered for it, or that it inherited from another task;
 //! - inherit only the level of a thread of the run;
 //! - execute only on a CPU to which it was sent;
 //! - be woken from a wait for a protocol only by the task that was to wake it.
@@ -121,5 +121,7 @@ pub(crate) fn judge(system: &System, executor: &Executor, trace: trace::Trace, s
     }
     let tids = system.task_ids().map(|task| executor.seat(task).tid().0);
     let places = system.task_ids().map(|task| system.cpus_of(task).collect());
-    Judge::new(tids, places, executor.cpus(), start_ns, audit).judge(&orders, &trace.events)
+    let kernel_inherits = std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1");
+    let judge = Judge::new(tids, places, executor.cpus(), start_ns, audit).on_preempt_rt(kernel_inherits);
+    judge.judge(&orders, &trace.events)
 }

@@ -71,6 +71,10 @@ impl Tracer {
         if !crate::occupancy::is_first_namespace() {
             return Err("the kernel traces the thread ids of the initial PID namespace, and this is another one".into());
         }
+        // The kernel's number of the first one; kernels without time namespaces have no such file.
+        if std::fs::read_link("/proc/self/ns/time").is_ok_and(|link| link.as_os_str() != "time:[4026531834]") {
+            return Err("the kernel traces times of the initial time namespace, and this is another one".into());
+        }
         let cpus = std::fs::read_to_string(ONLINE).ok().and_then(|text| parse_cpus(&text));
         let cpus = cpus.ok_or_else(|| format!("{ONLINE} has no list of CPUs"))?;
         let mut rings = Vec::new();

@@ -198,11 +198,22 @@ impl<F: Files> Drop for Partitions<F> {
     }
 }
 
-/// Removes a group. If it marks that the switch of the root was set, the switch is set back first.
+/// Whether another program has put CPUs into a group of the root since, which the switch would take away. For version
+/// 2.
+fn is_used_by_others(files: &impl Files, hierarchy: &Hierarchy) -> bool {
+    let has_cpus = |name: &String| {
+        let text = files.read(&hierarchy.root.join(name).join("cpuset.cpus")).unwrap_or_default();
+        !name.starts_with(PREFIX) && !text.trim().is_empty()
+    };
+    hierarchy.version == Version::Two && files.names(&hierarchy.root).unwrap_or_default().iter().any(has_cpus)
+}
+
+/// Removes a group. If it marks that the switch of the root was set, the switch is set back first, unless another
+/// program needs it meanwhile.
 ///
 /// BOUND: ATTEMPTS.
 fn remove(files: &impl Files, hierarchy: &Hierarchy, group: &Path) -> io::Result<()> {
-    if group.extension().is_some_and(|part| part == SWITCH) {
+    if group.extension().is_some_and(|part| part == SWITCH) && !is_used_by_others(files, hierarchy) {
         let (path, _, before) = hierarchy.switch();
         match files.write(&path, before) {
             // Another program uses cpusets meanwhile, and switches them off itself.

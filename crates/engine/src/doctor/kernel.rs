@@ -85,12 +85,9 @@ pub(super) fn cpusets() -> Finding {
         Ok(Left { removed, .. }) => {
             finding(NAME, State::Ok, format!("removed {removed} groups that a killed run left"), "")
         }
-        Err(CpusetError::NotMounted) => finding(
-            NAME,
-            State::Warn,
-            "no mounted hierarchy has cpusets",
-            "`sudo mount -t cgroup2 none /sys/fs/cgroup`, for `run --sched-deadline`; nothing else needs them",
-        ),
+        Err(CpusetError::NotMounted) => {
+            finding(NAME, State::Ok, "no mounted hierarchy has cpusets; only `run --sched-deadline` needs them", "")
+        }
         Err(error) => finding(
             NAME,
             State::Warn,

@@ -24,9 +24,9 @@ fn sharing() -> System {
 }
 
 /// A run with its audit, or `None` where the kernel's trace cannot be read.
-fn audited(system: &System, protocol: Protocol) -> Option<Outcome> {
+fn audited(system: &System, protocol: Protocol, control: &Control) -> Option<Outcome> {
     let config = RunConfig { audit: true, ..RunConfig::new(protocol, LENGTH) };
-    match run(system, &config, &Control::new()) {
+    match run(system, &config, control) {
         Ok(outcome) => Some(outcome),
         Err(RunError::NoTrace(why)) => {
             tell(&format!("skipped: {why}"));
@@ -41,11 +41,12 @@ fn machine() -> Option<Machine> {
 }
 
 /// The audit of a run. A run whose trace was cut short is repeated.
-fn audit(system: &System, protocol: Protocol, beside: impl Fn() + Sync) -> Option<Audit> {
+fn audit(system: &System, protocol: Protocol, beside: impl Fn(&Control) + Sync) -> Option<Audit> {
     for _ in 0..3 {
+        let control = Control::new();
         let audit = std::thread::scope(|scope| {
-            scope.spawn(&beside);
-            audited(system, protocol)
+            scope.spawn(|| beside(&control));
+            audited(system, protocol, &control)
         })?;
         let audit = audit.audit.expect("it was requested");
         if audit.lost == 0 {
@@ -64,7 +65,7 @@ fn the_kernel_does_what_every_protocol_orders() {
     for protocol in
         Protocol::ALL.into_iter().filter(|&protocol| lockwright::raw::check_system(&system, protocol).is_ok())
     {
-        let Some(audit) = audit(&system, protocol, || ()) else { return };
+        let Some(audit) = audit(&system, protocol, |_| ()) else { return };
         assert_eq!(audit.departures, [], "{protocol}");
         assert!(audit.switches > 100 && audit.orders > 0, "{protocol}: {audit:?}");
         if protocol == Protocol::Pip {
@@ -85,17 +86,20 @@ fn thread(name: &str) -> Option<Tid> {
 }
 
 /// Does something to the thread of task `audit-d` in the middle of the run.
-fn in_the_middle(what: impl Fn(Tid)) {
-    std::thread::sleep(std::time::Duration::from_millis(250));
-    if let Some(thread) = thread("audit-d") {
-        what(thread);
+fn in_the_middle(control: &Control, what: impl Fn(Tid)) {
+    // BOUND: the set-up of the run, and ten seconds if there is none.
+    for _ in 0..1_000 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        if control.elapsed().is_some_and(|elapsed| elapsed > Duration::from_ms(100)) {
+            return thread("audit-d").into_iter().for_each(what);
+        }
     }
 }
 
 #[test]
 fn a_level_that_nobody_ordered_is_found() {
     let Some(_machine) = machine() else { return };
-    let meddle = || in_the_middle(|thread| sched::set_level(thread, 42).expect("a level"));
+    let meddle = |control: &Control| in_the_middle(control, |thread| sched::set_level(thread, 42).expect("a level"));
     let Some(audit) = audit(&sharing(), Protocol::FmlpLong, meddle) else { return };
     let is_found = |what: &Departed| matches!(what, Departed::Level { seen: Some(42), .. });
     assert!(audit.departures.iter().any(|departure| is_found(&departure.what)), "{audit:?}");
@@ -105,7 +109,9 @@ fn a_level_that_nobody_ordered_is_found() {
 fn a_place_that_nobody_ordered_is_found() {
     let Some(_machine) = machine() else { return };
     let first = sched::affinity().expect("a set of CPUs")[0];
-    let meddle = || in_the_middle(|thread| sched::set_affinity(thread, &[first]).expect("an allowed CPU"));
+    let meddle = |control: &Control| {
+        in_the_middle(control, |thread| sched::set_affinity(thread, &[first]).expect("an allowed CPU"))
+    };
     let Some(audit) = audit(&sharing(), Protocol::FmlpLong, meddle) else { return };
     let is_found = |what: &Departed| matches!(what, Departed::Place { .. });
     assert!(audit.departures.iter().any(|departure| is_found(&departure.what)), "{audit:?}");

@@ -1,7 +1,7 @@
 //! Waiting for the word of a mutex that does not inherit, and passing the word to waiters (`robust/pass` if the mutex
 //! is robust).
 
-use super::attributes::{AUTO, CHECKED, INHERIT, ROBUST, SERIAL};
+use super::attributes::{AUTO, CHECKED, INHERIT, ROBUST, SERIAL, SHARED};
 use super::cycle;
 use super::error::{Acquired, Limit, RawError};
 use super::raw::{NOT_RECOVERABLE, RawMutex};
@@ -38,8 +38,9 @@ impl RawMutex {
         loop {
             let word = self.word.load(Ordering::Relaxed);
             let is_left = word == HANDED && Self::scope(attributes) == Scope::Shared && self.is_left_to_all();
-            // The word of a robust mutex remembers other waiters.
-            match word::ask(word, me.0, has_waited && attributes & ROBUST == 0, was_woken || is_left) {
+            // The word of a robust mutex remembers other waiters, unless a process with another library unlocked it.
+            let keeps = has_waited && attributes & (ROBUST | SHARED) != ROBUST;
+            match word::ask(word, me.0, keeps, was_woken || is_left) {
                 Ask::Take { word: taken, died } => {
                     // ORDERING: Acquire pairs with the Release of the unlock.
                     if self.word.compare_exchange(word, taken, Ordering::Acquire, Ordering::Relaxed).is_ok() {
@@ -74,8 +75,9 @@ impl RawMutex {
     /// it did not lock the mutex in time.
     ///
     /// Attempts of any length count together, so a thread that only tries also gets the mutex in the end. The exception
-    /// is a thread whose attempts are 254 ticks (4.3 s) apart, or a multiple of that. A mark that outlasts its hand-off
-    /// can only pass an heir's turn to another thread, which the heir notices from the word.
+    /// is a thread whose attempts are 254 ticks (4.3 s) apart, or a multiple of that. If a thread reads the mark of an
+    /// earlier hand-off, it may lock the mutex in place of the heir. The heir then finds an owner in the word, and
+    /// waits.
     #[cold]
     fn is_left_to_all(&self) -> bool {
         // ORDERING: Acquire pairs with the Release of the unlock, which sets or clears the mark.
@@ -150,9 +152,16 @@ impl RawMutex {
                         continue;
                     }
                 }
+                GiveBack::Wake if is_lost => {
+                    // In one step: the thread may end, and the word of the next owner does not announce the sleepers.
+                    if futex::zero_and_wake_all(scope, &self.word).is_err() {
+                        self.word.store(FREE, Ordering::Release);
+                        futex::wake(scope, address, i32::MAX);
+                    }
+                }
                 GiveBack::Wake => {
                     self.word.store(FREE, Ordering::Release);
-                    futex::wake(scope, address, if is_lost { i32::MAX } else { 1 });
+                    futex::wake(scope, address, 1);
                 }
                 GiveBack::Hand(handed) => {
                     // ORDERING: Relaxed: ordered by the store of the word.

@@ -315,16 +315,15 @@ impl Executor {
             Action::Grant { task, .. } => {
                 self.note_turn(task, Turn::Owned, decision);
                 // ORDERING: Release pairs with the Acquire in `told`: the new owner sees the section before.
-                self.order(task, Order::Wake(me));
                 self.seat(task).flag.store(GRANTED, Ordering::Release);
                 decision.list.push(action);
             }
             Action::Wake { task } => {
+                self.order(task, Order::Wake(me));
                 // The new owner may have consumed the grant by now. A further wake-up would then end its next wait
                 // without a grant.
                 let is_granted = |noted: &Action| matches!(*noted, Action::Grant { task: owner, .. } if owner == task);
                 if !decision.list.iter().any(is_granted) {
-                    self.order(task, Order::Wake(me));
                     // ORDERING: Release, as above.
                     let flag = &self.seat(task).flag;
                     let _ = flag.compare_exchange(NOTHING, WOKEN, Ordering::Release, Ordering::Relaxed);
@@ -387,6 +386,7 @@ impl Executor {
                 Action::Grant { .. } | Action::Restart { .. } => {}
                 Action::Wake { task } => {
                     futex::wake(Scope::Private, &self.seat(task).flag, 1);
+                    self.order(task, Order::Woken(me));
                 }
                 Action::SetPriority { task, priority, epoch } => {
                     result = result.and(self.change(me, task, |claims| claims.set(source, priority, epoch)));

@@ -38,8 +38,10 @@ pub enum Order {
     Wait,
     /// The task waits no longer.
     Awake,
-    /// This task, or no task, wakes the task.
+    /// This task, or a thread that is no task, is to wake the task.
     Wake(Option<TaskId>),
+    /// It has done so.
+    Woken(Option<TaskId>),
 }
 
 impl Journal {
@@ -92,6 +94,7 @@ fn pack(task: TaskId, order: Order) -> u64 {
         Order::Awake => (5, 0),
         // There are fewer than 2^16 - 1 tasks.
         Order::Wake(by) => (6, by.map_or(0, |by| by.0 + 1)),
+        Order::Woken(by) => (7, by.map_or(0, |by| by.0 + 1)),
     };
     kind << 32 | u64::from(value) << 16 | u64::from(task.0)
 }
@@ -105,7 +108,8 @@ fn unpack(packed: u64) -> (TaskId, Order) {
         3 => Order::PlaceSet,
         4 => Order::Wait,
         5 => Order::Awake,
-        _ => Order::Wake(value.checked_sub(1).map(TaskId)),
+        6 => Order::Wake(value.checked_sub(1).map(TaskId)),
+        _ => Order::Woken(value.checked_sub(1).map(TaskId)),
     };
     (TaskId(packed as u16), order)
 }
@@ -126,6 +130,7 @@ mod tests {
             Order::Wake(None),
             Order::Wake(Some(TaskId(0))),
             Order::Wake(Some(TaskId(4_095))),
+            Order::Woken(Some(TaskId(7))),
         ];
         let journal = Journal::new(orders.len());
         for (order, task) in orders.into_iter().zip((0..).map(TaskId)) {

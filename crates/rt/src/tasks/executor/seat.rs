@@ -67,8 +67,8 @@ impl Seat {
         self.tid.store(sched::gettid().0, Ordering::Release);
     }
 
-    /// Returns the number of a decision on the task, from 1 on, or 0 if decisions are not counted. A grant is that of
-    /// the request that has returned last.
+    /// Returns the number of a decision on the task, from 1 on, or 0 if decisions are not counted. It belongs to the
+    /// last request whose call has returned.
     pub fn turn(&self, turn: Turn) -> u64 {
         // ORDERING: Relaxed: the task itself stores it, or the task that grants to it, before it sets the flag.
         self.turns[turn as usize].load(Ordering::Relaxed)
