@@ -135,6 +135,38 @@ def test_a_worker_that_dies_loses_only_its_share(spec, expected, tmp_path):
     assert digest(tmp_path) == expected
 
 
+class FillsTheDisk(ThreadPoolExecutor):
+    """An executor after which the files of each share are on a device without space."""
+
+    def __init__(self, parts):
+        super().__init__(1)
+        self.parts = parts
+
+    def submit(self, fn, /, *args, **kwargs):
+        def judge():
+            found = fn(*args, **kwargs)
+            for name in found:
+                (self.parts / f".unfinished-{name}").symlink_to("/dev/full")
+            return found
+
+        return super().submit(judge)
+
+
+def test_a_full_disk_keeps_the_finished_shares(spec, expected, tmp_path):
+    with Dies(1) as pool, pytest.raises(FileNotFoundError):
+        lw.study(spec, tmp_path, executor=pool, shares=4)
+    parts = tmp_path / "parts"
+    finished = {part.name for part in parts.glob("*.json")}
+    full = "json: cannot write: No space left.*same arguments"
+    with FillsTheDisk(parts) as pool, pytest.raises(lw.Refused, match=full):
+        lw.study(spec, tmp_path, executor=pool, shares=1)
+    assert finished and {part.name for part in parts.glob("*.json")} == finished
+    assert not list(parts.glob(".unfinished-*"))
+    with ThreadPoolExecutor(1) as pool:
+        lw.study(spec, tmp_path, executor=pool, shares=4)
+    assert digest(tmp_path) == expected
+
+
 def test_a_parquet_file_that_is_cut_short_is_written_again(spec, expected, tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     result = lw.study(spec, tmp_path)

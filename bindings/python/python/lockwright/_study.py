@@ -207,8 +207,7 @@ def _judge(
         for number in left:
             futures[executor.submit(judge_share, files, words, f"{number}/{shares}")] = number
         for done, future in enumerate(as_completed(futures), shares - len(left) + 1):
-            _store(parts, future.result())
-            marks[futures[future]].touch()
+            _store(parts, future.result(), marks[futures[future]])
             if told is not None:
                 told(done, shares)
     except Exception as error:
@@ -236,11 +235,21 @@ def judge_share(files: dict[str, bytes], words: list[str], share: str) -> dict[s
         return {part.name: part.read_bytes() for part in (out / "parts").glob("*.json")}
 
 
-def _store(folder: Path, parts: dict[str, bytes]) -> None:
-    for name, content in parts.items():
-        unfinished = folder / f".unfinished-{name}"
-        unfinished.write_bytes(content)
-        unfinished.replace(folder / name)
+def _store(folder: Path, parts: dict[str, bytes], mark: Path) -> None:
+    """Write the parts of a share, and then its mark."""
+    path = folder
+    try:
+        for name, content in parts.items():
+            path, unfinished = folder / name, folder / f".unfinished-{name}"
+            unfinished.write_bytes(content)
+            unfinished.replace(path)
+        path = mark
+        mark.touch()
+    except OSError as error:
+        for left in folder.glob(".unfinished-*"):
+            left.unlink(missing_ok=True)
+        help = "free space or give write permission; call the study again with the same arguments to continue it"
+        raise Refused([Fault(f"cannot write: {error.strerror}", help, os.fspath(path))]) from error
 
 
 def _succeed(completed: Completed) -> None:

@@ -18,7 +18,7 @@ use lockwright_model::TaskId;
 /// Returns the longest section that may block a job of `task`, or `None` if there is none.
 pub(crate) fn longest(tables: &Tables<'_>, task: TaskId) -> Option<BlockingSection> {
     let system = tables.system;
-    if tables.lock_ceilings.iter().all(Option::is_none) {
+    if !tables.locks_at_ceilings {
         return None;
     }
     let priority = system.task(task).priority;

@@ -17,6 +17,8 @@ pub(crate) struct Tables<'s> {
     /// By resource: the ceiling at which tasks lock it. Under `ics_lock` these are the tasks below the cutoff, under
     /// `icpp` all.
     pub(crate) lock_ceilings: Vec<Option<Priority>>,
+    /// Whether any resource is locked at a ceiling.
+    pub(crate) locks_at_ceilings: bool,
     /// By CPU: its tasks, most urgent first. Tasks of equal priority are in the order of their ids.
     pub(crate) cpus: Vec<Vec<TaskId>>,
     /// By task: the number of requests of one job for resources under `mpcp`.
@@ -47,7 +49,7 @@ impl<'s> Tables<'s> {
             Protocol::IcsLock => Some(system.cutoff(id)),
             _ => None,
         });
-        let lock_ceilings = by_resource(|system, id, protocol| match protocol {
+        let lock_ceilings: Vec<_> = by_resource(|system, id, protocol| match protocol {
             Protocol::Icpp => Some(system.ceiling(id)),
             Protocol::IcsLock => system.locked_ceiling(id),
             _ => None,
@@ -71,6 +73,7 @@ impl<'s> Tables<'s> {
             protocols,
             ceilings: NestedCeilings::of(system, protocol),
             cutoffs,
+            locks_at_ceilings: lock_ceilings.iter().any(Option::is_some),
             lock_ceilings,
             cpus,
             suspensions,
@@ -88,6 +91,7 @@ impl<'s> Tables<'s> {
             ceilings: self.ceilings.clone(),
             cutoffs: self.cutoffs.clone(),
             lock_ceilings: self.lock_ceilings.clone(),
+            locks_at_ceilings: self.locks_at_ceilings,
             cpus: self.cpus.clone(),
             suspensions: self.suspensions.clone(),
             least_used: OnceCell::new(),

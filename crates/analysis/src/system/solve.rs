@@ -191,7 +191,9 @@ pub(crate) fn raise(tables: &Tables<'_>, equations: &mut impl Equations, rising:
 /// deadlines take the place of the response times.
 fn holds_at_deadlines(tables: &Tables<'_>, equations: &mut impl Equations, rising: &mut Rising) -> bool {
     let deadlines: Vec<u64> = tables.system.tasks().iter().map(|task| task.deadline.as_ns()).collect();
-    if rising.reasons.iter().any(Option::is_some) || rising.responses.iter().zip(&deadlines).any(|(r, d)| r > d) {
+    if rising.reasons.iter().any(Option::is_some)
+        || rising.responses.iter().zip(&deadlines).any(|(first, deadline)| first > deadline)
+    {
         return false;
     }
     let none = vec![None; deadlines.len()];
