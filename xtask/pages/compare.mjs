@@ -2,8 +2,7 @@
 //
 // node compare.mjs FOLDER BROWSER: FOLDER has NAME.svg. Text is left out, because fonts differ, and so are pixels that
 // pixelmatch takes for the smoothed edge of a shape. What is left may differ along edges, but nowhere in a square of
-// SQUARE pixels. As a control, each picture is also compared with one that lacks a filled
-// shape, and must differ.
+// SQUARE pixels. As a control, each picture is also compared with one that lacks a filled shape, and must differ.
 // Prints a line for each fault, and exits with 1 if there is any.
 import { execFileSync } from "node:child_process";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";

@@ -1,8 +1,10 @@
 //! The checks that take too long for every change: `cargo xtask test --deep`.
 
 use crate::{busy, deb, fuzz, installed, packages, pages, python, tool, tsan};
+use std::fmt::Display;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A check.
 struct Check {
@@ -121,12 +123,14 @@ fn features() -> Result<(), String> {
         let chosen = ["check", "--package", package, "--no-default-features", "--features", features];
         tool::cargo(&chosen)?;
     }
-    // The installed command line has all features; its screen is tested in memory and on a terminal.
-    let all = ["test", "--package", "lockwright-cli", "--all-features", "--lib", "--test", "cli", "--", "watch::"];
-    tool::cargo(&all)?;
-    // In a build of the whole workspace, the Python package turns the server on.
-    let without = ["test", "--package", "lockwright-cli", "--no-default-features", "--test", "cli"];
-    tool::cargo(&[&without[..], &["--", "--exact", "pages::a_build_without_a_server_says_so"]].concat())?;
+    // In a build of the whole workspace, the Python package turns the server on and leaves the screen out. All features
+    // are together in what is installed.
+    for (target, names) in
+        [("--lib", &["watch::"][..]), ("--test=cli", &["watch::", "pages::a_build_without_a_server_says_so"])]
+    {
+        let cli = ["test", "--package", "lockwright-cli", "--no-default-features", "--features", "screen", target];
+        named_tests(&mut tool::cargo_command(&cli), names)?;
+    }
     tool::cargo(&["test", "--package", "lockwright-locks", "--all-features"])
 }
 
@@ -201,13 +205,41 @@ fn attacks() -> Result<(), String> {
 
 fn full() -> Result<(), String> {
     deep_test(&["--test", "c", "--test", "programs", "--test", "memory"])?;
-    deep_test(&["--lib", "--", "batched::search", "mutex::model"])?;
-    deep_test(&["--test", "cli", "--", "random_systems_are_recorded", "widths"])
+    named_tests(deep_command().arg("--lib"), &["batched::search", "mutex::model"])?;
+    named_tests(deep_command().args(["--test", "cli"]), &["random_systems_are_recorded", "widths"])
 }
 
 fn deep_test(arguments: &[&str]) -> Result<(), String> {
+    tool::run(deep_command().args(arguments))
+}
+
+fn deep_command() -> Command {
     let mut command = tool::cargo_command(&["test", "--workspace"]);
-    tool::run(command.args(arguments).env("LOCKWRIGHT_DEEP", "1"))
+    command.env("LOCKWRIGHT_DEEP", "1");
+    command
+}
+
+/// Runs the tests whose names contain one of these, and fails if there is none for one of them.
+fn named_tests(command: &mut Command, names: &[&str]) -> Result<(), String> {
+    command.arg("--").args(names).stdout(Stdio::piped());
+    let shown = tool::shown(command);
+    eprintln!("xtask: {shown}");
+    let failed = |why: &dyn Display| format!("{shown}: {why}");
+    let mut cargo = command.spawn().map_err(|error| failed(&error))?;
+    let mut passed = Vec::new();
+    for line in cargo.stdout.take().into_iter().flat_map(|stdout| BufReader::new(stdout).lines()).map_while(Result::ok)
+    {
+        println!("{line}");
+        passed.extend(line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... ok")).map(str::to_owned));
+    }
+    let status = cargo.wait().map_err(|error| failed(&error))?;
+    if !status.success() {
+        return Err(failed(&status));
+    }
+    match names.iter().find(|name| !passed.iter().any(|test| test.contains(**name))) {
+        Some(name) => Err(failed(&format!("no test of `{name}` passed"))),
+        None => Ok(()),
+    }
 }
 
 /// Tests the spinlocks, interruptible sections and objects with the atomics of a model checker. They have their own
@@ -260,6 +292,20 @@ mod tests {
         for wrong in ["", "Finished\n", errors, &(told + errors)] {
             assert!(is_refused(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_name_without_a_test_is_told() {
+        // In place of cargo, a program prints what cargo would.
+        let tests = |names: &[&str], status: u8| {
+            let printed =
+                format!("echo 'test a::search::one ... ok'; echo 'test b::model::two ... ignored'; exit {status}");
+            named_tests(tool::command("sh").args(["-c", &printed]), names)
+        };
+        assert_eq!(tests(&["search"], 0), Ok(()));
+        let error = tests(&["search", "model"], 0).expect_err("`model` did not run");
+        assert!(error.contains("`model`"), "{error}");
+        assert!(tests(&["search"], 1).is_err());
     }
 
     #[test]

@@ -164,17 +164,9 @@ fn replaced(template: &str, values: &[(&str, &str)]) -> String {
 
 /// Builds the libraries and the binary as they are installed, and returns their directory.
 fn build() -> Result<PathBuf, String> {
-    tool::cargo(&[
-        "build",
-        "--profile",
-        "dist",
-        "--package",
-        "lockwright-cli",
-        "--bin",
-        "lockwright",
-        "--features",
-        "full",
-    ])?;
+    let program = ["rustc", "--profile", "dist", "--package", "lockwright-cli", "--bin", "lockwright"];
+    // Cargo forgets the `strip` of the profile for a package that has settings of its own there.
+    tool::cargo(&[&program[..], &["--features", "full", "--", "-C", "strip=symbols"]].concat())?;
     let libraries =
         [("lockwright-c", "staticlib,cdylib"), ("lockwright-pthread", "cdylib"), ("lockwright-recorder", "cdylib")];
     for (package, types) in libraries {

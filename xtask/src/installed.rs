@@ -38,7 +38,7 @@ fn sizes(places: &Places) -> Result<(), String> {
     const MEGABYTE: u64 = 1 << 20;
     let library = places.libdir.join("liblockwright.so");
     for (file, megabytes) in
-        [(places.prefix.join("bin/lockwright"), 11), (library, 2), (places.libdir.join(PRELOADED), 2)]
+        [(places.prefix.join("bin/lockwright"), 10), (library, 2), (places.libdir.join(PRELOADED), 2)]
     {
         let size = file.metadata().map_err(|error| format!("{}: {error}", file.display()))?.len();
         if size > megabytes * MEGABYTE {

@@ -74,7 +74,7 @@
 #define LW_UNLOCK_SERIAL 1
 
 // Unlocking frees the mutex and wakes the first waiter. A running thread may lock the mutex before the woken waiter
-// does. Robust mutexes ignore this and are always serial.
+// does.
 #define LW_UNLOCK_PARALLEL 2
 
 // The number of places in the queue of a `lw_fifo_mutex_t`. Each thread that holds or requests the mutex needs one,

@@ -25,7 +25,7 @@ pub const LW_UNLOCK_AUTO: u32 = 0;
 /// Unlocking hands the mutex to the first waiter at once. No other thread can lock it in between.
 pub const LW_UNLOCK_SERIAL: u32 = 1;
 /// Unlocking frees the mutex and wakes the first waiter. A running thread may lock the mutex before the woken waiter
-/// does. Robust mutexes ignore this and are always serial.
+/// does.
 pub const LW_UNLOCK_PARALLEL: u32 = 2;
 
 /// A mutex: 64 bytes, aligned to 8.

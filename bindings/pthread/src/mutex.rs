@@ -152,8 +152,13 @@ fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
     if shared::is_shared(mutex) {
         // SAFETY: the mutex is one of the C library's, and stays valid during the call. One with a deadline does not
         // come here: `lock_until` passes it on.
-        return unsafe {
+        return match unsafe {
             if limit == Limit::Now { next::pthread_mutex_trylock(mutex) } else { next::pthread_mutex_lock(mutex) }
+        } {
+            // The C library gives this answer if the owner of an error-checking mutex tries that is robust or inherits,
+            // perhaps only because of the policy. POSIX demands EBUSY.
+            EDEADLK if limit == Limit::Now => EBUSY,
+            answer => answer,
         };
     }
     if let Err(errno) = prepare(mutex) {

@@ -60,10 +60,11 @@ fn call(py: Python<'_>, arguments: Vec<OsString>, input: Vec<u8>) -> PyResult<(u
     }
 }
 
-/// Executes the command line of this process, and returns its exit status.
+/// Executes the command line of this process, and returns its exit status. `again` begins a command that executes
+/// another one.
 #[pyfunction]
-fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    py.detach(|| lockwright_cli::command(&arguments)) as u8
+fn main(py: Python<'_>, arguments: Vec<OsString>, again: Vec<OsString>) -> u8 {
+    py.detach(|| lockwright_cli::command(&arguments, &again)) as u8
 }
 
 /// Reads a task-set file. Returns the system, or the faults of the file.

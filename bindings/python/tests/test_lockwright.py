@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -112,6 +113,24 @@ def test_faults_have_their_place(tmp_path, text, line, column, words):
     assert pickle.loads(pickle.dumps(caught.value)).faults == caught.value.faults
 
 
+def test_an_object_costs_what_the_overheads_say(tmp_path):
+    costs = tmp_path / "costs.toml"
+    costs.write_text('[object.heap]\nlock_free = [[1, "1 us"], [8, "8 us"]]\n')
+
+    def charged(kind):
+        tasks = [
+            lw.Task(name, "10 ms", "1 ms", cpu=cpu, requests=[lw.Request("events", 1, "100 us")])
+            for cpu, name in enumerate(("sensor", "control"))
+        ]
+        system = lw.TaskSet(tasks, resources=[lw.Resource("events", object=kind)], protocol="lock_free")
+        result = lw.check(system, overheads=costs)
+        return [task["charged_cost_ns"] for task in result.json["results"][0]["tasks"]]
+
+    assert charged("heap")[0] < 950_000 < 1_000_000 <= charged(None)[0]
+    with pytest.raises(lw.BadInput, match="stack"):
+        charged("stack")
+
+
 def test_wrong_arguments_are_refused(robot):
     with pytest.raises(lw.BadInput, match="mpcq"):
         lw.check(robot, protocol="mpcq")
@@ -173,6 +192,20 @@ def test_a_run_executes_in_its_own_process(robot):
             raise
         pytest.skip(f"no real-time threads here: {refused}")
     assert result["imu"].observed.jobs > 10
+
+
+def test_the_server_of_the_package_answers():
+    command = [Path(sys.executable).with_name("lockwright"), "serve", PATHFINDER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = server.stdout.readline().strip()
+            question = json.dumps({"text": PATHFINDER.read_text(), "protocol": "pip"}).encode()
+            headers = {"Content-Type": "application/json"}
+            request = urllib.request.Request(address + "result", question, headers)
+            answer = json.load(urllib.request.urlopen(request, timeout=60))
+        finally:
+            server.terminate()
+    assert answer["faults"] == [] and "ordo_bus" in answer["html"]
 
 
 def test_the_command_is_the_command():

@@ -212,34 +212,47 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
         console.error(why, "use omlp, or give each task one CPU");
         return Err(Exit::BadInput);
     }
-    let refused_here = |protocol: Protocol| {
-        let resource = system.refused_by_deadlines(protocol).filter(|_| system.scheduler() == Scheduler::GEdf)?;
-        Some((resource, system.protocol_of(resource, protocol)))
-    };
-    if let Some((resource, protocol)) = asked.first().and_then(|&first| refused_here(first))
-        && asked.iter().all(|&protocol| refused_here(protocol).is_some())
-    {
-        let name = tame(&system.resource(resource).name);
-        console.error(
-            format!("`{name}` is under `{protocol}`, which the kernel's EDF does not support (docs/edf.md)"),
-            "use lock_free, wait_free or none, or the scheduler `p-edf`",
-        );
-        return Err(Exit::BadInput);
-    }
     let mut protocols = asked;
+    if system.scheduler() == Scheduler::GEdf {
+        protocols = by_the_kernel(protocols, system, "the scheduler `p-edf`", console)?;
+    }
     let all = protocols.len();
     protocols.retain(|&protocol| system.refused_in_clusters(protocol).is_none());
     if protocols.len() < all {
         console.note("all protocols except omlp are left out: they do not support clusters of several CPUs");
     }
-    let all = protocols.len();
-    protocols.retain(|&protocol| refused_here(protocol).is_none());
-    if protocols.len() < all {
-        console.note(
-            "all protocols except none, lock_free and wait_free are left out: the kernel's EDF does not support them",
-        );
-    }
     without_nesting(protocols, system, console)
+}
+
+/// The protocols that the kernel's EDF supports for this system. `instead` is a way without it.
+///
+/// # Errors
+/// It supports none of them; the console has the message.
+pub(crate) fn by_the_kernel(
+    mut protocols: Vec<Protocol>,
+    system: &System,
+    instead: &str,
+    console: &Console,
+) -> Result<Vec<Protocol>, Exit> {
+    // Under `p-edf`, a resource under `none` is under `srp` or `msrp`.
+    let is_global = system.scheduler() == Scheduler::GEdf;
+    let refused = |protocol: Protocol| Some((system.refused_by_deadlines(protocol)?, protocol));
+    let first = protocols.first().and_then(|&first| refused(first));
+    let all = protocols.len();
+    protocols.retain(|&protocol| refused(protocol).is_none());
+    if let Some((resource, protocol)) = first.filter(|_| protocols.is_empty()) {
+        let (name, ruling) = (tame(&system.resource(resource).name), system.protocol_of(resource, protocol));
+        console.error(
+            format!("`{name}` is under `{ruling}`, which the kernel's EDF does not support (docs/edf.md)"),
+            &format!("use lock_free or wait_free{}, or {instead}", if is_global { " or none" } else { "" }),
+        );
+        return Err(Exit::BadInput);
+    }
+    if protocols.len() < all {
+        let others = if is_global { "none, lock_free and wait_free" } else { "lock_free and wait_free" };
+        console.note(format!("all protocols except {others} are left out: the kernel's EDF does not support them"));
+    }
+    Ok(protocols)
 }
 
 /// The protocols that support the nested requests of this system.

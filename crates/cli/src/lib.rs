@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod audit;
 mod bars;
 mod beside;
 mod charges;
@@ -57,20 +58,25 @@ use console::Console;
 use exit::Exit;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use streams::Written;
 
 /// Executes the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    command(&std::env::args_os().collect::<Vec<_>>()).into()
+    // Also after another version of the file has taken its place.
+    command(&std::env::args_os().collect::<Vec<_>>(), &["/proc/self/exe".into()]).into()
 }
 
+/// The first words of a command that executes a command line in a process of its own.
+static AGAIN: OnceLock<Box<[OsString]>> = OnceLock::new();
+
 /// Executes a command line on the streams of this process and with its signals. The first argument is the name of the
-/// program.
+/// program. `again` are the program and its first arguments that execute another command line in a process of its own.
 #[must_use]
-pub fn command(arguments: &[OsString]) -> Exit {
+pub fn command(arguments: &[OsString], again: &[OsString]) -> Exit {
+    AGAIN.get_or_init(|| again.into());
     std::panic::set_hook(Box::new(|panic| {
         Console::new(console::Color::Never, false).error(
             format!("this is a bug in lockwright: {panic}"),

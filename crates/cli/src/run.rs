@@ -1,6 +1,7 @@
 //! `lockwright run`: the task set as real threads on this machine.
 
 use crate::args::{Run, Subject};
+use crate::audit;
 use crate::bars;
 use crate::charges::{self, Charges};
 use crate::console::Console;
@@ -20,7 +21,7 @@ use crate::tame::tame;
 use crate::units;
 use lockwright::tasks::MachineError;
 use lockwright_engine::observe::{Timeline, timeline};
-use lockwright_engine::{Control, Ended, Job, Outcome, RunConfig, RunError, Taker, TaskOutcome};
+use lockwright_engine::{Audit, Control, Ended, Job, Outcome, RunConfig, RunError, Taker, TaskOutcome};
 use lockwright_model::{Duration, Event, Overheads, Protocol, Record, Scheduler, System, TaskId};
 use lockwright_sim::default_horizon;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,11 +112,29 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         let help = "use `lockwright check --overheads`, or remove --overheads";
         scheduled::refuse_charges("a run", &input, help, console)?;
     }
+    if arguments.audit && system.scheduler() == Scheduler::GEdf {
+        let why = "no audit: under `g-edf` the kernel decides, and the protocols order nothing";
+        console.error(why, "remove --audit, or choose another scheduler");
+        return Err(Exit::BadInput);
+    }
+    if arguments.sched_deadline && system.scheduler() != Scheduler::PEdf {
+        let message = format!("{}: --sched-deadline is for `p-edf`, not for `{}`", input.name, system.scheduler());
+        let help = match system.scheduler() {
+            Scheduler::GEdf => "remove --sched-deadline: `g-edf` always uses SCHED_DEADLINE",
+            _ => "write `scheduler = \"p-edf\"` in [platform], or remove --sched-deadline",
+        };
+        console.error(message, help);
+        return Err(Exit::BadInput);
+    }
     let charges = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
     let by_deadline = system.scheduler().is_by_deadline();
     let protocols = match by_deadline && (system.scheduler() == Scheduler::PEdf || !system.is_sharing()) {
         true => scheduled::executable(arguments.execution.subject.protocol, system, console)?,
         false => input::executable(&arguments.execution.subject, system, console)?,
+    };
+    let protocols = match arguments.sched_deadline {
+        true => input::by_the_kernel(protocols, system, "remove --sched-deadline", console)?,
+        false => protocols,
     };
     let is_strict = arguments.strict || charges.is_some();
     let standard = if is_strict { Standard::WithinBound } else { Standard::InTime };
@@ -141,7 +160,12 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let files = groups.iter().map(files).collect::<Result<Vec<_>, Exit>>()?;
     for ((protocol, bounds), files) in groups.iter().zip(files) {
         let Some(control) = stopper.control() else { break };
-        let outcome = execute(&input, *protocol, length, files, &control, console)?;
+        let config = RunConfig {
+            audit: arguments.audit,
+            sched_deadline: arguments.sched_deadline,
+            ..RunConfig::new(*protocol, length.duration)
+        };
+        let outcome = execute(&input, config, files, &control, console)?;
         runs.push(Ran::new(system, *protocol, bounds.clone(), outcome));
     }
     warn(&runs, system, console);
@@ -164,6 +188,10 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         let missing: Vec<Protocol> = groups[runs.len()..].iter().map(|(protocol, _)| *protocol).collect();
         console.warn(interrupt_text(&missing));
         return Ok(Exit::Interrupted);
+    }
+    if let Some(lost) = runs.iter().find_map(|ran| audit::lost(ran.outcome.audit.as_ref()?)) {
+        console.error(lost, "use a shorter --for");
+        return Ok(Exit::Machine);
     }
     Ok(Exit::from_holds(runs.iter().all(Ran::holds)))
 }
@@ -207,12 +235,8 @@ pub(crate) fn warn(runs: &[Ran], system: &System, console: &Console) {
         texts.for_each(|text| warnings.add(&ran.report.protocol, text));
     }
     warnings.texts(runs.len()).for_each(|text| console.warn(text));
-    if let Some(throttling) = runs.iter().find_map(|ran| ran.outcome.throttling) {
-        console.note(format!(
-            "this kernel gives real-time threads at most {} of every {}",
-            units::text(throttling.runtime),
-            units::text(throttling.period)
-        ));
+    for limit in runs.first().iter().flat_map(|ran| &ran.outcome.throttling) {
+        console.note(format!("on this machine, {limit}"));
     }
 }
 
@@ -227,14 +251,17 @@ fn default_duration(system: &System) -> Duration {
 /// There is no outcome, or a file cannot be written; the console has the message.
 pub(crate) fn execute(
     input: &Input,
-    protocol: Protocol,
-    length: Length,
+    config: RunConfig,
     files: ScheduleFiles,
     control: &Control,
     console: &Console,
 ) -> Result<Outcome, Exit> {
-    console.note(format!("running {} under {protocol} for {}", input.name, units::text(length.duration)));
-    let config = RunConfig { watch: true, ..RunConfig::new(protocol, length.duration) };
+    let config = RunConfig { watch: true, ..config };
+    let protocol = config.protocol;
+    console.note(format!("running {} under {protocol} for {}", input.name, units::text(config.duration)));
+    if config.sched_deadline {
+        console.note("each CPU is a cpuset partition of its own during the run");
+    }
     let outcome = watch(&input.system, &config, control, console)?;
     let title = format!("{} under {protocol}, executed", input.name);
     files.write(&input.system, &title, &outcome.records, console)?;
@@ -273,6 +300,10 @@ fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
             let name = system.task(*id).name.as_str();
             let message = error.to_string().replace(&format!("task {}", id.0), &format!("task `{name}`"));
             (message, "each task gets a tenth and 200 us beyond its execution time (docs/edf.md)", Exit::Machine)
+        }
+        RunError::NoTrace(_) => (error.to_string(), "run it as root, or without --audit", Exit::Machine),
+        RunError::Cpusets(_) => {
+            (error.to_string(), "without --sched-deadline, `run` needs no partitions", Exit::Machine)
         }
         RunError::TooLong => (error.to_string(), "give a shorter --for", Exit::BadInput),
         RunError::Lock { task: id, resource, error } => {
@@ -317,7 +348,10 @@ impl Ran {
 
     /// Whether the verdict is good.
     pub(crate) fn holds(&self) -> bool {
-        self.report.holds() && self.outcome.ended != Ended::Watchdog
+        let departs = |audit: &Audit| audit.departed + audit.lost > 0;
+        self.report.holds()
+            && self.outcome.ended != Ended::Watchdog
+            && !self.outcome.audit.as_ref().is_some_and(departs)
     }
 
     /// The observed part of the requested length.
@@ -365,6 +399,7 @@ impl Ran {
         text.push_str(&format!("executed for {part}{duration}{reason} on CPU {} of this machine\n\n", cpus.join(", ")));
         text.push_str(&table::tasks(system, report, console));
         text.push_str(&table::reasons(system, report));
+        text.extend(self.outcome.audit.as_ref().map(|audit| audit::text(audit, system)));
         let (above, late): (Vec<&Worst>, Vec<&Worst>) = self.worst.iter().partition(|worst| worst.above.is_some());
         // Under EDF, a deadline can be proved without a bound on the response.
         let (refuted, late): (Vec<&Worst>, Vec<&Worst>) = late.into_iter().partition(|worst| worst.proved);
@@ -519,6 +554,7 @@ pub(crate) fn as_json(verb: json::Verb, input: &Input, length: Length, runs: &[R
             _ => "watchdog",
         };
         result.ended = Some(ended.to_owned());
+        result.audit = ran.outcome.audit.as_ref().map(|audit| audit::as_json(audit, system));
         for worst in &ran.worst {
             let name = &system.task(worst.task).name;
             if let Some(task) = result.tasks.iter_mut().find(|task| task.name == *name) {

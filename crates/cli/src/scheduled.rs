@@ -111,10 +111,6 @@ struct Answer {
 pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     let task = arguments.explain.as_deref().map(|name| input::find_task(system, name, console)).transpose()?;
-    if task.is_some() && system.scheduler() != Scheduler::PEdf {
-        console.error(tame(&Untested::Global.describe(system)), "remove --explain, or use `p-fp` or `p-edf`");
-        return Err(Exit::BadInput);
-    }
     let html = html::open(&arguments.subject, console)?;
     if system.scheduler().is_global() && arguments.bound != BoundChoice::Best {
         console.note(format!("--bound has no effect here: `{}` has no linear programs", system.scheduler()));
@@ -219,7 +215,7 @@ fn explain(
     console: &Console,
 ) -> Result<(TaskId, Demanded), Exit> {
     let demanded = explain_demand(system, overheads, found, task).map_err(|why| {
-        console.error(tame(&why.describe(system)), "remove --explain, or use `p-fp` or `p-edf`");
+        console.error(tame(&why.describe(system)), "remove --explain");
         Exit::BadInput
     })?;
     Ok((task, demanded))
@@ -231,6 +227,11 @@ fn taken_apart(system: &System, task: TaskId, demanded: &Demanded, layout: Layou
         Some(sum) if sum <= demanded.interval => "fits",
         _ => "does not fit",
     };
+    if system.scheduler().is_global() {
+        let title = "every term of the execution time that the tests count for a job";
+        let title = format!("{}: {title}\n", system.task(task).name);
+        return tame(&title) + "\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("counted", sum)), layout);
+    }
     let interval = units::text(demanded.interval);
     let title =
         format!("{}: every term of what is due on its CPU in {interval}, which {fits}\n", system.task(task).name);
@@ -281,9 +282,9 @@ pub fn promised(
     };
     match found {
         Ok(found) => {
-            if let Some(test) = found.tests.iter().find(|test| test.name == "overheads") {
+            if let Some((because, test)) = found.tests.iter().find_map(|test| Some((undecided(test.name)?, test))) {
                 let why = tame(&test.describe(system).unwrap_or_default());
-                console.note(format!("no deadline is proved, because the overheads leave too little time: {why}"));
+                console.note(format!("no deadline is proved, because {because}: {why}"));
             }
             Ok(Report { charged, ..report(system, protocol, &found) })
         }
@@ -301,6 +302,16 @@ pub fn promised(
             let rows = table_order(system).into_iter().map(row).collect();
             Ok(Report { protocol: protocol.to_string(), same: Vec::new(), rows, charged })
         }
+    }
+}
+
+/// Why no test decides, if `name` stands for what is computed before any test.
+fn undecided(name: &str) -> Option<&'static str> {
+    match name {
+        "overheads" => Some("the overheads leave too little time"),
+        "failed attempts" => Some("no bound on the time of failed attempts was found"),
+        "waits" => Some("no bound on the waits was found"),
+        _ => None,
     }
 }
 
@@ -359,7 +370,8 @@ fn result(answer: &Answer) -> ProtocolResult {
         }),
         explain: answer.explained.as_ref().map(|(task, demanded)| {
             let explain = Explain::new(system, *task, &demanded.terms);
-            Explain { interval_ns: Some(demanded.interval.as_ns()), ..explain }
+            let interval = Some(demanded.interval).filter(|_| !system.scheduler().is_global());
+            Explain { interval_ns: interval.map(Duration::as_ns), ..explain }
         }),
         ..ProtocolResult::new(system, &answer.report)
     }

@@ -1,5 +1,6 @@
 //! Errors of a run.
 
+use crate::cpusets::CpusetError;
 use lockwright::SysError;
 use lockwright::locks::SLOTS_MAX;
 use lockwright::tasks::{MachineError, ResourceError};
@@ -24,7 +25,7 @@ pub enum RunError {
         /// The number of CPUs of the process.
         have: usize,
     },
-    /// Under `g-edf`, the protocol of a resource cannot be executed: see
+    /// Under SCHED_DEADLINE, the protocol of a resource cannot be executed: see
     /// [`System::refused_by_deadlines`](lockwright_model::System::refused_by_deadlines).
     NotByDeadlines {
         /// The resource.
@@ -32,8 +33,8 @@ pub enum RunError {
         /// Its protocol.
         protocol: Protocol,
     },
-    /// Under `g-edf`, the kernel refused the reservation of a task: its execution time and a margin, in each of its
-    /// relative deadlines.
+    /// The kernel refused the reservation of a task under SCHED_DEADLINE: its execution time and a margin, in each of
+    /// its relative deadlines.
     NotAdmitted {
         /// The task.
         task: TaskId,
@@ -41,6 +42,8 @@ pub enum RunError {
         /// EPERM without the permission or if the process may not use all CPUs.
         error: SysError,
     },
+    /// The CPUs could not be made cpuset partitions of their own.
+    Cpusets(CpusetError),
     /// A scripted change raises a task above the ceiling of a resource that it uses.
     AboveCeiling {
         /// The task.
@@ -48,6 +51,8 @@ pub enum RunError {
         /// The resource, whose protocol uses ceilings.
         resource: ResourceId,
     },
+    /// An audit was requested, and the kernel's trace cannot be read, for this reason.
+    NoTrace(String),
     /// The duration plus the longest deadline exceeds the range of the clock.
     TooLong,
     /// All slots of spinlocks are claimed (see [`Slot::claim`](lockwright::locks::Slot::claim)).
@@ -123,6 +128,7 @@ impl fmt::Display for RunError {
                     }
                 })
             }
+            Self::Cpusets(error) => error.fmt(f),
             Self::AboveCeiling { task, resource } => write!(
                 f,
                 "a scripted change lifts task {} above the ceiling of resource {}, which it uses; fix a higher \
@@ -132,6 +138,7 @@ impl fmt::Display for RunError {
             Self::NoSlot => {
                 write!(f, "all {} slots of spinlocks are claimed by this process; drop some", SLOTS_MAX)
             }
+            Self::NoTrace(why) => write!(f, "no audit: {why}"),
             Self::SetUp => f.write_str("a thread ended while it was set up; this is a bug in Lockwright"),
             Self::TooLong => f.write_str("the duration and the longest deadline are too long together"),
             Self::Lock { task, resource, error } => {
@@ -155,6 +162,12 @@ impl std::error::Error for RunError {}
 impl From<MachineError> for RunError {
     fn from(error: MachineError) -> Self {
         Self::Machine(error)
+    }
+}
+
+impl From<CpusetError> for RunError {
+    fn from(error: CpusetError) -> Self {
+        Self::Cpusets(error)
     }
 }
 

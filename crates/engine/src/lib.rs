@@ -2,9 +2,10 @@
 //! bounds.
 //!
 //! [`run`] executes a [`System`](lockwright_model::System), by fixed priorities or by deadlines (`p-fp`, `c-fp`,
-//! `p-edf`, `g-edf`). Each task is a SCHED_FIFO thread bound to its CPU, or a SCHED_DEADLINE thread under `g-edf`. It
-//! burns the execution times that its body names, and acquires real locks under the chosen protocol. The result is an
-//! [`Outcome`]: response times, deadline misses, lock waits, and a record of which task executed when.
+//! `p-edf`, `g-edf`). Each task is a SCHED_FIFO thread bound to its CPU, or a SCHED_DEADLINE thread under `g-edf` and,
+//! on request, under `p-edf`. It burns the execution times that its body names, and acquires real locks under the
+//! chosen protocol. The result is an [`Outcome`]: response times, deadline misses, lock waits, and a record of which
+//! task executed when.
 //!
 //! - [`observe`] derives blocking and time lines from such records, of a run or of a simulation.
 //! - [`doctor`] reports what this machine lacks for real time, and how to fix it.
@@ -30,9 +31,11 @@
 #[cfg(test)]
 extern crate self as lockwright_engine;
 
+mod audit;
 mod burn;
 mod calibrate;
 mod control;
+mod cpusets;
 pub mod doctor;
 mod error;
 mod log;
@@ -49,9 +52,11 @@ mod switches;
 mod team;
 mod throttling;
 
+pub use audit::{Audit, Departed, Departure};
 pub use calibrate::Calibration;
 pub use control::Control;
+pub use cpusets::CpusetError;
 pub use error::RunError;
 pub use occupancy::{Occupancy, Taker};
 pub use run::{Ended, Job, LOG_CAPACITY, Outcome, PriorityChange, RunConfig, TaskOutcome, run};
-pub use throttling::Throttling;
+pub use throttling::{Limiter, Throttling};

@@ -284,7 +284,7 @@ fn name(thread: u32) -> String {
 }
 
 /// Whether the process is in the initial PID namespace.
-fn is_first_namespace() -> bool {
+pub(crate) fn is_first_namespace() -> bool {
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
 

@@ -242,6 +242,37 @@ pub fn try_wake(scope: Scope, word: *const AtomicU32, count: i32) -> Result<usiz
     usize::try_from(woken).map_err(|_| SysError::last("futex wake"))
 }
 
+/// Clears bit `bit` of `word`, and wakes all its waiters. A thread that begins to wait does so before both or after
+/// both: it compares the word under the same lock of the kernel. Returns the number of threads woken.
+///
+/// # Errors
+/// The kernel's errors. Unless the word has priority inheritance (EINVAL), nothing has changed then.
+pub fn clear_and_wake_all(scope: Scope, word: &AtomicU32, bit: u32) -> Result<usize, SysError> {
+    const ARGUMENT_IS_SHIFTED: u32 = 8;
+    change_and_wake_all(scope, word, (ARGUMENT_IS_SHIFTED | libc::FUTEX_OP_ANDN as u32) << 28 | bit << 12)
+}
+
+/// Writes 0 to `word`, and wakes all its waiters, in one step as [`clear_and_wake_all`]. Returns the number of threads
+/// woken. The caller must not access the word afterwards.
+///
+/// # Errors
+/// The kernel's errors. Unless the word has priority inheritance (EINVAL), nothing has changed then.
+pub fn zero_and_wake_all(scope: Scope, word: &AtomicU32) -> Result<usize, SysError> {
+    change_and_wake_all(scope, word, (libc::FUTEX_OP_SET as u32) << 28)
+}
+
+fn change_and_wake_all(scope: Scope, word: &AtomicU32, change: u32) -> Result<usize, SysError> {
+    sanitizer::release(word);
+    let (word, operation) = (word.as_ptr(), libc::FUTEX_WAKE_OP | scope.flag());
+    // The second part of the call, which wakes waiters of the second word if that had a certain value before, would
+    // find nobody left.
+    let none = 0 as libc::c_long;
+    let all = libc::c_long::from(i32::MAX);
+    // SAFETY: the word is borrowed, so it is valid during the call, and it is atomic, so the kernel may change it.
+    let woken = unsafe { libc::syscall(libc::SYS_futex, word, operation, all, none, word, libc::c_long::from(change)) };
+    usize::try_from(woken).map_err(|_| SysError::last("futex wake"))
+}
+
 /// If `word` is `expected`, wakes up to `wake` of its waiters and moves up to `count` others to `target`, the most
 /// urgent first.
 ///

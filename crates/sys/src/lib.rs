@@ -14,6 +14,7 @@
 //! | `guard` | none itself: a value behind such a word |
 //! | `head` | `get_robust_list` |
 //! | `robust` | none: the list of robust locks |
+//! | `vdso` | none: finds functions that the kernel has mapped |
 //! | `rseq` | `membarrier`; then none: restartable sequences |
 //! | `sched` | `gettid`, `sched_{set,get}{scheduler,param,affinity}`, `sched_yield`, timer slack, `tgkill` |
 //! | `block` | `prctl`, once; then none: reads the C library's own record of the thread |
@@ -25,6 +26,7 @@
 //! | `shared` | `memfd_create`, `mmap`; reads those of other processes in `/proc` |
 //! | `signal` | `pthread_sigmask` |
 //! | `native` | the C library's mutex and semaphore, for comparison in measurements |
+//! | `tracepoint` | none: reads the descriptions of events in tracefs |
 //! | `probe` | calls that only test whether the kernel has a feature |
 //!
 //! Times are in nanoseconds of `CLOCK_MONOTONIC`.
@@ -74,5 +76,7 @@ pub mod rseq;
 pub mod sched;
 pub mod shared;
 pub mod signal;
+pub mod tracepoint;
+mod vdso;
 
 pub use error::{KeepErrno, SysError};

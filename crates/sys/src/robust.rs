@@ -10,17 +10,47 @@
 //! The kernel follows `list` through the `next` links, and sets FUTEX_OWNER_DIED in each word that has the thread's id.
 //! `pending` names a lock that is being locked or unlocked. The lowest bit of a link is set if the word has priority
 //! inheritance.
+//!
+//! A thread that is killed after it has freed a word and before it clears `pending` leaves the address of a lock that
+//! another thread may have locked, unlocked and freed since. If the memory then has the thread's id in that place, the
+//! kernel changes it. Since Linux 7.2 the vDSO has a function that does both: if the thread is killed in the middle,
+//! the kernel completes it first.
 
 use crate::block::{self, Block};
 use crate::error::SysError;
 use crate::fork;
 use crate::head::{Head, WORD_OFFSET, registered};
+use crate::vdso;
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::{Ordering, compiler_fence};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
 
 /// The lowest bit of a link: the word has priority inheritance.
 const INHERITS: usize = 1;
+
+/// Exchanges a word from an id to 0, and writes 0 to the third argument if it did. Returns what the word was.
+type TryUnlock = unsafe extern "C" fn(word: *mut u32, me: u32, pending: *mut usize) -> u32;
+
+/// The function of the vDSO with this effect, or null.
+static TRY_UNLOCK: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+/// Whether the kernel has such a function, so that the end of a thread in [`List::unlock`] changes no memory of a freed
+/// lock.
+pub fn unlocks_in_one_step() -> bool {
+    // ORDERING: Relaxed: as in `List::unlock`.
+    !TRY_UNLOCK.load(Ordering::Relaxed).is_null()
+}
+
+extern "C" fn find_try_unlock() {
+    if let Some(function) = vdso::function("__vdso_futex_robust_list64_try_unlock") {
+        TRY_UNLOCK.store(function.cast_mut(), Ordering::Relaxed);
+    }
+}
+
+// SAFETY: the loader calls the functions of this section, with arguments that `find_try_unlock` ignores.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = find_try_unlock;
 
 /// The node in a lock, which is linked into the list.
 #[repr(C)]
@@ -119,6 +149,32 @@ impl List {
         unsafe { ptr::write_volatile(&raw mut (*self.0).pending, 0) };
     }
 
+    /// Exchanges the word of the announced lock from `me`, the id of the calling thread, to 0, and withdraws the
+    /// announcement. Returns whether the word was `me`; if not, both are unchanged.
+    #[inline(always)]
+    pub fn unlock(self, word: &AtomicU32, me: u32) -> bool {
+        // ORDERING: Relaxed: the address of a function, which publishes no other data.
+        let function = TRY_UNLOCK.load(Ordering::Relaxed);
+        if !function.is_null() {
+            return self.unlock_by(function, word, me);
+        }
+        // ORDERING: Release pairs with the Acquire of the next lock.
+        let unlocks = word.compare_exchange(me, 0, Ordering::Release, Ordering::Relaxed).is_ok();
+        if unlocks {
+            self.end();
+        }
+        unlocks
+    }
+
+    #[inline(never)]
+    fn unlock_by(self, function: *mut (), word: &AtomicU32, me: u32) -> bool {
+        // SAFETY: `TRY_UNLOCK` has only functions of this type, which live as long as the process.
+        let function: TryUnlock = unsafe { std::mem::transmute(function) };
+        // SAFETY: the word is borrowed and atomic. The head belongs to the calling thread, which alone writes it, and
+        // stays valid as long as that thread. The exchange in the function is a full barrier.
+        unsafe { function(word.as_ptr(), me, &raw mut (*self.0).pending) == me }
+    }
+
     /// Links a lock that this thread has locked.
     #[inline]
     pub fn insert(self, node: &Node, inherits: bool) {
@@ -185,5 +241,60 @@ impl List {
         // SAFETY: `next` is a link of the calling thread's list. The word before each link is its `prev`, also before
         // the head, and only this thread writes it.
         unsafe { ptr::write_volatile(next.sub(1), prev) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::gettid;
+
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+
+    /// As in the kernel.
+    unsafe extern "C" fn try_unlock(word: *mut u32, me: u32, pending: *mut usize) -> u32 {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller passes a word that is valid and atomic, and a place that only it accesses.
+        unsafe {
+            match AtomicU32::from_ptr(word).compare_exchange(me, 0, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(before) => {
+                    pending.write_volatile(0);
+                    before
+                }
+                Err(before) => before,
+            }
+        }
+    }
+
+    /// Announces an unlock of a word that is `before`. Returns whether `unlock` did it, and what is left.
+    fn unlocked(before: u32) -> (bool, u32, bool) {
+        let list = List::of_this_thread().expect("the C library registered a list");
+        // SAFETY: only the thread of the list uses the node, which does not move until it is withdrawn below.
+        let node = unsafe { Node::new() };
+        let word = AtomicU32::new(before);
+        list.begin(&node, false);
+        let unlocks = list.unlock(&word, gettid().0);
+        // SAFETY: the head belongs to the calling thread.
+        let is_announced = unsafe { (*list.0).pending != 0 };
+        list.end();
+        (unlocks, word.load(Ordering::Relaxed), is_announced)
+    }
+
+    #[test]
+    fn an_unlock_frees_the_word_and_withdraws_in_one_step_or_two() {
+        let me = gettid().0;
+        let waited = me | 1 << 31;
+        let check = || {
+            assert_eq!(unlocked(me), (true, 0, false));
+            assert_eq!(unlocked(waited), (false, waited, true), "the slow path unlocks, still announced");
+        };
+        let found = TRY_UNLOCK.load(Ordering::Relaxed);
+        assert_eq!(found.cast_const(), vdso::function("__vdso_futex_robust_list64_try_unlock").unwrap_or(ptr::null()));
+        check();
+        TRY_UNLOCK.store(try_unlock as *mut (), Ordering::Relaxed);
+        check();
+        assert!(unlocks_in_one_step());
+        assert_eq!(CALLS.load(Ordering::Relaxed), 2, "the function of the vDSO is called");
+        TRY_UNLOCK.store(found, Ordering::Relaxed);
     }
 }

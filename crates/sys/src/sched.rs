@@ -292,7 +292,7 @@ pub fn scheduling(tid: Tid) -> Result<Scheduling, SysError> {
     let size = size_of::<libc::sched_attr>();
     // SAFETY: `attributes` is valid for writing, and its size is given.
     if unsafe { libc::syscall(libc::SYS_sched_getattr, tid.0, attributes.as_mut_ptr(), size, 0) } < 0 {
-        return separately(tid);
+        return scheduling_separately(tid);
     }
     // SAFETY: all zeros are a value, and the kernel wrote only integers.
     let attributes = unsafe { attributes.assume_init() };
@@ -302,20 +302,27 @@ pub fn scheduling(tid: Tid) -> Result<Scheduling, SysError> {
     Ok(Scheduling { policy: attributes.sched_policy as i32 | flag, level: attributes.sched_priority as u8 })
 }
 
-/// As [`scheduling`], by two system calls, for example where a seccomp filter refuses the newer one.
-#[cold]
-fn separately(tid: Tid) -> Result<Scheduling, SysError> {
+/// As [`scheduling`], by one system call for threads without a level, and two for others. Sandboxes permit these calls;
+/// that of Chromium ends the process at the newer one.
+///
+/// # Errors
+/// ESRCH if the thread has ended.
+pub fn scheduling_separately(tid: Tid) -> Result<Scheduling, SysError> {
     // SAFETY: the call takes an integer.
     let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, tid.0) };
     if policy < 0 {
         return Err(SysError::last("sched_getscheduler"));
+    }
+    let without_level = Scheduling { policy: policy as i32, level: 0 };
+    if !without_level.has_level() {
+        return Ok(without_level);
     }
     let mut param = libc::sched_param { sched_priority: 0 };
     // SAFETY: `param` is valid for writing.
     if unsafe { libc::syscall(libc::SYS_sched_getparam, tid.0, &raw mut param) } < 0 {
         return Err(SysError::last("sched_getparam"));
     }
-    Ok(Scheduling { policy: policy as i32, level: param.sched_priority as u8 })
+    Ok(without_level.at(param.sched_priority as u8))
 }
 
 /// Schedules a thread as `scheduling` describes.
@@ -381,7 +388,7 @@ mod tests {
     #[test]
     fn both_ways_to_read_the_scheduling_agree() {
         let read = || {
-            let both = (scheduling(ME), separately(ME));
+            let both = (scheduling(ME), scheduling_separately(ME));
             assert_eq!(both.0, both.1);
             both.0.expect("the caller exists")
         };
@@ -398,7 +405,7 @@ mod tests {
         });
         thread.join().expect("the thread does not panic");
         let nobody = Tid(i32::MAX as u32);
-        assert_eq!(scheduling(nobody), separately(nobody));
+        assert_eq!(scheduling(nobody), scheduling_separately(nobody));
         assert_eq!(scheduling(nobody).err().map(|error| error.errno), Some(libc::ESRCH));
     }
 }

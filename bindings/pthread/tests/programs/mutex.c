@@ -157,6 +157,14 @@ int main(int arguments, char **argument)
                     one(type, PTHREAD_PRIO_NONE, robust, shared);
                     one(type, PTHREAD_PRIO_INHERIT, robust, shared);
                 }
+                make(&mutex, type, PTHREAD_PRIO_NONE, robust, shared);
+                GIVES(0, call(LOCK));
+                GIVES(EBUSY, other(TRY));
+                GIVES(type == PTHREAD_MUTEX_RECURSIVE ? 0 : EBUSY, call(TRY));
+                if (type == PTHREAD_MUTEX_RECURSIVE)
+                    GIVES(0, call(UNLOCK));
+                GIVES(0, call(UNLOCK));
+                GIVES(0, pthread_mutex_destroy(&mutex));
                 for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
                     make(&mutex, type, protocol, robust, shared);
                     exclude(&mutex);

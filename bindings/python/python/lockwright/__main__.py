@@ -13,7 +13,8 @@ def main() -> int:
     os.environ.setdefault("LOCKWRIGHT_PYTHON", sys.executable)
     # The command handles its signals itself.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    return _lockwright.main(["lockwright", *map(os.fsdecode, sys.argv[1:])])
+    again = [sys.executable, "-P", "-m", "lockwright"]
+    return _lockwright.main(["lockwright", *map(os.fsdecode, sys.argv[1:])], again)
 
 
 if __name__ == "__main__":

@@ -27,13 +27,19 @@ class Request:
 
 @dataclass(frozen=True)
 class Resource:
-    """A resource. A value of `None` is left to the defaults of task-set files."""
+    """A resource. A value of `None` is left to the defaults of task-set files.
+
+    `object` is the kind of a non-blocking object, whose costs overheads files have: ``"buffer"``, ``"queue"`` or
+    ``"heap"``. It matters under the protocols `lock_free` and `wait_free`. `cutoff` is a priority of `ics_lock`.
+    """
 
     name: str
     protocol: str | None = None
     ceiling: int | None = None
     home: int | None = None
     group: str | None = None
+    object: str | None = None
+    cutoff: int | None = None
 
 
 @dataclass(frozen=True)
@@ -189,7 +195,7 @@ def _written(
     for request in (request for task in tasks for request in task.requests):
         named.setdefault(request.resource, Resource(request.resource))
     for resource in named.values():
-        keys = ("name", "protocol", "ceiling", "home", "group")
+        keys = ("name", "protocol", "ceiling", "cutoff", "home", "group", "object")
         lines += ["", "[[resource]]", *toml_lines((key, getattr(resource, key)) for key in keys)]
     for task in tasks:
         lines += ["", "[[task]]", *toml_lines([("name", task.name), ("cpu", task.cpu), ("priority", task.priority)])]

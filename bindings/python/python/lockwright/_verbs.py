@@ -98,13 +98,15 @@ def run(
     protocol: str | None = None,
     overheads: _Path | None = None,
     strict: bool = False,
+    sched_deadline: bool = False,
 ) -> Results:
     """Execute a system as real-time threads, in a process of its own. Needs the permission for SCHED_FIFO.
 
     The arguments are the options of ``lockwright run``. Raises `BadInput` and `Refused`.
     """
     options = _options(protocol=protocol, overheads=overheads, **{"for": _duration(horizon)})
-    return Results(_judged(system, "run", options + (["--strict"] if strict else []), isolated=True))
+    options += [option for option, is_set in [("--strict", strict), ("--sched-deadline", sched_deadline)] if is_set]
+    return Results(_judged(system, "run", options, isolated=True))
 
 
 def verify(

@@ -160,8 +160,8 @@ fn parts_of(rows: &[Row], task: TaskId, responses: &[u64]) -> Option<Parts> {
 /// Returns the longest section of a less urgent task under `icpp`, and how often it can delay a job of `task`.
 pub(crate) fn local(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> Option<(BlockingSection, u64)> {
     // The bounds of `msrp` contain these sections, of which one delays a job.
-    let longest =
-        icpp::longest(tables, task).filter(|_| ruling != Protocol::Msrp && !tables.is_mutant(Mutant::LocalIcpp));
+    let counts = ruling != Protocol::Msrp && !tables.is_mutant(Mutant::LocalIcpp);
+    let longest = counts.then(|| icpp::longest(tables, task)).flatten();
     let requests = requests(tables, ruling, task);
     let occasions = match accounting(ruling) {
         Some(Accounting::Spins) => 1,

@@ -10,6 +10,7 @@
 //! Under global schedulers, resources are under `fmlp_short` or `fmlp_long`, or they are non-blocking objects.
 //! `inflated.rs` has what their users wait, and `retries.rs` the attempts that fail.
 
+mod delayed;
 pub(crate) mod explained;
 mod inflated;
 #[cfg(feature = "lp")]
@@ -37,7 +38,8 @@ pub use untested::Untested;
 /// Under partitioned EDF, local resources are under SRP, and shared ones under MSRP, whatever locks the system names.
 /// The module [`uniprocessor::edf`] has the processor demand, and [`global`] the global tests; each names its source.
 /// All times are in nanoseconds. If the overheads alone leave no time, the result contains a single test named
-/// "overheads" that does not accept.
+/// "overheads" that does not accept. If no bound on the time of failed attempts, or of waits, is found, that test is
+/// named "failed attempts" or "waits".
 ///
 /// # Errors
 /// Returns an error if no test covers the system: it is under partitioned or clustered fixed priorities
@@ -82,7 +84,8 @@ pub fn scheduled_mutant(system: &System, overheads: &Overheads, mutant: Mutant) 
     Ok(tested(system, overheads, Omission::of(mutant))?.0)
 }
 
-/// Like [`scheduled()`], with the charged tasks; these are `None` if the overheads alone leave no time.
+/// Like [`scheduled()`], with the charged tasks; these are `None` if the overheads alone leave no time, or if the time
+/// that jobs lose to each other is not found.
 fn tested(
     system: &System,
     overheads: &Overheads,
@@ -92,15 +95,23 @@ fn tested(
         return Err(why);
     }
     let kind = kind(system)?;
-    let sharing = match charged(system, overheads).and_then(|sharing| with_retries(system, sharing, omission)) {
-        Ok(sharing) => sharing,
-        Err(failure @ (Failure::Overload | Failure::Task { .. })) => return Ok((overwhelmed(system, failure), None)),
+    let charged = match charged(system, overheads) {
+        Ok(charged) => charged,
+        Err(failure @ (Failure::Overload | Failure::Task { .. })) => {
+            return Ok((undecided(system, OVERHEADS, failure), None));
+        }
         Err(other) => return Err(Untested::Overheads(other)),
     };
-    let inflated = || inflated(system, &sharing, kind, omission).map_err(Untested::Overheads);
+    let sharing = match with_retries(system, charged, omission) {
+        Ok(sharing) => sharing,
+        Err(failure) => return Ok((undecided(system, ATTEMPTS, failure), None)),
+    };
     let mut result = match system.scheduler() {
-        Scheduler::GEdf => global_edf(system, &inflated()?),
-        Scheduler::GFp => global_fp(system, &inflated()?)?,
+        Scheduler::GEdf | Scheduler::GFp => match inflated(system, &sharing, kind, omission) {
+            Err(failure) => return Ok((undecided(system, WAITS, failure), None)),
+            Ok(inflated) if system.scheduler() == Scheduler::GEdf => global_edf(system, &inflated),
+            Ok(inflated) => global_fp(system, &inflated)?,
+        },
         _ => partitioned_edf(system, &sharing, kind == Kind::LockFree && !omission.is(Mutant::Partners)),
     };
     // Charges are upper bounds, and offsets may keep the worst arrivals from happening.
@@ -199,7 +210,7 @@ pub(crate) fn is_refuted(system: &System, overheads: &Overheads, by: &[Refutatio
     })
 }
 
-/// Returns the tasks that the tests under partitioned EDF count: with overheads and failed attempts.
+/// Returns the tasks that the tests count: with overheads and failed attempts.
 pub(crate) fn rows(system: &System, overheads: &Overheads) -> Result<Sharing, Failure> {
     charged(system, overheads).and_then(|sharing| with_retries(system, sharing, Omission::NOTHING))
 }
@@ -237,11 +248,17 @@ fn nested(system: &System) -> Option<TaskId> {
     })
 }
 
-/// Returns the result for a system whose overheads leave no time.
-fn overwhelmed(system: &System, failure: Failure) -> Scheduled {
+/// What is computed before any test, as the name of a [`Test`] that does not accept: the charged overheads.
+const OVERHEADS: &str = "overheads";
+/// The time of failed attempts.
+const ATTEMPTS: &str = "failed attempts";
+/// The time of waits.
+const WAITS: &str = "waits";
+
+/// Returns the result of a system that no test can judge, because what is named is too great or was not found.
+fn undecided(system: &System, name: &'static str, failure: Failure) -> Scheduled {
     let count = system.tasks().len();
-    let test =
-        Test { name: "overheads", cpu: None, failure: Some(failure), tasks: system.task_ids().collect(), point: None };
+    let test = Test { name, cpu: None, failure: Some(failure), tasks: system.task_ids().collect(), point: None };
     Scheduled {
         tests: vec![test],
         responses: vec![None; count],

@@ -91,8 +91,20 @@ impl Rising {
     }
 }
 
+/// Where an evaluation of all equations starts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Start {
+    /// At response times that are not above the least joint fixed point, from which they rise.
+    Below,
+    /// At the deadlines.
+    Deadlines,
+}
+
 /// The equations of all tasks of a system. Tasks are given by index.
 pub(crate) trait Equations {
+    /// Forgets what was computed for other response times. The next ones are these.
+    fn start(&mut self, _start: Start) {}
+
     /// Prepares a round: computes what the equations need for the current response times, and gives up the tasks that
     /// have no bound for these.
     fn prepare(&mut self, _rising: &mut Rising) {}
@@ -129,10 +141,13 @@ pub(crate) trait Equations {
 /// Raises all response times to their least joint fixed point.
 ///
 /// If `judged` is given, only the verdict on the first `judged` tasks is meaningful: the iteration ends as soon as one
-/// of them cannot meet its deadline.
+/// of them cannot meet its deadline, or if one evaluation shows that all tasks meet theirs.
 ///
 /// BOUND: [`ROUNDS_MAX`] rounds, and the budget of all fixed points together.
 pub(crate) fn raise(tables: &Tables<'_>, equations: &mut impl Equations, rising: &mut Rising, judged: Option<usize>) {
+    if judged.is_some() && holds_at_deadlines(tables, equations, rising) {
+        return;
+    }
     // The most urgent tasks of each processor come first, as the jitter of others depends on their response times.
     let order: Vec<usize> = tables.cpus.iter().flatten().map(|id| id.index()).collect();
     for round in 0..ROUNDS_MAX {
@@ -169,6 +184,28 @@ pub(crate) fn raise(tables: &Tables<'_>, equations: &mut impl Equations, rising:
             equations.give_up(rising, task, &Unbounded::Unsettled);
         }
     }
+}
+
+/// Returns whether no equation exceeds the deadline of its task if every response time is as long as the deadline. As
+/// no equation falls when response times rise, the least joint fixed point is not above the deadlines then. The
+/// deadlines take the place of the response times.
+fn holds_at_deadlines(tables: &Tables<'_>, equations: &mut impl Equations, rising: &mut Rising) -> bool {
+    let deadlines: Vec<u64> = tables.system.tasks().iter().map(|task| task.deadline.as_ns()).collect();
+    if rising.reasons.iter().any(Option::is_some) || rising.responses.iter().zip(&deadlines).any(|(r, d)| r > d) {
+        return false;
+    }
+    let none = vec![None; deadlines.len()];
+    let mut late = Rising { overflows: vec![false; deadlines.len()], responses: deadlines, reasons: none };
+    equations.start(Start::Deadlines);
+    equations.prepare(&mut late);
+    let holds = late.reasons.iter().all(Option::is_none)
+        && (0..late.responses.len()).all(|task| equations.respond(task, &late) == Ok(late.responses[task]));
+    if holds {
+        *rising = late;
+    } else {
+        equations.start(Start::Below);
+    }
+    holds
 }
 
 /// Gives up all tasks that depend on a task without a bound.

@@ -36,6 +36,30 @@ fn jitter_with_resources_is_refused_under_edf() {
     assert_eq!(error.to_string(), "no test of the scheduler covers the release jitter of task 1");
 }
 
+/// Each failed attempt lengthens the windows of the others by just enough for one more: the costs grow by little in
+/// each round. That is no matter of overheads, as there are none, and the system is valid.
+#[test]
+fn failed_attempts_that_are_not_found_are_a_result() {
+    let system = |often: &str| {
+        let operation = |time: &str| format!("{{ lock = \"q\" }}, {{ run = \"{time}\" }}, {{ unlock = \"q\" }}");
+        let task = |name: &str, period: &str, operations: &[String]| {
+            format!("[[task]]\nname = \"{name}\"\nperiod = \"{period}\"\nbody = [{}]\n", operations.join(", "))
+        };
+        let long = |name| task(name, "1000 s", &vec![operation("1 us"); 4]);
+        let tasks = [long("one"), long("two"), long("three"), task("often", often, &[operation("10 ns")])].concat();
+        system(&format!(
+            "protocol = \"lock_free\"\n[platform]\ncpus = 2\nscheduler = \"g-edf\"\n[[resource]]\nname = \"q\"\n{tasks}"
+        ))
+    };
+    assert!(scheduled(&system("10 us"), &Overheads::default()).unwrap().schedulable);
+    let steady = system("9100 ns");
+    let found = scheduled(&steady, &Overheads::default()).expect("a result");
+    assert!(!found.schedulable && !found.exact);
+    assert_eq!((found.tests.len(), found.tests[0].name), (1, "failed attempts"));
+    let why = found.tests[0].describe(&steady);
+    assert_eq!(why.as_deref(), Some("no fixed point was found for `three` within 1000 rounds"));
+}
+
 /// One processor handles the releases of all 40 tasks, which take a millisecond each.
 #[test]
 fn releases_queue_at_the_processor_that_takes_them() {

@@ -190,13 +190,15 @@ const RUN_HELP: &str = "Examples:
   lockwright run system.toml
   lockwright run system.toml --for 10s --protocol pip --trace out.pftrace
   lockwright run system.toml --overheads overheads.toml
+  lockwright run system.toml --audit
 
 This command needs permission for real-time priorities; `lockwright doctor` prints how to get it.
 https://ui.perfetto.dev shows traces.
 
 Exit status:
-  0    no job missed its deadline; with --overheads or --strict: and no response was above its bound
-  1    a job missed its deadline; with --overheads or --strict: or a response was above its bound
+  0    no job missed its deadline; with --overheads or --strict: and no response was above its bound; with --audit: and
+       the kernel's trace has only what was ordered
+  1    one of these does not hold
   2    the arguments or the file are invalid
   3    the machine refuses, for example permission for real-time priorities
   130  interrupted (Ctrl-C); the results so far are printed";

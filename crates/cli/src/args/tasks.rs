@@ -149,6 +149,14 @@ pub struct Run {
     /// Fail if a response is above its bound; --overheads implies this
     #[arg(long)]
     pub strict: bool,
+    /// Hold the kernel's trace against what the protocol ordered (levels, CPUs, wake-ups); needs root
+    #[arg(long, conflicts_with = "sched_deadline")]
+    pub audit: bool,
+    /// Under p-edf: let the kernel schedule the tasks (SCHED_DEADLINE), in a cpuset partition for each CPU
+    ///
+    /// It needs root. The partitions exist during the run; `lockwright doctor` removes those of a run that was killed.
+    #[arg(long, conflicts_with = "overheads")]
+    pub sched_deadline: bool,
 }
 
 /// `verify`.

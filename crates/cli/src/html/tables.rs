@@ -169,7 +169,14 @@ fn verdict(verb: Verb, result: &ProtocolResult) -> Verdict {
             };
             let above = of(|task| task.above_bound == Some(true));
             let above = if above.is_empty() { above } else { format!("; responses were above their bounds ({above})") };
-            format!("Under {under}, {seen}{above}; {proof}.")
+            let audited = match result.audit.as_ref().filter(|audit| audit.departed + audit.lost > 0) {
+                Some(audit) if audit.lost > 0 => "; there is no audit, because records were lost".to_owned(),
+                Some(audit) => {
+                    format!("; the audit found {} from the orders", units::count(audit.departed, "departure"))
+                }
+                None => String::new(),
+            };
+            format!("Under {under}, {seen}{above}{audited}; {proof}.")
         }
     };
     Verdict { holds: result.schedulable, text }
@@ -190,9 +197,9 @@ pub fn verdicts(output: &Output) -> Vec<Verdict> {
     let good: Vec<&ProtocolResult> = results.iter().filter(|result| result.schedulable).collect();
     let text = match good.as_slice() {
         [] if results.is_empty() => "There are no results.".to_owned(),
-        [] => format!("The deadlines hold under none of {} protocols.", results.len()),
+        [] => format!("The verdict is good under none of {} protocols.", results.len()),
         good => format!(
-            "The deadlines hold under {} of {} protocols: {}.",
+            "The verdict is good under {} of {} protocols: {}.",
             good.len(),
             results.len(),
             list(good.iter().map(|result| result.protocol.clone()))

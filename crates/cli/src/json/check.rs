@@ -90,7 +90,7 @@ pub struct Explain {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval_ns: Option<u64>,
     /// The terms. Their sum is `response_ns` if there is a bound; under p-edf it is the demand in the interval plus its
-    /// blocking.
+    /// blocking, and under global schedulers the execution time that the tests count for a job.
     pub terms: Vec<TermResult>,
 }
 

@@ -239,6 +239,11 @@ pub struct ProtocolTimes {
     pub alone_p99_ns: u64,
     /// The value that the median should not exceed, computed from the machine's costs in the same measurement.
     pub target_ns: Option<u64>,
+    /// The work of the protocol, and of the scheduler of p-edf, at the begin and at the end of a job together, without
+    /// contention: the median.
+    pub job_median_ns: Option<u64>,
+    /// The same: the 99th percentile.
+    pub job_p99_ns: Option<u64>,
     /// Number of locks and of unlocks measured under load.
     pub loaded_readings: usize,
     /// Lock under load: the least.

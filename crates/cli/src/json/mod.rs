@@ -24,7 +24,7 @@ pub use record::{
     RecordOutput, RecordedBoundary, RecordedCycle, RecordedInversion, RecordedLock, RecordedLongSection, RecordedTask,
     RecordedThread, RecordedTrends, RecordedWait,
 };
-pub use run::{Executed, Taken, TakenBy, WorstJob};
+pub use run::{AuditResult, DepartureResult, Executed, Taken, TakenBy, WorstJob};
 pub use study::{BplFreeLock, BplLock, BplOutput, BplResult};
 pub use tasks::{BlockingParts, Charged, FORMAT, Origin, Output, ProtocolResult, TaskResult, Verb};
 pub use watch::{

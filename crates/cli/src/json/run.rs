@@ -59,3 +59,33 @@ pub struct Executed {
     /// Execution time.
     pub executed_ns: u64,
 }
+
+/// The kernel's trace of a run beside the orders of the protocol.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct AuditResult {
+    /// Number of switches to or from a task that were judged.
+    pub switches: u64,
+    /// Number of changes of an inherited priority that were judged.
+    pub boosts: u64,
+    /// Number of wake-ups of waiting tasks that were judged.
+    pub wake_ups: u64,
+    /// Number of orders.
+    pub orders: u64,
+    /// Number of records that were lost; unless it is 0, nothing was judged.
+    pub lost: u64,
+    /// Number of departures from the orders.
+    pub departed: u64,
+    /// The first departures, at most 100.
+    pub departures: Vec<DepartureResult>,
+}
+
+/// Something in the kernel's trace that was not ordered.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct DepartureResult {
+    /// Name of the task.
+    pub task: String,
+    /// The time since the common start.
+    pub at_ns: u64,
+    /// What was seen, in words.
+    pub what: String,
+}

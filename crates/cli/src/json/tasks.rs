@@ -1,7 +1,7 @@
 //! The object of the verbs that are about deadlines: `check`, `simulate`, `run` and `verify`.
 
 use super::check::{BesideLock, BlockedBy, Explain, SensitivityResult, TestResult};
-use super::run::WorstJob;
+use super::run::{AuditResult, WorstJob};
 use crate::report::{Report, Row};
 use lockwright_model::{Duration, System};
 use schemars::JsonSchema;
@@ -109,7 +109,8 @@ pub struct ProtocolResult {
     /// The verdict of the verb, which its exit status follows. `check`: every deadline is proved to hold. `simulate`
     /// and `run`: no job was seen to miss its deadline. This includes tasks of which no job finished (`jobs` is 0); a
     /// warning names them. `run` with `--overheads` or `--strict`: in addition, no response was above its bound.
-    /// `verify`: all of these.
+    /// `verify`: all of these. `run` with `--audit`: in addition, the kernel's trace is whole and has only what was
+    /// ordered.
     pub schedulable: bool,
     /// Whether every deadline is proved to hold, whatever the verb.
     pub proved: bool,
@@ -126,6 +127,9 @@ pub struct ProtocolResult {
     /// How the run ended: "completed", "interrupted" or "watchdog"; `run` and `verify`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
+    /// The kernel's trace beside the orders of the protocol; with `run --audit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditResult>,
     /// The verdict in one sentence; `verify` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
@@ -257,6 +261,7 @@ impl ProtocolResult {
             runs: None,
             observed_ns: None,
             ended: None,
+            audit: None,
             verdict: None,
             beside: None,
             tests: None,

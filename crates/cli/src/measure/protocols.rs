@@ -94,6 +94,8 @@ fn protocol_times(cost: &ProtocolCost) -> ProtocolTimes {
         alone_median_ns: cost.alone.quantile(0.5),
         alone_p99_ns: cost.alone.quantile(0.99),
         target_ns: cost.target_ns,
+        job_median_ns: cost.job.as_ref().map(|readings| readings.quantile(0.5)),
+        job_p99_ns: cost.job.as_ref().map(|readings| readings.quantile(0.99)),
         loaded_readings: cost.contended.as_ref().map_or(0, |(lock, _)| lock.count()),
         lock_min_ns: min.map(|both| both.0),
         lock_mean_ns: mean.map(|both| both.0),
@@ -119,7 +121,7 @@ fn as_text(output: &ProtocolsOutput, layout: Layout) -> String {
         Column::numbers("worst", machine(|cost| cost.worst_ns)),
         Column::numbers("max", machine(|cost| cost.max_ns)),
     ]));
-    text.push_str("\nuncontended lock and unlock together, in us\n\n");
+    text.push_str("\nuncontended lock and unlock together, and the begin and end of a job, in us\n\n");
     let each = |of: fn(&ProtocolTimes) -> u64| output.protocols.iter().map(move |seen| us(of(seen)));
     let names = || output.protocols.iter().map(|seen| seen.protocol.clone());
     text.push_str(&layout.draw(&[
@@ -127,6 +129,8 @@ fn as_text(output: &ProtocolsOutput, layout: Layout) -> String {
         Column::numbers("median", each(|seen| seen.alone_median_ns)),
         Column::numbers("p99", each(|seen| seen.alone_p99_ns)),
         Column::numbers("target", output.protocols.iter().map(|seen| known(seen.target_ns))),
+        Column::numbers("job median", output.protocols.iter().map(|seen| known(seen.job_median_ns))),
+        Column::numbers("job p99", output.protocols.iter().map(|seen| known(seen.job_p99_ns))),
     ]));
     let loaded: Vec<&ProtocolTimes> = output.protocols.iter().filter(|seen| seen.loaded_readings > 0).collect();
     if loaded.is_empty() {
@@ -214,6 +218,8 @@ mod tests {
             alone_median_ns: ns,
             alone_p99_ns: ns,
             target_ns: Some(ns),
+            job_median_ns: Some(ns),
+            job_p99_ns: Some(ns),
             loaded_readings: 1,
             lock_min_ns: Some(ns),
             lock_mean_ns: Some(ns),

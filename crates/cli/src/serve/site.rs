@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// Greatest length of a text in bytes.
 const TEXT_MAX: usize = 256 * 1024;
@@ -205,11 +205,11 @@ async fn result(State(site): State<Arc<Site>>, body: Bytes) -> Response {
     if let Err(error) = serde_json::from_slice::<Question>(&body) {
         return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response();
     }
-    let answer = async {
-        let _turn = site.turns.acquire().await;
-        site.worker.answer(&body).await
+    let end = Instant::now() + TIME_MAX;
+    let Ok(_turn) = timeout_at(end, site.turns.acquire()).await else {
+        return refuse(fault_of("the results of other pages still take their time; change the text to ask again"));
     };
-    match timeout(TIME_MAX, answer).await {
+    match timeout_at(end, site.worker.answer(&body)).await {
         Ok(Ok(answer)) => ([(CONTENT_TYPE, "application/json")], answer).into_response(),
         Ok(Err(error)) => refuse(fault_of(error)),
         Err(_) => refuse(fault_of("the result takes too long: it was given up")),

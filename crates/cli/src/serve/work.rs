@@ -13,8 +13,9 @@ use lockwright_model::{Duration, EXECUTED_TASKS_MAX, Protocol, System};
 use lockwright_sim::default_horizon;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
+use std::os::unix::process::parent_id;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -54,9 +55,32 @@ pub fn answer(arguments: &Serve, console: &Console) -> Result<Exit, Exit> {
         console.error(format!("this is no question of a page: {error}"), "leave --answer out");
         Exit::BadInput
     })?;
+    end_with_the_server();
     let answer = Work::of(arguments).answer(question);
     console.print(&json::to_text(&answer))?;
     Ok(Exit::Holds)
+}
+
+/// Time between two looks at the server.
+const GLANCE: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// Ends this process soon after the server has ended, however that ended.
+fn end_with_the_server() {
+    let server = parent_id();
+    std::thread::spawn(move || {
+        // BOUND: the end of the process.
+        while parent_id() == server {
+            std::thread::sleep(GLANCE);
+        }
+        std::process::exit(Exit::Interrupted as i32);
+    });
+}
+
+/// The option in one word: a path may begin with a dash.
+pub fn overheads_word(path: &Path) -> OsString {
+    let mut word = OsString::from("--overheads=");
+    word.push(path);
+    word
 }
 
 /// The settings that all texts share.
@@ -95,9 +119,7 @@ impl<'a> Work<'a> {
         let verb = if is_simulated { "simulate" } else { "check" };
         let mut words: Vec<OsString> = vec!["lockwright".into(), verb.into(), "-".into()];
         words.push(format!("--protocol={protocol}").into());
-        if let Some(path) = self.overheads {
-            words.extend(["--overheads".into(), path.into()]);
-        }
+        words.extend(self.overheads.map(|path| overheads_word(path)));
         let Some(system) = system.filter(|_| is_simulated) else { return words };
         if let Some(duration) = self.duration.or_else(|| short(system)) {
             words.push(format!("--for={}ns", duration.as_ns()).into());

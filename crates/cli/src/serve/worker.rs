@@ -1,14 +1,13 @@
 //! Computes each result in a process of its own, which ends when nobody waits for its result any more, at whatever
 //! step of the analysis, the simulation or the page it is.
 
+use super::work::overheads_word;
+use crate::AGAIN;
 use crate::args::Serve;
 use std::ffi::OsString;
 use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
-
-/// This program, also after another version has taken its place.
-const SELF: &str = "/proc/self/exe";
 
 /// Starts the processes.
 pub struct Worker {
@@ -21,9 +20,7 @@ impl Worker {
     pub fn of(arguments: &Serve) -> Self {
         let Serve { file, overheads, duration, .. } = arguments;
         let mut words: Vec<OsString> = vec!["serve".into(), "--answer".into()];
-        if let Some(path) = overheads {
-            words.extend(["--overheads".into(), path.into()]);
-        }
+        words.extend(overheads.as_deref().map(overheads_word));
         words.extend(duration.map(|duration| format!("--for={}ns", duration.as_ns()).into()));
         words.extend(["--".into(), file.into()]);
         Self { words }
@@ -34,8 +31,9 @@ impl Worker {
     /// # Errors
     /// There is no answer, with the reason.
     pub async fn answer(&self, question: &[u8]) -> Result<Vec<u8>, String> {
-        let mut command = Command::new(SELF);
-        command.arg0("lockwright").args(&self.words).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let (program, first) = AGAIN.get().and_then(|again| again.split_first()).ok_or("no command line to start")?;
+        let mut command = Command::new(program);
+        command.args(first).args(&self.words).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut process = command.spawn().map_err(|error| format!("no process for the result: {error}"))?;
         if let Some(mut input) = process.stdin.take() {
             // A process that ends early tells why by its status.

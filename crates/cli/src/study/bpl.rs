@@ -40,10 +40,16 @@ pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
     let plan = Plan::new(arguments, console)?;
     // The directory first: the CSV file may be in it.
     let svg = arguments.svg.as_deref().map(|path| ResultFolder::create(path, "--svg", console)).transpose()?;
-    if let (Some(csv), Some(svg)) = (&arguments.csv, &svg)
-        && plan.draws(csv, svg)
-    {
-        console.error(format!("{} is also the name of a figure", csv.display()), "give --csv another name");
+    for (option, path) in [("--csv", &arguments.csv), ("--html", &arguments.html)] {
+        let Some(path) = path else { continue };
+        if svg.as_ref().is_some_and(|svg| plan.draws(path, svg)) {
+            let help = format!("give {option} another name");
+            console.error(format!("{} is also the name of a figure", path.display()), &help);
+            return Err(Exit::BadInput);
+        }
+    }
+    if arguments.csv.is_some() && arguments.csv == arguments.html {
+        console.error("--csv and --html name the same file", "give one of them another name");
         return Err(Exit::BadInput);
     }
     let csv = arguments.csv.as_deref().map(|path| ResultFile::open(path, "--csv", console)).transpose()?;

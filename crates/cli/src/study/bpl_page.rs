@@ -133,9 +133,10 @@ fn verdict(checks: &[Check], account: &Account<'_>) -> Verdict {
     let cells = account.results.len() / figures::LOCKS.len();
     let (good, bad) = (count(Some(true)), count(Some(false)));
     let text = format!(
-        "Of {} promises of the batched order, {good} hold in {}, and {bad} do not.",
+        "Of {} promises of the batched order, {good} hold, and {bad} do not ({}{}).",
         checks.len(),
-        units::count(cells as u64, "cell")
+        units::count(cells as u64, "cell"),
+        if account.complete { "" } else { "; the study was interrupted" }
     );
     Verdict { holds: bad == 0 && good > 0 && account.complete, text }
 }
@@ -150,7 +151,7 @@ fn table(checks: &[Check]) -> Table {
         vec![Cell::text(check.statement), verdict, Cell::text(&check.evidence)]
     };
     Table {
-        caption: "The batched order beside FIFO, checked in each cell".into(),
+        caption: "The batched order beside FIFO".into(),
         columns: vec![
             Column::prose("promise", "statement"),
             Column::words("verdict", "verdict"),

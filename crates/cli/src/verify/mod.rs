@@ -18,7 +18,7 @@ use crate::scheduled;
 use crate::tame::tame;
 use crate::units;
 use cache::Cache;
-use lockwright_engine::{Ended, RunError};
+use lockwright_engine::{Ended, RunConfig, RunError};
 use lockwright_model::format::{parse_overheads, write_overheads};
 use lockwright_model::{Protocol, Scheduler, System};
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
         let files = groups.iter().map(|(protocol, _)| files(*protocol)).collect::<Result<Vec<_>, Exit>>()?;
         for ((protocol, bounds), files) in groups.iter().zip(files) {
             let Some(control) = stopper.control() else { break };
-            let outcome = execute(&input, *protocol, length, files, &control, console)?;
+            let outcome = execute(&input, RunConfig::new(*protocol, length.duration), files, &control, console)?;
             runs.push(Ran::new(system, *protocol, bounds.clone(), outcome));
         }
         missing = groups[runs.len()..].iter().map(|(protocol, _)| *protocol).collect();

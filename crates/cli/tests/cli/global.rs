@@ -53,6 +53,24 @@ fn global_schedules_are_drawn() {
     }
 }
 
+/// The terms sum to the time that the tests count, and each delaying task is named.
+#[test]
+fn delays_under_global_schedulers_are_explained() {
+    for (protocol, cause) in
+        [("fmlp_short", "remote blocking"), ("fmlp_long", "remote blocking"), ("lock_free", "executed again")]
+    {
+        let ended = on(SHARED, "check", &["--protocol", protocol, "--explain", "control", "--json"]);
+        assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
+        let explain = &json(&ended)["results"][0]["explain"];
+        let terms = explain["terms"].as_array().expect("terms");
+        assert_eq!((terms[0]["cause"].as_str(), terms[0]["total_ns"].as_u64()), (Some("execution"), Some(3_000_000)));
+        assert!(terms[1..].iter().any(|term| term["cause"] == cause && term["resource"] == "queue"), "{terms:?}");
+        assert!(explain["interval_ns"].is_null(), "{explain}");
+        let text = on(SHARED, "check", &["--protocol", protocol, "--explain", "control"]).out;
+        assert!(text.contains("control: every term of the execution time that the tests count"), "{text}");
+    }
+}
+
 #[test]
 fn protocols_are_ranked_under_edf() {
     let ended = on(SHARED, "check", &["--protocol", "all"]);

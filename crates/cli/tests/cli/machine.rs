@@ -6,6 +6,8 @@ use crate::support::{File, GLOBAL, HOLDS, LATE, at, end, json, lockwright, on};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Instant;
 
 /// The user that may do nothing.
 const NOBODY: u32 = 65534;
@@ -65,6 +67,26 @@ fn real_threads_meet_light_deadlines_and_miss_impossible_ones() {
             }
         }
     }
+}
+
+/// With root, the kernel's trace is held against the orders; without, the command says what it needs.
+#[test]
+fn a_run_is_audited() {
+    let Some(_machine) = require_realtime() else { return };
+    let ended = on(HOLDS, "run", &["--for", "300 ms", "--audit", "--json"]);
+    if ended.status == 3 {
+        assert!(ended.err.contains("no audit: ") && ended.err.contains("run it as root"), "{}", ended.err);
+        return println!("skipped: {}", ended.err);
+    }
+    let audit = &json(&ended)["results"][0]["audit"];
+    assert!(audit["switches"].as_u64() > Some(10) && audit["orders"].as_u64() > Some(2), "{audit}");
+    assert_eq!((&audit["departed"], &audit["departures"]), (&0.into(), &serde_json::json!([])), "{audit}");
+    let text = on(HOLDS, "run", &["--for", "300 ms", "--audit"]).out;
+    assert!(text.contains("\nAudit: ") && text.contains(": all were ordered."), "{text}");
+    assert!(json(&on(HOLDS, "run", &["--for", "100 ms", "--json"]))["results"][0].get("audit").is_none());
+    let refused = on(GLOBAL, "run", &["--for", "300 ms", "--audit"]);
+    assert_eq!((refused.status, refused.out.as_str()), (2, ""), "{}", refused.err);
+    assert!(refused.err.contains("remove --audit"), "{}", refused.err);
 }
 
 /// Two tasks with utilization 0.92, one of which misses by fixed priorities.
@@ -237,4 +259,59 @@ fn global_deadlines_are_not_verified() {
     let ended = on(text, "verify", &[]);
     assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{}", ended.err);
     assert!(ended.err.contains("verify under `g-edf` does not support overheads"), "{}", ended.err);
+}
+
+/// Two CPUs by deadlines.
+const PARTITIONED: &str = "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n\
+    [[task]]\nname = \"a\"\ncpu = 0\nperiod = \"20 ms\"\nwcet = \"2 ms\"\n\
+    [[task]]\nname = \"b\"\ncpu = 1\nperiod = \"30 ms\"\nwcet = \"3 ms\"\n";
+
+/// A run that is killed leaves its partitions, and `doctor` removes them.
+#[test]
+fn doctor_removes_the_partitions_of_a_killed_run() {
+    let Some((_machine, have)) = require_deadline() else { return };
+    let first = on(PARTITIONED, "run", &["--sched-deadline", "--for", "100 ms"]);
+    if have < 2 || first.status == 3 {
+        println!("skipped: {}", first.err);
+        return;
+    }
+    assert_eq!(first.status, 0, "{}{}", first.out, first.err);
+    let file = File::new(PARTITIONED);
+    let state = || {
+        let all = json(&end(lockwright().args(["doctor", "--json"])));
+        let findings = all["findings"].as_array().expect("findings").clone();
+        let finding = findings.into_iter().find(|finding| finding["name"] == "cpuset partitions").expect("is examined");
+        finding["found"].as_str().expect("a text").to_owned()
+    };
+    assert_eq!(state(), "none is left of a run");
+    let mut child = lockwright();
+    child.arg("run").arg(&file.path).args(["--sched-deadline", "--for", "60 s"]);
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
+    let executes = format!("process {} executes in some", child.id());
+    let begun = Instant::now();
+    while state() != executes {
+        assert!(child.try_wait().expect("is ours").is_none() && begun.elapsed().as_secs() < 60, "it has not begun");
+    }
+    let second = on(PARTITIONED, "run", &["--sched-deadline", "--for", "100 ms"]);
+    assert_eq!(second.status, 3, "{}{}", second.out, second.err);
+    assert!(second.err.contains("wait for its end"), "{}", second.err);
+    child.kill().expect("is ours");
+    child.wait().expect("is ours");
+    let found = state();
+    assert!(found.contains("groups that a killed run left"), "{found}");
+    assert_eq!(state(), "none is left of a run");
+}
+
+#[test]
+fn partitions_are_only_for_p_edf_without_locks() {
+    for (scheduler, help) in [("p-fp", "write `scheduler = "), ("g-edf", "`g-edf` always uses SCHED_DEADLINE")] {
+        let ended = on(&PARTITIONED.replace("p-edf", scheduler), "run", &["--sched-deadline"]);
+        assert_eq!(ended.status, 2, "{}{}", ended.out, ended.err);
+        assert!(ended.err.contains(help), "{}", ended.err);
+    }
+    let locked = PARTITIONED.replace("[[task]]\nname = \"a\"", "[[resource]]\nname = \"r\"\n[[task]]\nname = \"a\"");
+    let request = "wcet = \"3 ms\"\nrequests = [{ resource = \"r\", length = \"1 ms\" }]";
+    let ended = on(&locked.replace("wcet = \"3 ms\"", request), "run", &["--sched-deadline"]);
+    assert_eq!(ended.status, 2, "{}{}", ended.out, ended.err);
+    assert!(ended.err.contains("`r` is under `srp`") && ended.err.contains("remove --sched-deadline"), "{}", ended.err);
 }

@@ -156,6 +156,35 @@ fn tardiness_is_a_method() {
     assert!(svg.contains("g-edf tardiness"), "{svg}");
 }
 
+/// Sections under global schedulers, and objects under partitioned EDF. One and two threads give the same bytes.
+#[test]
+fn sections_under_edf_and_global_schedulers_are_methods() {
+    let file = File::named(
+        "study.toml",
+        "seed = 3\nsamples = 40\n[generator]\ncpus = 4\ntasks = 12\n\
+         [sections]\nlengths = \"short\"\nresources = 4\nrequests = 2\nprobability = 0.25\n\
+         [vary]\nload = [0.3, 0.6]\n\
+         [[method]]\nscheduler = \"g-edf\"\nprotocols = [\"fmlp_short\", \"fmlp_long\", \"lock_free\", \"wait_free\"]\n\
+         [[method]]\nscheduler = \"g-fp\"\nprotocols = [\"fmlp_short\", \"fmlp_long\", \"lock_free\", \"wait_free\"]\n\
+         [[method]]\nscheduler = \"p-edf\"\n\
+         [[method]]\nscheduler = \"p-edf\"\nprotocols = [\"lock_free\", \"wait_free\"]\n",
+    );
+    let (one, two) = (file.beside("one"), file.beside("two"));
+    let ended = study(&file.path, &one, &["--jobs", "1"]);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert_eq!(study(&file.path, &two, &["--jobs", "2"]).status, 0);
+    assert!(results(&one) == results(&two), "another number of threads gives other bytes");
+    let csv = fs::read_to_string(one.join("results.csv")).expect("is there");
+    for method in
+        ["g-edf fmlp_short", "g-fp fmlp_long", "g-edf lock_free", "g-fp wait_free", "p-edf", "p-edf lock_free"]
+    {
+        let named = |line: &&str| line.split(',').nth(1) == Some(method);
+        let accepted = csv.lines().filter(named).map(|line| line.split(',').nth(7).and_then(|n| n.parse::<u32>().ok()));
+        let accepted: Vec<_> = accepted.collect();
+        assert!(accepted.len() == 2 && accepted[0] > Some(0) && accepted[0] >= accepted[1], "{method}: {csv}");
+    }
+}
+
 #[test]
 fn results_do_not_depend_on_threads_or_interruptions() {
     let file = small();
@@ -367,16 +396,16 @@ fn faults_of_a_file_have_places() {
         (
             "protocols = [\"mpcp\", ",
             "scheduler = \"g-edf\"\nprotocols = [\"mpcp\", ",
-            "20:1",
-            "fixed protocols",
-            "remove",
+            "20:14",
+            "there is no protocol of studies under g-edf `mpcp`",
+            "fmlp_short, fmlp_long, lock_free, wait_free",
         ),
         (
             "protocols = [\"mpcp\", \"fmlp_short\"]",
             "scheduler = \"g-edf\"",
             "19:13",
-            "share resources",
-            "remove [sections]",
+            "without a protocol",
+            "\"fmlp_long\"",
         ),
         (
             "protocols = [\"mpcp\", \"fmlp_short\"]",

@@ -1,8 +1,10 @@
 //! How the kernel was built and configured.
 
 use super::finding::{Finding, State, finding, read};
-use crate::throttling::{has_fair_server, throttling as read_throttling};
+use crate::cpusets::{CpusetError, Kernel, Left, sweep};
+use crate::throttling::{Limiter, Throttling, limits};
 use lockwright_sys::probe;
+use lockwright_sys::robust::unlocks_in_one_step;
 
 /// Locks and unlocks a PI futex through the kernel.
 pub(super) fn pi_futexes() -> Finding {
@@ -34,27 +36,27 @@ pub(super) fn preemption() -> Finding {
     finding(NAME, State::Warn, found, FIX)
 }
 
-pub(super) fn throttling() -> Finding {
+pub(super) fn throttling() -> Vec<Finding> {
     const NAME: &str = "real-time throttling";
-    match read_throttling() {
-        None => finding(NAME, State::Ok, "off", ""),
-        Some(limit) => finding(
-            NAME,
-            State::Warn,
-            format!(
-                "real-time tasks get at most {} of every {} on a CPU that ordinary threads also need",
-                limit.runtime, limit.period
-            ),
-            if has_fair_server() {
+    let limits = limits();
+    if limits.is_empty() {
+        return vec![finding(NAME, State::Ok, "off", "")];
+    }
+    let found = |limit: Throttling| {
+        let fix = match limit.by {
+            Limiter::FairServer => {
                 "keep ordinary threads off the CPUs of your tasks (isolcpus=<list>), or write 0 to \
                  /sys/kernel/debug/sched/fair_server/cpu<N>/runtime (since Linux 6.12 no sysctl lifts it); a runaway task \
                  then takes its CPU for good"
-            } else {
+            }
+            Limiter::Kernel | Limiter::Group => {
                 "`sudo sysctl kernel.sched_rt_runtime_us=-1` if the load of a CPU exceeds the limit; a runaway task then \
                  takes its CPU for good"
-            },
-        ),
-    }
+            }
+        };
+        finding(NAME, State::Warn, limit.to_string(), fix)
+    };
+    limits.into_iter().map(found).collect()
 }
 
 pub(super) fn tracefs() -> Finding {
@@ -72,12 +74,51 @@ pub(super) fn tracefs() -> Finding {
     }
 }
 
+/// Removes the cpuset partitions of runs that were killed.
+pub(super) fn cpusets() -> Finding {
+    const NAME: &str = "cpuset partitions";
+    match sweep(&Kernel) {
+        Ok(Left { removed: 0, used_by: None }) => finding(NAME, State::Ok, "none is left of a run", ""),
+        Ok(Left { removed: 0, used_by: Some(process) }) => {
+            finding(NAME, State::Ok, format!("in use by process {process}"), "")
+        }
+        Ok(Left { removed, .. }) => {
+            finding(NAME, State::Ok, format!("removed {removed} groups that a killed run left"), "")
+        }
+        Err(CpusetError::NotMounted) => {
+            finding(NAME, State::Ok, "no mounted hierarchy has cpusets; only `run --sched-deadline` needs them", "")
+        }
+        Err(error) => finding(
+            NAME,
+            State::Warn,
+            format!("those of a killed run, if there are any, cannot be removed: {error}"),
+            "`sudo lockwright doctor` removes them; until then CPUs can be kept from other threads",
+        ),
+    }
+}
+
 pub(super) fn robust_list() -> Finding {
-    known("robust futexes", probe::has_robust_list(), "a kernel built with CONFIG_FUTEX")
+    const NAME: &str = "robust futexes";
+    match probe::has_robust_list() {
+        true if unlocks_in_one_step() => {
+            finding(NAME, State::Ok, "available; unlocks use the function of the vDSO", "")
+        }
+        has => known(NAME, has, "a kernel built with CONFIG_FUTEX"),
+    }
 }
 
 pub(super) fn rseq() -> Finding {
     known("restartable sequences", probe::has_rseq(), "Linux 4.18 or later with CONFIG_RSEQ")
+}
+
+pub(super) fn slice_extension() -> Finding {
+    const NAME: &str = "time slice extension";
+    match probe::has_slice_extension() {
+        true => finding(NAME, State::Ok, "available; on PREEMPT_RT, real-time threads still preempt at once", ""),
+        has => {
+            known(NAME, has, "Linux 7.0 or later with CONFIG_RSEQ_SLICE_EXTENSION, not disabled by rseq_slice_ext=0")
+        }
+    }
 }
 
 pub(super) fn membarrier() -> Finding {

@@ -20,14 +20,32 @@ pub struct RunConfig {
     /// [`Outcome::occupancy`](crate::Outcome::occupancy) shows which other threads had the CPUs. Each switch then takes
     /// about a microsecond longer.
     pub watch: bool,
+    /// Whether to hold the kernel's trace against the orders of the protocols, see
+    /// [`Outcome::audit`](crate::Outcome::audit). This needs root. Each order and each switch then takes about a
+    /// microsecond longer.
+    pub audit: bool,
+    /// Under `p-edf`: whether the kernel schedules the tasks by SCHED_DEADLINE, in a cpuset partition for each CPU.
+    /// Needs root, and changes the cpusets of the machine while the run lasts. Without effect under other schedulers.
+    pub sched_deadline: bool,
+    /// Whether to keep the order of the protocols' decisions; see [`Outcome::turns`](crate::Outcome::turns).
+    pub turns: bool,
 }
 
 impl RunConfig {
-    /// A configuration without scripted changes or a record of context switches, and with logs of at most
-    /// [`LOG_CAPACITY`] entries.
+    /// A configuration without scripted changes, a record of context switches or of decisions, an audit or
+    /// SCHED_DEADLINE, and with logs of at most [`LOG_CAPACITY`] entries.
     #[must_use]
     pub fn new(protocol: Protocol, duration: Duration) -> Self {
-        Self { protocol, duration, changes: Vec::new(), log_capacity: LOG_CAPACITY, watch: false }
+        Self {
+            protocol,
+            duration,
+            changes: Vec::new(),
+            log_capacity: LOG_CAPACITY,
+            watch: false,
+            audit: false,
+            sched_deadline: false,
+            turns: false,
+        }
     }
 }
 

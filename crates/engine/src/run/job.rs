@@ -14,7 +14,7 @@ use crate::burn::Burner;
 use crate::control::FAILED;
 use crate::log::Log;
 use hdrhistogram::Histogram;
-use lockwright::raw::Ending;
+use lockwright::raw::{Ending, Turn};
 use lockwright::tasks::ResourceError;
 use lockwright_model::{
     Duration, Event, Instant, Mode, NESTING_MAX, Observation, Priority, ResourceId, Step, Task, TaskId,
@@ -38,6 +38,8 @@ pub(super) struct TaskThread<'a> {
     task: &'a Task,
     start_ns: u64,
     burner: Burner<'a>,
+    /// The decisions on its requests, if they are kept.
+    turns: Option<Log>,
     /// The resources that the current job holds, in the order of acquisition.
     held: Vec<ResourceId>,
     /// Whether the protocols have a job of this task that has not ended.
@@ -48,7 +50,7 @@ pub(super) struct TaskThread<'a> {
 }
 
 impl<'a> TaskThread<'a> {
-    pub(super) fn new(shared: &'a Shared, id: TaskId, log: Log) -> Self {
+    pub(super) fn new(shared: &'a Shared, id: TaskId, log: Log, turns: Option<Log>) -> Self {
         let task = shared.system.task(id);
         let executor = &shared.locks.executor;
         let burner = Burner::new(&shared.calibration, log).at(executor.seat(id).places());
@@ -59,6 +61,7 @@ impl<'a> TaskThread<'a> {
             task,
             start_ns: 0,
             burner: if is_clustered { burner.anywhere(executor.cpus()) } else { burner },
+            turns,
             held: Vec::with_capacity(NESTING_MAX),
             has_job: false,
             runtime_ns: shared.reservations.get(id.index()).map(|reservation| reservation.runtime().as_ns()),
@@ -89,7 +92,7 @@ impl<'a> TaskThread<'a> {
         if failure.is_some() {
             self.shared.control.leave(FAILED);
         }
-        Report { outcome: self.outcome, log: self.burner.log, failure }
+        Report { outcome: self.outcome, log: self.burner.log, turns: self.turns.unwrap_or_default(), failure }
     }
 
     fn jobs(&mut self) -> Result<(), Failure> {
@@ -177,6 +180,8 @@ impl<'a> TaskThread<'a> {
         let waited = self.shared.locks.lock_in(mode, self.id, resource);
         let waited = waited.map_err(|error| self.failure(resource, error))?;
         self.held.push(resource);
+        self.log_turn(resource, Turn::Asked, Event::Request(resource));
+        self.log_turn(resource, Turn::Owned, Event::Acquire(resource));
         #[cfg(test)]
         super::fault::strike();
         self.log_priority(asked, resource, before);
@@ -205,9 +210,18 @@ impl<'a> TaskThread<'a> {
         self.burner.log.push(at, Event::Release(resource));
         self.held.retain(|&held| held != resource);
         self.shared.locks.unlock(self.id, resource).map_err(|error| self.failure(resource, error))?;
+        self.log_turn(resource, Turn::Left, Event::Release(resource));
         self.log_priority(at, resource, before);
         self.burner.after_call(false);
         Ok(false)
+    }
+
+    /// Records the number of the last decision on the task, if decisions are kept.
+    fn log_turn(&mut self, resource: ResourceId, turn: Turn, event: Event) {
+        let locks = &self.shared.locks;
+        if let Some(turns) = self.turns.as_mut().filter(|_| locks.is_decided(resource)) {
+            turns.push(locks.executor.seat(self.id).turn(turn), event);
+        }
     }
 
     /// Records how an interruptible section ended. Returns whether it must be executed again.

@@ -1,5 +1,6 @@
 //! The outcome of a run.
 
+use crate::audit::Audit;
 use crate::calibrate::Calibration;
 use crate::occupancy::Occupancy;
 use crate::throttling::Throttling;
@@ -13,6 +14,11 @@ pub struct Outcome {
     pub tasks: Vec<TaskOutcome>,
     /// The events of all threads, in order of time since the common start.
     pub records: Vec<Record>,
+    /// The requests, grants and releases of resources under protocols whose decisions a machine makes, if
+    /// [`RunConfig::turns`](crate::RunConfig::turns) requested them. `at` is no time but the number of the decision:
+    /// the events of one machine are in the order in which it decided, under its guard. A request at the home of a
+    /// resource counts from the arrival there. Requests that no call has returned from are missing.
+    pub turns: Vec<Record>,
     /// The number of entries that did not fit into a log. If it is not 0, `records` and the blocking derived from them
     /// are incomplete.
     pub dropped: u64,
@@ -20,6 +26,8 @@ pub struct Outcome {
     pub ended: Ended,
     /// Which threads had the CPUs, if that was requested and the kernel permits it.
     pub occupancy: Option<Occupancy>,
+    /// How the kernel's trace compares with the orders of the protocols, if that was requested.
+    pub audit: Option<Audit>,
     /// The costs of the machine, measured before the start.
     pub calibration: Calibration,
     /// The time from the common start to the end of the last task.
@@ -28,8 +36,8 @@ pub struct Outcome {
     pub cpus: Vec<usize>,
     /// Whether the memory of the process was locked; it stays locked. If not, page faults may have delayed jobs.
     pub memory_locked: bool,
-    /// The limit on the CPU time of real-time threads, if there is one.
-    pub throttling: Option<Throttling>,
+    /// The limits on the CPU time of real-time threads.
+    pub throttling: Vec<Throttling>,
 }
 
 /// The outcome of one task.

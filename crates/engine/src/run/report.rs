@@ -9,5 +9,7 @@ use crate::log::Log;
 pub(super) struct Report {
     pub(super) outcome: TaskOutcome,
     pub(super) log: Log,
+    /// The decisions on its requests; see [`Outcome::turns`](super::Outcome::turns).
+    pub(super) turns: Log,
     pub(super) failure: Option<Failure>,
 }

@@ -1,4 +1,5 @@
-//! Runs under `g-edf`: threads under SCHED_DEADLINE, which the kernel schedules by global EDF.
+//! Threads under SCHED_DEADLINE, which the kernel schedules by EDF: on all CPUs under `g-edf`, and on each CPU by
+//! itself under `p-edf` in partitions.
 //!
 //! The kernel gives each thread a *reservation*: a runtime in each period. A thread that wakes up for a job has the
 //! deadline of that job. A job that executes for longer than the runtime may be *throttled* until its deadline; the
@@ -10,8 +11,8 @@
 //! delay all later jobs; and it would shorten the runtime of a job that waits.
 
 use crate::error::RunError;
-use crate::throttling::throttling;
-use lockwright_model::{Duration, Protocol, System, Task};
+use crate::throttling::{Limiter, Throttling, limits};
+use lockwright_model::{Duration, Protocol, Scheduler, System, Task};
 use lockwright_sys::{SysError, clock, memory, sched};
 
 /// The margin of a reservation: this part of the execution time, and [`MARGIN`].
@@ -75,7 +76,8 @@ impl Reservation {
 /// Checks that SCHED_DEADLINE can execute the system on a process that may use `have` CPUs. Returns the reservation of
 /// each task, by id.
 pub(super) fn of_all(system: &System, protocol: Protocol, have: usize) -> Result<Vec<Reservation>, RunError> {
-    if system.cpus() != have {
+    let is_global = system.scheduler() == Scheduler::GEdf;
+    if is_global && system.cpus() != have {
         return Err(RunError::NotAllCpus { needed: system.cpus(), have });
     }
     if let Some(resource) = system.refused_by_deadlines(protocol) {
@@ -83,13 +85,19 @@ pub(super) fn of_all(system: &System, protocol: Protocol, have: usize) -> Result
     }
     let all: Vec<Reservation> = system.tasks().iter().map(Reservation::of).collect();
     let usual = WHOLE * 95 / 100;
-    let limited = throttling().map(|it| u128::from(it.runtime.as_ns()) * WHOLE / u128::from(it.period.as_ns().max(1)));
+    // Threads under SCHED_DEADLINE belong to no group.
+    let limits = limits().into_iter().filter(|limit| limit.by != Limiter::Group);
+    let share = |it: Throttling| u128::from(it.runtime.as_ns()) * WHOLE / u128::from(it.period.as_ns().max(1));
+    let limited = limits.map(share).min();
     // Also without a limit of the kernel, the watchdog gets a share.
-    let limit = limited.map_or(usual, |limited| limited.min(usual)) * system.cpus() as u128;
-    let mut sum = 0;
+    let limit = limited.map_or(usual, |limited| limited.min(usual));
+    let limit = if is_global { limit * system.cpus() as u128 } else { limit };
+    let mut sums = vec![0; system.cpus()];
     for (task, reservation) in system.task_ids().zip(&all) {
-        sum += reservation.share();
-        if sum > limit {
+        // All CPUs under `g-edf`, and one in a partition.
+        let sum = &mut sums[if is_global { 0 } else { system.task(task).cpu.index() }];
+        *sum += reservation.share();
+        if *sum > limit {
             // As the kernel, but without the wait for other threads to end.
             let error = SysError { call: "sched_setattr", errno: libc::EBUSY };
             return Err(RunError::NotAdmitted { task, error });

@@ -8,19 +8,21 @@ use super::report::Report;
 use super::reservation;
 use super::shared::{Nap, Shared};
 use super::{script, watchdog};
+use crate::audit::{self, Audit, Tracer};
 use crate::calibrate::{Calibration, calibrate};
 use crate::control::{CUT, Control, FAILED, INTERRUPTED};
+use crate::cpusets::{Entry, Partitions};
 use crate::error::RunError;
 use crate::log::Log;
 use crate::observe::observe;
 use crate::occupancy::{Occupancy, Recorder};
 use crate::team::{Ends, Gate, Place, become_realtime, spawn};
-use crate::throttling::throttling;
+use crate::throttling::limits;
 use lockwright::raw::Locks;
 use lockwright::raw::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
 use lockwright::raw::{check_scheduler, check_system};
 use lockwright::tasks::MachineError;
-use lockwright_model::{Duration, Priority, Protocol, Record, Scheduler, Step, System, TaskId};
+use lockwright_model::{Duration, Event, Priority, Protocol, Record, Scheduler, Step, System, TaskId};
 use lockwright_sys::{clock, memory, sched, signal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +41,8 @@ const START_DELAY_NS: u64 = 50_000_000;
 ///
 /// Under `p-edf`, the tasks of each CPU decide among themselves which job executes: the one with the earliest deadline,
 /// and among equal deadlines that of the task with the lower id. Resources are under `srp` and `msrp`, and no blocking
-/// is observed.
+/// is observed. With [`RunConfig::sched_deadline`], the kernel schedules the tasks of each CPU as under `g-edf`, in a
+/// cpuset partition that exists during the run.
 ///
 /// CPU k of the system is the k-th CPU that the calling thread may use. The calling thread only waits. Threads of a run
 /// block all signals. The run locks all memory that is mapped at the start, which undoes an earlier
@@ -68,15 +71,23 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     check_changes(system, config)?;
     check_system(system, config.protocol)?;
     let allowed = sched::affinity()?;
-    let reservations = if system.scheduler() == Scheduler::GEdf {
+    let is_partitioned = config.sched_deadline && system.scheduler() == Scheduler::PEdf;
+    let reservations = if is_partitioned || system.scheduler() == Scheduler::GEdf {
         reservation::of_all(system, config.protocol, allowed.len())?
     } else {
         check_scheduler(system)?;
         Vec::new()
     };
+    if config.audit && !reservations.is_empty() {
+        let why = "under SCHED_DEADLINE the kernel decides, and the protocols order nothing";
+        return Err(RunError::NoTrace(why.into()));
+    }
     if allowed.len() < system.cpus() {
         return Err(MachineError::TooFewCpus { needed: system.cpus(), have: allowed.len() }.into());
     }
+    // In partitions, too, the kernel decides which job executes, and no machine of ours.
+    let executed = if is_partitioned { system.clone().under(Scheduler::GEdf) } else { system.clone() };
+    let system = &executed;
     let cpus = &allowed[..system.cpus()];
     let changed: Vec<Priority> = config.changes.iter().map(|change| change.priority).collect();
     let levels = Levels::of(system, config.protocol, &changed);
@@ -86,9 +97,16 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     let cut = cut.ok_or(RunError::TooLong)?;
     let calibration = calibrate_on(cpus[0])?;
 
+    let mut locks = Locks::new(system, config.protocol, levels, cpus);
+    if config.audit {
+        locks.executor.keep_journal(journal_capacity(system, config));
+    }
+    if config.turns {
+        locks.count_decisions();
+    }
     let shared = Arc::new(Shared {
         system: system.clone(),
-        locks: Locks::new(system, config.protocol, levels, cpus),
+        locks,
         reservations,
         control: control.clone(),
         calibration,
@@ -102,51 +120,67 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         naps: (0..=system.tasks().len()).map(|_| Nap::default()).collect(),
         ends: Ends::new(system.tasks().len()),
     });
+    // Removed after the threads have ended.
+    let longest = std::time::Duration::from_nanos(deadline.as_ns());
+    let partitions = is_partitioned.then(|| Partitions::make(cpus, longest)).transpose()?;
     let mut crew = Crew::new(&shared);
     // Signals are delivered to the caller's threads: a handler must not execute in a section or above all tasks.
-    let assembled = signal::with_all_blocked(|| crew.assemble(config, &allowed, cpus));
+    let assembled = signal::with_all_blocked(|| crew.assemble(config, &allowed, cpus, partitions.as_ref()));
     if let Err(error) = assembled {
         crew.dismiss();
         return Err(error);
     }
     let tasks = || system.task_ids().map(|task| shared.locks.executor.seat(task).tid()).collect::<Vec<_>>();
+    let tracer = match config.audit.then(|| Tracer::start(&tasks())).transpose() {
+        Ok(tracer) => tracer,
+        Err(why) => {
+            crew.dismiss();
+            return Err(RunError::NoTrace(why));
+        }
+    };
     let recorder = config.watch.then(|| Recorder::start(cpus, &tasks())).flatten();
     let memory_locked = memory::lock_all().is_ok();
     shared.ready.open();
     let ended = crew.wait_for_end();
     let occupancy = recorder.and_then(|recorder| recorder.stop(shared.start_ns()));
+    let trace = tracer.map(Tracer::stop);
     let (end_ns, changed) = ended?;
+    let audit = trace.map(|trace| audit::judge(system, &shared.locks.executor, trace, shared.start_ns()));
     let elapsed = Duration::from_ns(end_ns.saturating_sub(shared.start_ns()));
     let cpus = cpus.to_vec();
-    gather(&shared, changed, Setting { calibration, occupancy, elapsed, cpus, memory_locked })
+    gather(&shared, changed, Setting { calibration, occupancy, audit, elapsed, cpus, memory_locked })
 }
 
 /// The parts of the outcome that describe the machine.
 struct Setting {
     calibration: Calibration,
     occupancy: Option<Occupancy>,
+    audit: Option<Audit>,
     elapsed: Duration,
     cpus: Vec<usize>,
     memory_locked: bool,
 }
 
 fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Outcome, RunError> {
-    let Setting { calibration, occupancy, elapsed, cpus, memory_locked } = setting;
+    let Setting { calibration, occupancy, audit, elapsed, cpus, memory_locked } = setting;
     let (system, start_ns) = (&shared.system, shared.start_ns());
     let mut tasks: Vec<TaskOutcome> = Vec::new();
-    let (mut records, mut dropped) = (changed, 0);
+    let (mut records, mut turns, mut dropped) = (changed, Vec::new(), 0);
     for task in system.task_ids() {
-        let Some(Report { outcome, log, failure }) = shared.ends.take(task) else {
+        let Some(Report { outcome, log, turns: decided, failure }) = shared.ends.take(task) else {
             return Err(RunError::Stuck { tasks: vec![task] });
         };
         if let Some(failure) = failure {
             return Err(failure.into());
         }
         records.extend(log.records(task, start_ns));
-        dropped += log.dropped();
+        turns.extend(decided.records(task, 0));
+        dropped += log.dropped() + decided.dropped();
         tasks.push(outcome);
     }
     records.sort_by_key(|record| record.at);
+    // A decision on a request may grant it, and one on a release may grant to the next.
+    turns.sort_by_key(|turn| (turn.at, matches!(turn.event, Event::Acquire(_))));
     for (task, seen) in tasks.iter_mut().zip(observe(system, &records)) {
         task.observation.blocking = seen.blocking;
     }
@@ -155,8 +189,21 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
         CUT | FAILED => Ended::Watchdog,
         _ => Ended::Completed,
     };
-    let throttling = throttling();
-    Ok(Outcome { tasks, records, dropped, ended, occupancy, calibration, elapsed, cpus, memory_locked, throttling })
+    let throttling = limits();
+    Ok(Outcome {
+        tasks,
+        records,
+        turns,
+        dropped,
+        ended,
+        occupancy,
+        audit,
+        calibration,
+        elapsed,
+        cpus,
+        memory_locked,
+        throttling,
+    })
 }
 
 fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
@@ -217,10 +264,16 @@ impl<'a> Crew<'a> {
     }
 
     /// Starts all threads, and waits until each is ready at its gate.
-    fn assemble(&mut self, config: &RunConfig, allowed: &[usize], cpus: &[usize]) -> Result<(), RunError> {
+    fn assemble(
+        &mut self,
+        config: &RunConfig,
+        allowed: &[usize],
+        cpus: &[usize],
+        partitions: Option<&Partitions>,
+    ) -> Result<(), RunError> {
         let capacities = log_capacities(&self.shared.system, config);
         for (task, capacity) in self.shared.system.task_ids().zip(capacities) {
-            self.start_task(task, capacity, cpus)?;
+            self.start_task(task, (capacity, config.turns), cpus, partitions)?;
         }
         let spare = &allowed[cpus.len()..];
         let control_cpus = if spare.is_empty() { allowed } else { spare }.to_vec();
@@ -233,17 +286,30 @@ impl<'a> Crew<'a> {
         self.shared.muster.wait()
     }
 
-    fn start_task(&mut self, task: TaskId, log_capacity: usize, cpus: &[usize]) -> Result<(), RunError> {
+    fn start_task(
+        &mut self,
+        task: TaskId,
+        (log_capacity, keeps_turns): (usize, bool),
+        cpus: &[usize],
+        partitions: Option<&Partitions>,
+    ) -> Result<(), RunError> {
         let (shared, place) = (Arc::clone(self.shared), Place::new(&self.shared.muster));
+        let own_cpu = cpus[shared.system.task(task).cpu.index()];
+        let entry = partitions.map(|partitions| partitions.entry(own_cpu));
         let cpus: Vec<usize> = shared.system.cpus_of(task).map(|cpu| cpus[cpu.index()]).collect();
         let name: String = shared.system.task(task).name.chars().filter(|&c| c != '\0').collect();
         let body = move || {
             let executor = &shared.locks.executor;
             executor.seat(task).sit();
             executor.prepare();
-            let thread = TaskThread::new(&shared, task, Log::new(log_capacity));
+            let turns = keeps_turns.then(|| Log::new(log_capacity));
+            let thread = TaskThread::new(&shared, task, Log::new(log_capacity), turns);
             let set_up = match shared.reservations.get(task.index()) {
-                Some(reservation) => reservation.begin().map_err(|error| RunError::NotAdmitted { task, error }),
+                Some(reservation) => {
+                    let entered = entry.map_or(Ok(()), |entry| go_to(own_cpu, entry.as_ref()));
+                    let admitted = || reservation.begin().map_err(|error| RunError::NotAdmitted { task, error });
+                    entered.and_then(|()| admitted())
+                }
                 None => become_realtime(executor.first_level(task), &cpus).map_err(RunError::from),
             };
             let failed = set_up.is_err();
@@ -254,7 +320,7 @@ impl<'a> Crew<'a> {
             let report = thread.execute();
             shared.ends.leave(task, report, &shared.control);
             // The thread has no real-time work left. If the kernel refuses, the thread only waits.
-            let _ = executor.seat(task).demote();
+            let _ = executor.demote(task);
             shared.exit.pass();
         };
         self.tasks.push(spawn(&name, body)?);
@@ -340,11 +406,25 @@ impl<'a> Crew<'a> {
     }
 }
 
+/// Moves the calling thread to a CPU whose partition has this entry, or to the CPU that the root alone has.
+fn go_to(cpu: usize, entry: Option<&Entry>) -> Result<(), RunError> {
+    match entry {
+        Some(entry) => Ok(entry.enter()?),
+        None => Ok(sched::set_affinity(sched::gettid(), &[cpu])?),
+    }
+}
+
 /// The time from choosing the start to the start itself. Under `g-edf`, the deadlines that the threads got by passing
 /// the gate must be over by then: the kernel would give the first job the rest of an old reservation.
 fn start_delay(system: &System) -> u64 {
     let longest = system.tasks().iter().map(|task| task.deadline.as_ns()).max().unwrap_or(0);
     START_DELAY_NS + if system.scheduler() == Scheduler::GEdf { longest } else { 0 }
+}
+
+/// The capacity of the journal: an entry of a log comes with at most a few orders.
+fn journal_capacity(system: &System, config: &RunConfig) -> usize {
+    let entries: usize = log_capacities(system, config).iter().sum();
+    entries.saturating_mul(2).min(config.log_capacity)
 }
 
 /// The number of entries in the log of each task: the entries of its jobs, a gap for each job that may preempt them, a

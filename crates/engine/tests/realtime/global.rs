@@ -24,8 +24,9 @@ fn ms(ms: u64) -> Duration {
     Duration::from_ms(ms)
 }
 
-/// A message if a job waited for more than [`LATENCY`] while one with a later deadline executed. Without resources.
-fn passed(system: &System, records: &[Record]) -> Option<String> {
+/// A message if a job waited for more than [`LATENCY`] while one with a later deadline executed, under `p-edf` on its
+/// CPU. Without resources.
+pub fn passed(system: &System, records: &[Record]) -> Option<String> {
     let count = system.tasks().len();
     let mut runs = vec![false; count];
     // The arrivals of the unfinished jobs of each task.
@@ -47,7 +48,11 @@ fn passed(system: &System, records: &[Record]) -> Option<String> {
         let due = |task: usize| pending[task].first().map(|&at| at + system.tasks()[task].deadline);
         for waiting in (0..count).filter(|&task| !runs[task]) {
             let Some(own) = due(waiting) else { continue };
-            if (0..count).any(|other| runs[other] && due(other).is_some_and(|other| other > own)) {
+            let competes = |other: usize| {
+                system.scheduler() != Scheduler::PEdf || system.tasks()[other].cpu == system.tasks()[waiting].cpu
+            };
+            let is_later = |other| runs[other] && competes(other) && due(other).is_some_and(|other| other > own);
+            if (0..count).any(is_later) {
                 passed[waiting] += elapsed;
                 if passed[waiting] > LATENCY {
                     return Some(format!("`{}` due at {own} was passed", system.tasks()[waiting].name));

@@ -2,15 +2,18 @@
 //!
 //! Without permission for real time, the tests pass and print the reason. With LOCKWRIGHT_REQUIRE_RT set, they fail.
 
+mod audit;
 mod edf;
 mod ending;
 mod exclusion;
 mod global;
 mod interruptible;
 mod judge;
+mod kernel;
 #[path = "../../../sys/tests/support/machine.rs"]
 mod machine;
 mod order;
+mod partitions;
 mod pathfinder;
 mod stress;
 mod support;

@@ -78,9 +78,14 @@ pub fn as_nested_as(protocol: Protocol, system: &System) -> System {
 /// A run with complete records. A log fills up early if interrupts are much more frequent than ticks; such a run shows
 /// nothing, and is repeated.
 pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
-    let config = RunConfig::new(protocol, Duration::from_ms(ms));
+    run_with(system, &RunConfig::new(protocol, Duration::from_ms(ms)))
+}
+
+/// As [`run_ms`], with this configuration.
+pub fn run_with(system: &System, config: &RunConfig) -> Outcome {
+    let protocol = config.protocol;
     for _attempt in 0..10 {
-        let outcome = lockwright_engine::run(system, &config, &Control::new());
+        let outcome = lockwright_engine::run(system, config, &Control::new());
         let outcome = outcome.unwrap_or_else(|error: RunError| panic!("{error}"));
         if outcome.dropped == 0 {
             return outcome;

@@ -1,6 +1,6 @@
 //! Lock and unlock without contention, and the costs of the machine in the same run.
 
-use super::results::{Kind, ProtocolCost, run_error, section_error};
+use super::results::{Kind, ProtocolCost, Variant, run_error, section_error};
 use crate::harness::Readings;
 use crate::pace::LEVEL;
 use crate::works::{BATCH, Interruptions, TURN, Work, Works};
@@ -12,7 +12,7 @@ use lockwright_engine::raw::become_realtime;
 use lockwright_engine::{Control, RunError};
 use lockwright_locks::{SpinLock, Ticket};
 use lockwright_model::{
-    CpuId, Duration, Instant, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
+    CpuId, Duration, Instant, Priority, Protocol, Resource, ResourceId, Scheduler, Step, System, Task, TaskId,
 };
 use lockwright_sys::clock;
 use lockwright_sys::sched::{self, ME};
@@ -41,7 +41,8 @@ const ME_AS_TASK: TaskId = TaskId(0);
 
 impl Lonely {
     fn new(kind: Kind, cpus: &[usize]) -> Result<Self, TaskError> {
-        let Kind { protocol, clustered } = kind;
+        let Kind { protocol, variant } = kind;
+        let clustered = variant == Variant::Clustered;
         let is_local = matches!(
             protocol,
             Protocol::None
@@ -73,6 +74,9 @@ impl Lonely {
         if clustered {
             system = system.in_clusters(&[0b11, 0b11])?;
         }
+        if variant == Variant::ByDeadline {
+            system = system.under(Scheduler::PEdf);
+        }
         check_system(&system, protocol)?;
         let levels = Levels::of(&system, protocol, &[]);
         let levels = levels.map_err(|too_many| MachineError::TooManyPriorities { needed: too_many.0 })?;
@@ -86,13 +90,13 @@ impl Lonely {
         let executor = &self.locks.executor;
         executor.seat(ME_AS_TASK).sit();
         executor.prepare();
-        sched::set_fifo(ME, executor.level(self.system.task(ME_AS_TASK).priority))?;
+        sched::set_fifo(ME, executor.first_level(ME_AS_TASK))?;
         let own: Vec<usize> = self.system.cpus_of(ME_AS_TASK).map(|cpu| cpus[cpu.index()]).collect();
         sched::set_affinity(ME, &own)?;
         // The first round is not recorded, as it finds cold caches.
         for round in 0..=TURN {
             let arrived = clock::now_ns();
-            self.locks.arrive(ME_AS_TASK, Instant::ZERO)?;
+            self.locks.arrive(ME_AS_TASK, Instant::from_ns(arrived))?;
             let before = clock::now_ns();
             self.locks.lock(ME_AS_TASK, R)?;
             let locked = clock::now_ns();
@@ -147,7 +151,7 @@ pub(super) fn alone(readings: usize, kinds: &[Kind], cpus: &[usize], control: &C
     let target = |kind: Kind| match kind.protocol {
         Protocol::None | Protocol::Pip | Protocol::Icpp | Protocol::Pcp | Protocol::Srp => None,
         Protocol::Ics | Protocol::IcsLock | Protocol::LockFree | Protocol::WaitFree => None,
-        Protocol::Omlp if kind.clustered => None,
+        Protocol::Omlp if kind.variant == Variant::Clustered => None,
         Protocol::FmlpShort | Protocol::Msrp | Protocol::PhaseFair | Protocol::TaskFair => {
             changes.map(|changes| changes + 500)
         }

@@ -35,8 +35,7 @@ pub fn protocols(readings: usize, pairs: usize, control: &Control, progress: Tel
     progress(2, parts);
     let mut done = 2;
     for cost in seen.costs.iter_mut().filter(|_| pairs > 0) {
-        let Some(protocol) = cost.protocol.filter(|&protocol| Kind { protocol, clustered: false }.has_workload())
-        else {
+        let Some(protocol) = cost.protocol.filter(|&protocol| Kind::plain(protocol).has_workload()) else {
             continue;
         };
         if cost.name != protocol.name() {

@@ -52,29 +52,51 @@ impl Protocols {
     }
 }
 
-/// A protocol and its variant: with tasks on one processor each, or in a cluster of two processors.
+/// A protocol and how its tasks are scheduled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Kind {
     pub(super) protocol: Protocol,
-    pub(super) clustered: bool,
+    pub(super) variant: Variant,
+}
+
+/// How the tasks of a measurement are scheduled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Variant {
+    /// By fixed priorities, each on one processor.
+    Partitioned,
+    /// By fixed priorities, in a cluster of two processors.
+    Clustered,
+    /// By deadlines, on one processor: its scheduler decides at the begin and at the end of a job.
+    ByDeadline,
 }
 
 impl Kind {
     /// Returns the variants of the protocols on a machine with this number of processors.
     pub(super) fn of(protocols: &[Protocol], cpus: usize) -> Vec<Self> {
-        let plain = protocols.iter().map(|&protocol| Self { protocol, clustered: false });
-        let clustered = protocols.iter().filter(|&&protocol| protocol == Protocol::Omlp && cpus > 1);
-        plain.chain(clustered.map(|&protocol| Self { protocol, clustered: true })).collect()
+        let plain = protocols.iter().map(|&protocol| Self::plain(protocol));
+        let has = |protocol| protocols.contains(&protocol);
+        let by_deadline = Self { protocol: Protocol::Srp, variant: Variant::ByDeadline };
+        let clustered = Self { protocol: Protocol::Omlp, variant: Variant::Clustered };
+        let others = [(by_deadline, has(Protocol::Srp)), (clustered, has(Protocol::Omlp) && cpus > 1)];
+        plain.chain(others.into_iter().filter(|(_, is_measured)| *is_measured).map(|(kind, _)| kind)).collect()
+    }
+
+    pub(super) fn plain(protocol: Protocol) -> Self {
+        Self { protocol, variant: Variant::Partitioned }
     }
 
     pub(super) fn name(self) -> &'static str {
-        if self.clustered { "omlp, in a cluster" } else { self.protocol.name() }
+        match self.variant {
+            Variant::Partitioned => self.protocol.name(),
+            Variant::Clustered => "omlp, in a cluster",
+            Variant::ByDeadline => "srp, under p-edf",
+        }
     }
 
     /// Whether it is executed under the workload. The workload has no interruptible sections, as its threads cannot
     /// undo their writes.
     pub(super) fn has_workload(self) -> bool {
-        !self.clustered && !self.protocol.is_interruptible()
+        self.variant == Variant::Partitioned && !self.protocol.is_interruptible()
     }
 }
 

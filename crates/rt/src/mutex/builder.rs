@@ -24,8 +24,7 @@ pub enum Unlock {
     /// two context switches. A mutex with [`MutexProtocol::Inherit`] always does this, except that a more urgent thread
     /// may lock it before the first waiter executes.
     Serial,
-    /// The unlock frees the mutex, and a running thread may lock it before the woken waiter does. A robust mutex is
-    /// nevertheless serial, because no thread would detect that a woken waiter has ended.
+    /// The unlock frees the mutex, and a running thread may lock it before the woken waiter does.
     Parallel,
     /// Serial if a real-time thread waits, otherwise parallel.
     #[default]

@@ -45,10 +45,6 @@ pub(super) fn is_level(level: u8) -> bool {
     (1..=LEVEL_MAX).contains(&usize::from(level))
 }
 
-pub(super) fn scheduling_of_caller() -> Result<Scheduling, SysError> {
-    sched::scheduling(ME)
-}
-
 /// Registers the fork handler, before the first ceiling does.
 pub(super) fn warm_up() {
     fork::in_child(forget);
@@ -209,7 +205,7 @@ pub fn note_own(level: u8) -> bool {
 pub fn own_scheduling() -> Result<(i32, u8), SysError> {
     let own = match HELD.with(|held| held.own.get()) {
         Some(own) => own,
-        None => sched::scheduling(ME)?,
+        None => sched::scheduling_separately(ME)?,
     };
     Ok((own.policy(), own.level))
 }

@@ -17,7 +17,7 @@
 //!
 //! The layout is that of the C library's mutex (glibc, 64 bits), field by field, and zeros are a free mutex. So a
 //! static initialiser of C makes a valid mutex of this module, and code of the C library that is given a mutex of this
-//! module locks and unlocks it.
+//! module locks and unlocks it while no thread waits.
 
 use super::attributes::{BY_OTHERS, INHERIT, RECURSIVE, ROBUST, SHARED, TYPE};
 use super::word::{FREE, WAITERS, owner};
@@ -45,7 +45,8 @@ pub struct RawMutex {
     /// The number of real-time threads that wait, if the mutex needs it.
     pub(super) urgent: AtomicU16,
     pub(super) ceiling: AtomicU8,
-    /// The tick at which a thread first found the mutex handed to another one, or 0.
+    /// The tick at which a thread first found the mutex handed to another one, or 0; `robust::OPEN` if it was handed to
+    /// nobody.
     pub(super) handed_at: AtomicU8,
     pub(super) node: Node,
 }

@@ -1,6 +1,8 @@
 //! Mutexes that survive their owner. Each is linked into its owner's robust list, through which the kernel finds it
 //! when the thread ends.
 
+pub(super) use pass::OPEN;
+
 use super::attributes::{INHERIT, ROBUST};
 use super::error::{Acquired, RawError};
 use super::raw::{INCONSISTENT, NOT_RECOVERABLE, RawMutex};
@@ -76,11 +78,7 @@ impl RawMutex {
     /// whether it is unlocked.
     #[inline(always)]
     pub(super) fn unlock_linked(&self, list: List, me: Tid, attributes: u32) -> bool {
-        if !self.free_word(me) {
-            return self.unlock_waited(list, me, attributes);
-        }
-        list.end();
-        true
+        list.unlock(&self.word, me.0) || self.unlock_waited(list, me, attributes)
     }
 
     /// Whether the caller has locked the mutex once and no waiter has been announced.
@@ -158,5 +156,8 @@ impl RawMutex {
     }
 }
 
+mod pass;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod walk;

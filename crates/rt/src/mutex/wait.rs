@@ -1,13 +1,14 @@
-//! Waiting for the word of a mutex that does not inherit, and passing the word to waiters.
+//! Waiting for the word of a mutex that does not inherit, and passing the word to waiters (`robust/pass` if the mutex
+//! is robust).
 
-use super::attributes::{AUTO, CHECKED, INHERIT, ROBUST, SERIAL};
-use super::ceiling;
+use super::attributes::{AUTO, CHECKED, INHERIT, ROBUST, SERIAL, SHARED};
 use super::cycle;
 use super::error::{Acquired, Limit, RawError};
 use super::raw::{NOT_RECOVERABLE, RawMutex};
+use super::robust::OPEN;
 use super::word::{self, Ask, FREE, GiveBack, HANDED};
 use lockwright_sys::futex::{self, Deadline, Ended, Scope};
-use lockwright_sys::sched::Tid;
+use lockwright_sys::sched::{self, ME, Tid};
 use lockwright_sys::{SysError, clock};
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -16,6 +17,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 /// handed over; 4 ticks are 50 to 67 ms. The thread that finds the time over locks the mutex.
 const HANDED_TICKS: u8 = 4;
 const TICK_NS: u64 = 1 << 24;
+/// Ticks are counted from 1 to this number, again and again.
+const TICKS: u8 = OPEN - 1;
 
 impl RawMutex {
     /// Locks the word, waiting within `limit`. `waited` is `Some` if the caller has already waited for the mutex, and
@@ -34,8 +37,10 @@ impl RawMutex {
         // the caller unlock.
         loop {
             let word = self.word.load(Ordering::Relaxed);
-            let is_left = word == HANDED && Self::scope(attributes) == Scope::Shared && self.is_heir_late();
-            match word::ask(word, me.0, has_waited, was_woken || is_left) {
+            let is_left = word == HANDED && Self::scope(attributes) == Scope::Shared && self.is_left_to_all();
+            // The word of a robust mutex remembers other waiters, unless a process with another library unlocked it.
+            let keeps = has_waited && attributes & (ROBUST | SHARED) != ROBUST;
+            match word::ask(word, me.0, keeps, was_woken || is_left) {
                 Ask::Take { word: taken, died } => {
                     // ORDERING: Acquire pairs with the Release of the unlock.
                     if self.word.compare_exchange(word, taken, Ordering::Acquire, Ordering::Relaxed).is_ok() {
@@ -54,34 +59,41 @@ impl RawMutex {
                         published =
                             Some(cycle::publish(me, self, matches!(limit, Limit::At(_))).map_err(RawError::Deadlock)?);
                     }
-                    if attributes & (AUTO | ROBUST) == AUTO && urgent.is_none() {
+                    if attributes & AUTO != 0 && urgent.is_none() {
                         urgent = Some(Urgent::count(&self.urgent));
                     }
                     was_woken = self.wait(attributes, word, limit)?;
                     has_waited = true;
+                    // A robust mutex forgets the counts of threads that do not sleep.
+                    urgent.take_if(|_| attributes & ROBUST != 0);
                 }
             }
         }
     }
 
-    /// Whether the heir of a mutex that was handed over must be presumed dead, because it did not lock the mutex in
-    /// time.
+    /// Whether any thread may lock a mutex whose word is HANDED: it is open, or its heir must be presumed dead, because
+    /// it did not lock the mutex in time.
     ///
     /// Attempts of any length count together, so a thread that only tries also gets the mutex in the end. The exception
-    /// is a thread whose attempts are 255 ticks (4.3 s) apart, or a multiple of that. A mark that outlasts its hand-off
-    /// can only pass an heir's turn to another thread, which the heir notices from the word.
+    /// is a thread whose attempts are 254 ticks (4.3 s) apart, or a multiple of that. If a thread reads the mark of an
+    /// earlier hand-off, it may lock the mutex in place of the heir. The heir then finds an owner in the word, and
+    /// waits.
     #[cold]
-    fn is_heir_late(&self) -> bool {
-        let tick = (clock::now_ns() / TICK_NS % 255) as u8 + 1;
-        // ORDERING: Acquire pairs with the Release of the hand-off, which clears the mark.
+    fn is_left_to_all(&self) -> bool {
+        // ORDERING: Acquire pairs with the Release of the unlock, which sets or clears the mark.
         if self.word.load(Ordering::Acquire) != HANDED {
             return false;
         }
-        // ORDERING: Relaxed: a time that orders nothing else.
+        // ORDERING: Relaxed, here and below: it orders nothing else.
+        if self.handed_at.load(Ordering::Relaxed) == OPEN {
+            return true;
+        }
+        let tick = (clock::now_ns() / TICK_NS % u64::from(TICKS)) as u8 + 1;
         match self.handed_at.compare_exchange(0, tick, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => false,
+            Err(OPEN) => true,
             Err(first) if tick >= first => tick - first >= HANDED_TICKS,
-            Err(first) => tick + (255 - first) >= HANDED_TICKS,
+            Err(first) => tick + (TICKS - first) >= HANDED_TICKS,
         }
     }
 
@@ -122,6 +134,10 @@ impl RawMutex {
             return self.unlock_inheriting(me, attributes, scope);
         }
         let is_lost = attributes & ROBUST != 0 && self.state.load(Ordering::Relaxed) == NOT_RECOVERABLE;
+        if attributes & ROBUST != 0 && !is_lost {
+            self.unlock_remembering(me, attributes);
+            return Ok(());
+        }
         let serial = self.is_serial(attributes);
         // Only the address is used after the unlock, because the mutex may then no longer exist.
         let address = std::ptr::from_ref(&self.word);
@@ -136,9 +152,16 @@ impl RawMutex {
                         continue;
                     }
                 }
+                GiveBack::Wake if is_lost => {
+                    // In one step: the thread may end, and the word of the next owner does not announce the sleepers.
+                    if futex::zero_and_wake_all(scope, &self.word).is_err() {
+                        self.word.store(FREE, Ordering::Release);
+                        futex::wake(scope, address, i32::MAX);
+                    }
+                }
                 GiveBack::Wake => {
                     self.word.store(FREE, Ordering::Release);
-                    futex::wake(scope, address, if is_lost { i32::MAX } else { 1 });
+                    futex::wake(scope, address, 1);
                 }
                 GiveBack::Hand(handed) => {
                     // ORDERING: Relaxed: ordered by the store of the word.
@@ -157,11 +180,10 @@ impl RawMutex {
         }
     }
 
-    /// Whether the unlock hands the mutex over. A robust mutex always does: if it were free, and the woken waiter ended
-    /// while another thread locked it, nobody would remember the other waiters.
-    fn is_serial(&self, attributes: u32) -> bool {
+    /// Whether the unlock hands the mutex over.
+    pub(super) fn is_serial(&self, attributes: u32) -> bool {
         // ORDERING: Relaxed: a hint; a thread that begins to wait later is served as it comes.
-        attributes & (SERIAL | ROBUST) != 0 || attributes & AUTO != 0 && self.urgent.load(Ordering::Relaxed) > 0
+        attributes & SERIAL != 0 || attributes & AUTO != 0 && self.urgent.load(Ordering::Relaxed) > 0
     }
 
     /// Prepares a wait during which the caller may be moved to this mutex, which does not inherit. Returns whether the
@@ -184,7 +206,7 @@ struct Urgent<'a>(Option<&'a AtomicU16>);
 
 impl<'a> Urgent<'a> {
     fn count(urgent: &'a AtomicU16) -> Self {
-        let is_real_time = ceiling::scheduling_of_caller().is_ok_and(|now| now.has_level() || now.is_deadline());
+        let is_real_time = sched::scheduling_separately(ME).is_ok_and(|now| now.has_level() || now.is_deadline());
         if is_real_time {
             // ORDERING: Relaxed, here and below: a hint.
             urgent.fetch_add(1, Ordering::Relaxed);
@@ -196,7 +218,8 @@ impl<'a> Urgent<'a> {
 impl Drop for Urgent<'_> {
     fn drop(&mut self) {
         if let Some(urgent) = self.0 {
-            urgent.fetch_sub(1, Ordering::Relaxed);
+            // A robust mutex may have forgotten the count.
+            let _ = urgent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
         }
     }
 }

@@ -8,8 +8,12 @@
 //!                                                                                         serial: -> HANDED, wake one
 //!   HANDED               belongs to the waiter that was woken   wait;                     -
 //!                                                               the heir: -> tid | WAITERS
+//!                        robust, parallel: free, a thread may   -> tid | WAITERS          -
+//!                        wait
 //!   DIED, DIED|WAITERS   the owner ended (set by the kernel)    -> tid (| WAITERS)        -
 //! ```
+//!
+//! The word of a robust mutex keeps WAITERS as long as a thread waits; see `robust/pass`.
 //!
 //! Under priority inheritance the kernel changes the word whenever a thread waits, and hands the mutex over as its own
 //! documentation describes: `0`, `tid`, `tid | WAITERS`, and DIED in addition. Thread ids are below 2^30.

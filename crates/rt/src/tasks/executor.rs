@@ -33,115 +33,24 @@
 //! under the guard, and sets the present level. So as soon as no call is in progress, the kernel has the last level.
 
 mod claims;
+mod patience;
+mod seat;
 
 pub(crate) use claims::Source;
+pub(crate) use patience::{Patience, spin_until};
+pub use seat::{Seat, Turn};
 
+use crate::tasks::journal::{Journal, Order};
 use crate::tasks::priorities::Levels;
 use claims::Claims;
 use lockwright_model::{CpuId, Priority, TaskId};
 use lockwright_protocol::{Action, Machine, Refusal};
 use lockwright_sys::futex::{self, Deadline, Scope};
 use lockwright_sys::guard::Guarded;
-use lockwright_sys::{SysError, clock, sched};
+use lockwright_sys::{SysError, sched};
+use seat::{GRANTED, NOTHING, WOKEN};
 use std::cell::Cell;
-use std::hint::spin_loop;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-/// Nothing has happened to a waiting task.
-const NOTHING: u32 = 0;
-/// The task owns the resource for which it waits.
-const GRANTED: u32 = 1;
-/// The task was woken, and requests again or starts its job.
-const WOKEN: u32 = 2;
-
-/// Nanoseconds of spinning after which a task sleeps in between, because the owner was delayed by something outside the
-/// protocol.
-const SPIN_NS: u64 = 20_000_000;
-/// Nanoseconds of each such sleep.
-const NAP_NS: u64 = 1_000_000;
-/// The number of spins between two readings of the clock.
-const SPINS: u32 = 1 << 12;
-
-/// How long a waiter has spun: after [`SPIN_NS`] it naps between two looks, so that lower threads of its processor
-/// execute as well.
-#[derive(Debug, Default)]
-pub(crate) struct Patience {
-    /// The looks since the clock was read.
-    looks: u32,
-    start: Option<u64>,
-}
-
-impl Patience {
-    /// Pauses after a look that found nothing. `nap` sleeps until the given time.
-    #[inline]
-    pub(crate) fn pause(&mut self, nap: impl Fn(u64)) {
-        self.looks += 1;
-        if self.looks < SPINS {
-            spin_loop();
-            return;
-        }
-        self.looks = 0;
-        let now = clock::now_ns();
-        if now.saturating_sub(*self.start.get_or_insert(now)) > SPIN_NS {
-            nap(now + NAP_NS);
-        }
-    }
-}
-
-/// Spins until `look` returns a value. `nap` is called as by [`Patience::pause`].
-///
-/// BOUND: the caller's, for the value it waits for.
-pub(crate) fn spin_until<T>(look: impl Fn() -> Option<T>, nap: impl Fn(u64)) -> T {
-    let mut patience = Patience::default();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        patience.pause(&nap);
-    }
-}
-
-/// The runtime state of one task's thread. It occupies its own cache lines, so that neighbours share none.
-#[derive(Debug)]
-#[repr(align(128))]
-pub struct Seat {
-    /// The thread's id, or 0 before the thread exists.
-    tid: AtomicU32,
-    /// The flag on which the task waits.
-    flag: AtomicU32,
-    /// The processor of the system to which the task was sent last.
-    place: AtomicU32,
-    /// The thread is permanently under the ordinary policy, where levels have no effect.
-    is_ordinary: AtomicBool,
-    own_cpu: CpuId,
-    claims: Guarded<Claims>,
-}
-
-impl Seat {
-    /// Returns the id of the task's thread.
-    pub fn tid(&self) -> sched::Tid {
-        // ORDERING: Acquire pairs with the Release in `sit`.
-        sched::Tid(self.tid.load(Ordering::Acquire))
-    }
-
-    /// Makes the calling thread the thread of this task.
-    pub fn sit(&self) {
-        // ORDERING: Release pairs with the Acquire in `tid`.
-        self.tid.store(sched::gettid().0, Ordering::Release);
-    }
-
-    /// Returns the processor of the system to which the task was sent last.
-    pub fn places(&self) -> &AtomicU32 {
-        &self.place
-    }
-
-    /// Puts the thread under the ordinary policy, permanently.
-    pub fn demote(&self) -> Result<(), SysError> {
-        // ORDERING: Release pairs with the Acquire in `Executor::set_level`, which then ignores the kernel's refusal.
-        self.is_ordinary.store(true, Ordering::Release);
-        sched::set_other(self.tid())
-    }
-}
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 thread_local! {
     /// The list for the actions of the caller's decisions; its memory is reserved before the first.
@@ -167,6 +76,8 @@ pub(crate) struct Decision {
     restarts: bool,
     /// The result of setting the levels of other tasks under the guard.
     told: Result<(), SysError>,
+    /// Its number among the decisions of the machine, or 0 if they are not counted.
+    turn: u64,
 }
 
 /// Returns the task that an action concerns.
@@ -219,6 +130,9 @@ pub struct Executor {
     levels: Levels,
     /// The Linux number of each processor of the system.
     cpus: Box<[usize]>,
+    /// By machine: the number of its decisions. Empty if they are not counted.
+    decisions: Box<[AtomicU64]>,
+    journal: Option<Journal>,
 }
 
 impl Executor {
@@ -236,16 +150,49 @@ impl Executor {
                 claims.machines[source].priority = priority;
             }
             claims.level = levels.get(claims.effective());
-            Seat {
-                tid: AtomicU32::new(0),
-                flag: AtomicU32::new(NOTHING),
-                place: AtomicU32::new(u32::from(first.cpu.0)),
-                is_ordinary: AtomicBool::new(false),
-                own_cpu: first.cpu,
-                claims: Guarded::new(claims),
-            }
+            Seat::new(first.cpu, claims)
         };
-        Self { seats: tasks.map(seat).collect(), levels, cpus: cpus.into() }
+        Self { seats: tasks.map(seat).collect(), levels, cpus: cpus.into(), decisions: Box::default(), journal: None }
+    }
+
+    /// Keeps a journal of at most `capacity` orders from now on.
+    pub fn keep_journal(&mut self, capacity: usize) {
+        self.journal = Some(Journal::new(capacity));
+    }
+
+    /// The journal, if one is kept.
+    #[must_use]
+    pub fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    fn order(&self, task: TaskId, order: Order) {
+        if let Some(journal) = &self.journal {
+            journal.write(task, order);
+        }
+    }
+
+    /// Puts the thread of a task under the ordinary policy, permanently.
+    pub fn demote(&self, task: TaskId) -> Result<(), SysError> {
+        let seat = self.seat(task);
+        // ORDERING: Release pairs with the Acquire in `Executor::set_level`, which then ignores the kernel's refusal.
+        seat.is_ordinary.store(true, Ordering::Release);
+        self.order(task, Order::Level(0));
+        let demoted = sched::set_other(seat.tid());
+        self.order(task, Order::LevelSet);
+        demoted
+    }
+
+    /// Counts the decisions of this number of machines from now on.
+    pub(crate) fn count_decisions(&mut self, machines: usize) {
+        self.decisions = (0..machines).map(|_| AtomicU64::new(0)).collect();
+    }
+
+    /// Stores the number of a decision on `task`, the caller.
+    pub(crate) fn note_turn(&self, task: TaskId, turn: Turn, decision: &Decision) {
+        if decision.turn > 0 {
+            self.seat(task).set_turn(turn, decision.turn);
+        }
     }
 
     /// Reserves the memory for the decisions of the calling thread, enough for any decision.
@@ -274,6 +221,8 @@ impl Executor {
         let mut claims = self.seat(task).claims.lock();
         // An earlier thread of the task may have been refused a level.
         claims.level = self.levels.get(claims.effective());
+        self.order(task, Order::Level(claims.level));
+        self.order(task, Order::LevelSet);
         claims.level
     }
 
@@ -330,10 +279,14 @@ impl Executor {
         me: Option<TaskId>,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
     ) -> Result<Decision, Refusal> {
-        let mut decision = Decision { list: take_notes(), is_granted: false, restarts: false, told: Ok(()) };
+        let mut decision = Decision { list: take_notes(), is_granted: false, restarts: false, told: Ok(()), turn: 0 };
         decision.list.clear();
         let answer = {
             let mut machine = machine.lock();
+            if let Some(decisions) = self.decisions.get(source) {
+                // ORDERING: Relaxed: the machine's guard orders its decisions.
+                decision.turn = decisions.fetch_add(1, Ordering::Relaxed) + 1;
+            }
             let answer = event(&mut **machine, &mut |action| self.note(me, &mut decision, action));
             if answer.is_ok() && machine.settles_others_at_once() {
                 decision.told = self.settle_others(source, me, &mut decision.list);
@@ -351,17 +304,22 @@ impl Executor {
 
     fn note(&self, me: Option<TaskId>, decision: &mut Decision, action: Action) {
         match action {
-            Action::Grant { task, .. } if Some(task) == me => decision.is_granted = true,
+            Action::Grant { task, .. } if Some(task) == me => {
+                self.note_turn(task, Turn::Owned, decision);
+                decision.is_granted = true;
+            }
             // A machine restarts only the caller.
             Action::Restart { .. } => decision.restarts = true,
             // The caller is awake.
             Action::Wake { task } if Some(task) == me => {}
             Action::Grant { task, .. } => {
+                self.note_turn(task, Turn::Owned, decision);
                 // ORDERING: Release pairs with the Acquire in `told`: the new owner sees the section before.
                 self.seat(task).flag.store(GRANTED, Ordering::Release);
                 decision.list.push(action);
             }
             Action::Wake { task } => {
+                self.order(task, Order::Wake(me));
                 // The new owner may have consumed the grant by now. A further wake-up would then end its next wait
                 // without a grant.
                 let is_granted = |noted: &Action| matches!(*noted, Action::Grant { task: owner, .. } if owner == task);
@@ -428,6 +386,7 @@ impl Executor {
                 Action::Grant { .. } | Action::Restart { .. } => {}
                 Action::Wake { task } => {
                     futex::wake(Scope::Private, &self.seat(task).flag, 1);
+                    self.order(task, Order::Woken(me));
                 }
                 Action::SetPriority { task, priority, epoch } => {
                     result = result.and(self.change(me, task, |claims| claims.set(source, priority, epoch)));
@@ -471,8 +430,10 @@ impl Executor {
     /// prefers; every holder unlocks when the run ends.
     fn wait(&self, task: TaskId) -> u32 {
         let flag = &self.seat(task).flag;
+        self.order(task, Order::Wait);
         loop {
             if let Some(told) = Self::told(flag) {
+                self.order(task, Order::Awake);
                 return told;
             }
             futex::wait(Scope::Private, flag, NOTHING, None).or_panic();
@@ -482,13 +443,15 @@ impl Executor {
     /// Spins until the flag is set, and returns it.
     ///
     /// BOUND: as in `wait`. A task never spins for one that it keeps from executing, because owners are above the tasks
-    /// that spin for them. After [`SPIN_NS`] it sleeps in between, in case of a delay outside the protocol.
+    /// that spin for them. In case of a delay outside the protocol, see [`Patience`].
     fn spin(&self, task: TaskId) -> u32 {
         let flag = &self.seat(task).flag;
         let nap = |until| {
             futex::wait(Scope::Private, flag, NOTHING, Some(Deadline::monotonic(until))).or_panic();
         };
-        spin_until(|| Self::told(flag), nap)
+        let told = spin_until(|| Self::told(flag), nap);
+        self.order(task, Order::Awake);
+        told
     }
 
     /// Changes a claim of `task`, and sets its level in the kernel if that changes. `me` is the caller.
@@ -498,10 +461,9 @@ impl Executor {
 
     /// Like [`Executor::change`], for the caller's own claims: everything happens under the seat's guard.
     fn change_own(&self, task: TaskId, change: impl FnOnce(&mut Claims)) -> Result<(), SysError> {
-        let seat = self.seat(task);
-        let mut claims = seat.claims.lock();
+        let mut claims = self.seat(task).claims.lock();
         change(&mut claims);
-        self.tell(seat, &mut claims)
+        self.tell(task, &mut claims)
     }
 
     /// Like [`Executor::change`], by another thread, which is not preempted: the call is made without the guard. If
@@ -516,25 +478,36 @@ impl Executor {
             change(&mut claims);
             let level = self.levels.get(claims.effective());
             let Some(call) = claims.begin_call_unguarded(level) else { return Ok(()) };
+            self.order(task, Order::Level(level));
             (level, call)
         };
         let told = Self::set_level(seat, level);
         let mut claims = seat.claims.lock();
-        if claims.end_call(call) {
-            return told.map(|level| claims.level = level.unwrap_or(claims.level));
-        }
-        claims.calls = claims.calls.wrapping_add(1);
-        let level = self.levels.get(claims.effective());
-        Self::set_level(seat, level).map(|level| claims.level = level.unwrap_or(claims.level))
+        let told = if claims.end_call(call) {
+            told
+        } else {
+            claims.calls = claims.calls.wrapping_add(1);
+            self.set_level_guarded(task, self.levels.get(claims.effective()))
+        };
+        self.order(task, Order::LevelSet);
+        told.map(|level| claims.level = level.unwrap_or(claims.level))
     }
 
     /// Sets the effective level in the kernel, unless the kernel certainly has it. The caller holds the seat's guard.
-    fn tell(&self, seat: &Seat, claims: &mut Claims) -> Result<(), SysError> {
+    fn tell(&self, task: TaskId, claims: &mut Claims) -> Result<(), SysError> {
         let level = self.levels.get(claims.effective());
         if claims.begin_call(level).is_none() {
             return Ok(());
         }
-        Self::set_level(seat, level).map(|level| claims.level = level.unwrap_or(claims.level))
+        self.set_level_guarded(task, level).map(|level| claims.level = level.unwrap_or(claims.level))
+    }
+
+    /// Like [`Executor::set_level`], under the guard of the task's seat.
+    fn set_level_guarded(&self, task: TaskId, level: u8) -> Result<Option<u8>, SysError> {
+        self.order(task, Order::Level(level));
+        let told = Self::set_level(self.seat(task), level);
+        self.order(task, Order::LevelSet);
+        told
     }
 
     /// Sets the level of a seat's thread. Returns the level that the kernel then has, or `None` if levels have no
@@ -568,12 +541,14 @@ impl Executor {
             }
             claims.sent = (cpu, source);
             claims.moves = claims.moves.wrapping_add(1);
+            self.order(task, Order::Place(cpu));
             (cpu, claims.moves)
         };
         loop {
             sched::set_affinity(seat.tid(), &[self.cpus[cpu.index()]])?;
             let claims = seat.claims.lock();
             if claims.moves == moves {
+                self.order(task, Order::PlaceSet);
                 break;
             }
             (cpu, moves) = (claims.sent.0, claims.moves);

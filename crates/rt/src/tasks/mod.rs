@@ -50,6 +50,7 @@ mod builder;
 mod counters;
 pub(crate) mod error;
 pub(crate) mod executor;
+pub(crate) mod journal;
 pub(crate) mod lock;
 pub(crate) mod priorities;
 mod set;

@@ -11,7 +11,7 @@
 //! - A thread rises to a ceiling before it waits, so the waiters of such a mutex have equal priorities.
 //! - Where a mutex does not inherit, the kernel queues waiters by their own priority and ceilings, without the priority
 //!   that they inherit. Scripts avoid steps after which a thread that inherits waits for such a mutex.
-//! - A mutex that inherits, or that is robust, is always handed over.
+//! - A mutex that inherits is always handed over.
 //! - The kernel (Linux 6.18) boosts too little in two cases, and scripts avoid both. A thread that is handed a mutex
 //!   which inherits does not look at the waiters behind it, for none is more urgent; if it falls below them later, it
 //!   is boosted only when the first waiter changes. And a waiter whose priority changes while another one is before it
@@ -255,7 +255,7 @@ impl Reference {
 
     /// Whether the mutex is handed over, whatever way to unlock is asked for.
     fn is_serial(&self, lock: usize) -> bool {
-        self.set.robust || self.set.inherits(lock) || self.set.unlock == Unlock::Serial
+        self.set.inherits(lock) || self.set.unlock == Unlock::Serial
     }
 
     /// Carries out a step.

@@ -50,7 +50,12 @@ impl<T: Tracer> Simulation<'_, T> {
             if let Some(task) = self.links[cpu].filter(|&task| running != Some(task))
                 && running.is_none_or(|other| self.tasks[other].priority < Priority::NON_PREEMPTIVE)
             {
-                self.execute(task, cpu);
+                if self.cpus[cpu].stalled_until > self.now {
+                    // The decision waits until the overheads have ended.
+                    self.cpus[cpu].deferred = true;
+                } else {
+                    self.execute(task, cpu);
+                }
             }
         }
     }

@@ -12,7 +12,7 @@ pub struct Method {
     pub name: String,
     /// The scheduler.
     pub scheduler: Scheduler,
-    /// The protocol of all resources, under partitioned fixed priorities. Other schedulers have fixed protocols.
+    /// The protocol of all resources. `None` under partitioned EDF stands for SRP and MSRP.
     pub protocol: Option<Protocol>,
     /// The test.
     pub test: Test,
@@ -66,6 +66,17 @@ impl Test {
     }
 }
 
+/// Returns the protocols that studies have under a scheduler.
+pub(super) const fn protocols(scheduler: Scheduler) -> &'static [Protocol] {
+    match scheduler {
+        Scheduler::PEdf => &[Protocol::LockFree, Protocol::WaitFree],
+        Scheduler::GEdf | Scheduler::GFp => {
+            &[Protocol::FmlpShort, Protocol::FmlpLong, Protocol::LockFree, Protocol::WaitFree]
+        }
+        _ => &Protocol::ALL,
+    }
+}
+
 impl Method {
     /// Returns the greatest tardiness in nanoseconds that the method allows a system, or `None` if it does not accept
     /// the system. It is 0 for tests that prove that all deadlines are met.
@@ -74,13 +85,22 @@ impl Method {
         if self.test != Test::Tardiness {
             return self.accepts(system).then_some(0);
         }
-        let (system, none) = (system.clone().under(self.scheduler), Overheads::default());
+        let (system, none) = (self.ruled(system), Overheads::default());
         let result = scheduled(&system, self.overheads.as_ref().map_or(&none, |(_, overheads)| overheads)).ok()?;
         let late = |(task, response): (&Task, &Option<Duration>)| {
             Some((*response)?.as_ns().saturating_sub(task.deadline.as_ns()))
         };
         let late: Option<Vec<u64>> = system.tasks().iter().zip(&result.responses).map(late).collect();
         late?.into_iter().max()
+    }
+
+    /// Returns the system under the scheduler and the protocol.
+    fn ruled(&self, system: &System) -> System {
+        let system = system.clone().under(self.scheduler);
+        match self.protocol {
+            Some(protocol) => system.with_protocol(protocol),
+            None => system,
+        }
     }
 
     /// Returns whether the method proves that a system meets all deadlines.
@@ -102,7 +122,7 @@ impl Method {
                 Some(overheads) => charge(system, overheads, protocol).is_ok_and(|charged| proves(&charged)),
             };
         }
-        let (system, overheads) = (system.clone().under(self.scheduler), overheads.unwrap_or(&none));
+        let (system, overheads) = (self.ruled(system), overheads.unwrap_or(&none));
         let result = match self.test {
             Test::Best => best_scheduled(&system, overheads).map(|(found, _)| found),
             _ => scheduled(&system, overheads),

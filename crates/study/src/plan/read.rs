@@ -1,7 +1,7 @@
 //! Reading study files.
 
 use super::axes::{Axis, Generator, Plan};
-use super::method::{Method, Test};
+use super::method::{Method, Test, protocols};
 use super::setting::{Drawn, Key, Meaning, Setting, Value};
 use super::values::{Limits, number, range, read_value, whole};
 use crate::experiment::Experiment;
@@ -322,21 +322,19 @@ fn read_method(
         Some(found) => Some(found.text("the name of a method", faults)?),
         None => None,
     };
-    let protocols = match fields.get("protocols") {
-        Some(found) if scheduler != Scheduler::PFp => {
-            let fault = Diagnostic::new(format!("`{scheduler}` has fixed protocols")).at(found.key_span());
-            faults.push(fault.help("remove protocols; docs/analysis.md has the protocols of each scheduler"));
-            return None;
-        }
+    let ruling = match fields.get("protocols") {
         Some(found) => {
-            let known = Protocol::ALL.map(|protocol| (protocol.name(), protocol));
+            let known: Vec<_> = protocols(scheduler).iter().map(|&protocol| (protocol.name(), protocol)).collect();
+            let what = match scheduler {
+                Scheduler::PFp => "protocol".to_owned(),
+                _ => format!("protocol of studies under {scheduler}"),
+            };
             let list = found.list("`protocols`", "write a list, such as [\"mpcp\", \"dpcp\"]", faults)?;
             if list.is_empty() {
                 faults.push(Diagnostic::new("a method without protocols").at(found.span()).help("name at least one"));
                 return None;
             }
-            let read =
-                |one: &Found<'_, '_>| Some((Some(one.one_of("protocol", "a protocol", &known, faults)?), one.span()));
+            let read = |one: &Found<'_, '_>| Some((Some(one.one_of(&what, "a protocol", &known, faults)?), one.span()));
             list.iter().map(read).collect::<Option<Vec<_>>>()?
         }
         None => vec![(None, fields.get("scheduler").map_or(found.span(), |found| found.span()))],
@@ -352,7 +350,7 @@ fn read_method(
         let name = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
         (Method { name, scheduler, protocol, test, overheads: overheads.clone() }, place)
     };
-    Some(protocols.into_iter().map(method).collect())
+    Some(ruling.into_iter().map(method).collect())
 }
 
 /// Refuses cells without systems, and methods that cover no system of a cell. Each fault is reported once.
@@ -388,16 +386,13 @@ const NESTABLE: [Protocol; 5] = [Protocol::None, Protocol::Pip, Protocol::Icpp, 
 /// Returns why a method covers no system of a cell, with a remedy.
 fn uncovered(method: &Method, setting: &Setting) -> Option<(String, &'static str)> {
     let (name, has_sections) = (method.scheduler.name(), setting.has_sections());
-    if method.scheduler.is_global() && has_sections {
-        return Some((
-            format!("no test of `{name}` covers tasks that share resources"),
-            "remove [sections], or choose p-fp or p-edf",
-        ));
-    }
-    if method.scheduler == Scheduler::PFp && has_sections && method.protocol.is_none() {
+    if method.scheduler != Scheduler::PEdf && has_sections && method.protocol.is_none() {
         return Some((
             "a method without a protocol for the sections".into(),
-            "add protocols = [...], for example [\"mpcp\", \"fmlp_short\"]",
+            match method.scheduler {
+                Scheduler::PFp => "add protocols = [...], for example [\"mpcp\", \"fmlp_short\"]",
+                _ => "add protocols = [...], for example [\"fmlp_short\", \"fmlp_long\", \"lock_free\"]",
+            },
         ));
     }
     let is_alone = setting.cpus() == 1;

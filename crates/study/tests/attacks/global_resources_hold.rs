@@ -149,7 +149,7 @@ fn no_schedule_exceeds_a_bound() {
 fn a_bound_without_a_term_is_exceeded() {
     let (waits, arrival) = (Mutant::Waiting, Mutant::Boosted);
     for (subject, mutants) in [
-        (SUBJECTS[0], &[waits, arrival][..]),
+        (SUBJECTS[0], &[waits, arrival, Mutant::RemoteCarryIn][..]),
         (SUBJECTS[1], &[waits]),
         (SUBJECTS[2], &[Mutant::RemoteCommits]),
         (SUBJECTS[3], &[waits, arrival]),
@@ -244,6 +244,42 @@ const CARRY_IN: &str = r#"
     priority = 1
     period = "100 ns"
     body = [{ lock = "r" }, { run = "4 ns" }, { unlock = "r" }]
+"#;
+
+/// `i` waits for two jobs of `x`, although the period of `x` is longer than `i` is pending: the first one is late.
+const LATE_HOLDER: &str = r#"
+    protocol = "fmlp_long"
+    [platform]
+    cpus = 2
+    scheduler = "g-fp"
+    priorities = "explicit"
+    [[resource]]
+    name = "r"
+    [[task]]
+    name = "i"
+    priority = 4
+    period = "1 us"
+    deadline = "80 ns"
+    offset = "40 ns"
+    body = [
+        { run = "1 ns" }, { lock = "r" }, { run = "5 ns" }, { unlock = "r" },
+        { run = "46 ns" }, { lock = "r" }, { run = "5 ns" }, { unlock = "r" },
+    ]
+    [[task]]
+    name = "y"
+    priority = 3
+    period = "1 us"
+    wcet = "40 ns"
+    [[task]]
+    name = "z"
+    priority = 2
+    period = "1 us"
+    wcet = "40 ns"
+    [[task]]
+    name = "x"
+    priority = 1
+    period = "100 ns"
+    body = [{ lock = "r" }, { run = "10 ns" }, { unlock = "r" }]
 "#;
 
 /// The operation of `i` fails twice, because `h` keeps it from its end until `x` commits again.
@@ -346,9 +382,10 @@ fn away(late: bool) -> String {
 
 /// The mutants that random systems hardly refute, each with a schedule of its file.
 #[test]
-fn a_bound_that_counts_too_few_commits_is_exceeded() {
+fn a_bound_that_counts_too_few_requests_is_exceeded() {
     let cases = [
         (Mutant::RemoteCarryIn, CARRY_IN.to_owned(), 72),
+        (Mutant::RemoteCarryIn, LATE_HOLDER.to_owned(), 75),
         (Mutant::RemoteCarryIn, away(false), 58),
         (Mutant::Preempted, PREEMPTED.to_owned(), 28),
         (Mutant::Preempted, PREEMPTED_AWAY.to_owned(), 30),

@@ -18,14 +18,14 @@ use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation, Taken};
 use lockwright_study::{Shape, generate, generate_clusters};
 
 /// The number of systems of each protocol.
-fn sets() -> u64 {
+pub fn sets() -> u64 {
     crate::attacked::sets(2_000)
 }
 /// The number of schedules of each system, and their length in longest periods.
-const RUNS: usize = 4;
-const HORIZON: u64 = 6;
+pub const RUNS: usize = 4;
+pub const HORIZON: u64 = 6;
 /// The number of systems among which a mutant must be caught.
-const HUNTED: u64 = 50_000;
+pub const HUNTED: u64 = 50_000;
 
 fn ns(ns: u64) -> Duration {
     Duration::from_ns(ns)
@@ -53,7 +53,7 @@ fn shape(protocol: Protocol) -> Shape {
 }
 
 /// Draws overheads. Most systems have some costs, and few have all.
-fn draw_overheads(random: &mut Rng) -> Overheads {
+pub fn draw_overheads(random: &mut Rng) -> Overheads {
     let mut overheads = Overheads::default();
     overheads.tick_period = ns(random.u64(60..200));
     let most = random.u64(2..8);
@@ -76,8 +76,13 @@ fn cost(overheads: &Overheads, of: Overhead) -> Duration {
 }
 
 /// Returns the system as it executes, with the operations of each lock and unlock in the bodies. With `inside`, the
-/// locking time is spent inside the section, otherwise before it.
-fn executed(system: &System, overheads: &Overheads, ruling: impl Fn(ResourceId) -> Protocol, inside: bool) -> System {
+/// locking time is spent inside the section, otherwise before it. Objects that nobody waits for have no operations.
+pub fn executed(
+    system: &System,
+    overheads: &Overheads,
+    ruling: impl Fn(ResourceId) -> Protocol,
+    inside: bool,
+) -> System {
     let mut tasks = system.tasks().to_vec();
     for task in &mut tasks {
         let mut body = Vec::new();
@@ -90,6 +95,7 @@ fn executed(system: &System, overheads: &Overheads, ruling: impl Fn(ResourceId) 
         for &step in &task.body {
             let of = |of, resource| overheads.cost_under(of, ruling(resource)).with(1);
             match step {
+                Step::Lock(object) | Step::Unlock(object) if ruling(object).is_object() => body.push(step),
                 Step::Lock(resource) | Step::Read(resource) => {
                     let [lock, enter, exit] =
                         [Overhead::Lock, Overhead::SyscallIn, Overhead::SyscallOut].map(|it| of(it, resource));
@@ -140,7 +146,7 @@ fn taken(overheads: &Overheads) -> Taken {
     taken
 }
 
-fn config(system: &System, protocol: Protocol, overheads: &Overheads, random: &mut Rng, run: usize) -> Config {
+pub fn config(system: &System, protocol: Protocol, overheads: &Overheads, random: &mut Rng, run: usize) -> Config {
     Config::default()
         .with_protocol(protocol)
         .with_offsets(match run % 4 {
@@ -281,7 +287,7 @@ fn hunting_ground(mutant: ChargeMutant) -> (Protocol, &'static [Overhead]) {
     }
 }
 
-fn only(overheads: &Overheads, kept: &[Overhead]) -> Overheads {
+pub fn only(overheads: &Overheads, kept: &[Overhead]) -> Overheads {
     let mut only = Overheads::default();
     only.tick_period = overheads.tick_period;
     kept.iter().for_each(|&of| only.set(of, overheads.cost(of).clone()));

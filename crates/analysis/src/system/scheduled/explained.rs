@@ -1,8 +1,10 @@
 //! The terms of a processor demand.
 
+use super::delayed::{self, Terms};
+use super::inflated::kind;
 #[cfg(feature = "lp")]
 use super::program::demand;
-use super::{Scheduled, Untested, rows, uncovered};
+use super::{Scheduled, Untested, charged, rows, uncovered};
 #[cfg(feature = "lp")]
 use crate::linear::Delayed;
 #[cfg(feature = "lp")]
@@ -15,28 +17,33 @@ use crate::system::explain::{Cause, Term};
 #[cfg(feature = "lp")]
 use crate::system::tighten::PROGRAM_WORK_MAX;
 use crate::uniprocessor::edf;
-use lockwright_model::{Duration, Overheads, ResourceId, Scheduler, System, TaskId};
+use lockwright_model::{Duration, Overheads, ResourceId, System, TaskId};
 
-/// The processor demand of one interval, split into its terms.
+/// What a test counts, split into its terms: the processor demand of one interval, or the execution time of one job.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Demanded {
-    /// The length of the interval.
+    /// The length of the interval. Under global schedulers, the time in which the requests of others count: the
+    /// deadline.
     pub interval: Duration,
-    /// The terms, which sum to the work that is due in the interval and the section that blocks it.
+    /// The terms, which sum to the work that is due in the interval and the section that blocks it. Under global
+    /// schedulers, they sum to the execution time that all tests count for a job of the task.
     pub terms: Vec<Term>,
 }
 
-/// Returns every term of the processor demand on the processor of `task` under partitioned EDF.
+/// Returns every term of what the tests count for `task`: under partitioned EDF, the processor demand on its processor.
 ///
 /// The demand is that of the test in `found` that proves the deadlines of the task, and the interval is as long as its
 /// deadline. If no test does, the interval is one in which the processor demand is too great. `found` is the result for
 /// the same system and overheads. All times are in nanoseconds; see [`uniprocessor::edf`](crate::uniprocessor::edf) for
 /// the formula and its source.
 ///
+/// Under global schedulers, the terms are those of one job: its execution and its delays, which every test counts as
+/// execution.
+///
 /// # Errors
-/// Returns the errors of [`scheduled`](super::scheduled()), [`Untested::FixedPriorities`] under partitioned and
-/// clustered fixed priorities, and [`Untested::Global`] under global schedulers.
+/// Returns the errors of [`scheduled`](super::scheduled()), and [`Untested::FixedPriorities`] under partitioned and
+/// clustered fixed priorities.
 ///
 /// # Examples
 /// ```
@@ -72,21 +79,21 @@ pub fn explain_demand(
     found: &Scheduled,
     task: TaskId,
 ) -> Result<Demanded, Untested> {
-    match system.scheduler() {
-        Scheduler::PEdf => {}
-        Scheduler::PFp | Scheduler::CFp => return Err(Untested::FixedPriorities),
-        _ => return Err(Untested::Global),
-    }
     if let Some(why) = uncovered(system) {
         return Err(why);
     }
-    let sharing = rows(system, overheads).map_err(Untested::Overheads)?;
+    if system.scheduler().is_global() {
+        let kind = kind(system)?;
+        let terms = charged(system, overheads).and_then(|charged| delayed::terms(system, &charged, kind, task));
+        return Ok(Demanded { interval: system.task(task).deadline, terms: terms.map_err(Untested::Terms)? });
+    }
+    let sharing = rows(system, overheads).map_err(Untested::Terms)?;
     #[cfg(feature = "lp")]
     if found.proved[task.index()] && found.proof[task.index()] == Proof::Program {
-        return by_program(system, &sharing, task).map_err(Untested::Overheads);
+        return by_program(system, &sharing, task).map_err(Untested::Terms);
     }
     let is_proved = found.proved[task.index()];
-    classic(system, &sharing, task, is_proved).map_err(Untested::Overheads)
+    classic(system, &sharing, task, is_proved).map_err(Untested::Terms)
 }
 
 /// Returns the terms of the processor demand: at the deadline of `task`, or if nothing is proved, where the demand is
@@ -155,23 +162,7 @@ fn due(system: &System, sharing: &Sharing, task: TaskId, interval: u64) -> impl 
     })
 }
 
-/// The terms of one demand.
-struct Terms(Vec<Term>);
-
 impl Terms {
-    fn add(
-        &mut self,
-        cause: Cause,
-        by: Option<TaskId>,
-        resource: Option<ResourceId>,
-        count: u64,
-        each: u64,
-        why: &str,
-    ) {
-        let total = Duration::from_ns(each.saturating_mul(count));
-        self.0.push(Term { cause, by, resource, count, each: Duration::from_ns(each), total, why: why.into() });
-    }
-
     /// Adds the execution of these jobs. Returns the task, if it is not `task`.
     fn due(&mut self, sharing: &Sharing, task: TaskId, id: TaskId, jobs: u64) -> Option<TaskId> {
         let (cause, by) = if id == task { (Cause::Execution, None) } else { (Cause::Interference, Some(id)) };

@@ -88,13 +88,24 @@ pub(crate) fn with_retries(system: &System, sharing: Sharing, omission: Omission
         let id = ResourceId(resource);
         system.protocol_of(id, system.protocol_or_default()).is_object()
     };
-    let is_lock_free =
-        |resource: u16| system.protocol_of(ResourceId(resource), system.protocol_or_default()) == Protocol::LockFree;
     if !system.resource_ids().any(|id| is_object(id.0)) {
         return Ok(sharing);
     }
+    let (attempts, preempting) = attempts(system, &sharing);
+    let costs = retries::costs(&attempts, preempting, omission)?;
     let mut tasks = sharing.tasks;
-    let mut attempts = Sharing { tasks: tasks.clone() };
+    for (task, cost) in tasks.iter_mut().zip(costs) {
+        task.cost = cost;
+        task.requests.retain(|request| !is_object(request.resource));
+    }
+    Ok(Sharing { tasks })
+}
+
+/// Returns the tasks with their requests for lock-free objects only, as [`retries`] takes them.
+pub(super) fn attempts(system: &System, sharing: &Sharing) -> (Sharing, Preempting) {
+    let is_lock_free =
+        |resource: u16| system.protocol_of(ResourceId(resource), system.protocol_or_default()) == Protocol::LockFree;
+    let mut attempts = sharing.clone();
     for (id, task) in system.task_ids().zip(&mut attempts.tasks) {
         task.requests.retain(|request| is_lock_free(request.resource));
         task.response = system.task(id).deadline.as_ns();
@@ -104,12 +115,7 @@ pub(crate) fn with_retries(system: &System, sharing: Sharing, omission: Omission
         Scheduler::GEdf => Preempting::Any(processors(system)),
         _ => Preempting::Local,
     };
-    let costs = retries::costs(&attempts, preempting, omission)?;
-    for (task, cost) in tasks.iter_mut().zip(costs) {
-        task.cost = cost;
-        task.requests.retain(|request| !is_object(request.resource));
-    }
-    Ok(Sharing { tasks })
+    (attempts, preempting)
 }
 
 /// The tasks that tests under global schedulers count.
@@ -159,14 +165,14 @@ pub(super) fn processors(system: &System) -> u32 {
     u32::try_from(system.cpus()).unwrap_or(u32::MAX)
 }
 
-/// Returns the tasks with their delays, if each job is pending for at most `pending`, or if no deadline is missed.
-fn with_waits(
+/// Returns the tasks as the bounds on delays take them, if each job is pending for at most `pending`, or if no deadline
+/// is missed.
+pub(super) fn arranged(
     system: &System,
     sharing: &Sharing,
-    kind: Kind,
     pending: Option<u64>,
     omission: Omission<Mutant>,
-) -> Result<Vec<Sporadic>, Failure> {
+) -> Sharing {
     let by_deadline = system.scheduler().is_by_deadline();
     // Those with the longest deadlines come first. Tasks with equal ones are equal.
     let mut deadlines: Vec<u64> = sharing.tasks.iter().map(|task| task.deadline).collect();
@@ -189,14 +195,32 @@ fn with_waits(
         };
         Sharer { response: pending.unwrap_or(response), priority, cluster: 0, ..task.clone() }
     };
-    let sharing = Sharing { tasks: system.task_ids().zip(&sharing.tasks).map(one).collect() };
-    let delays = match kind {
-        Kind::Suspend => fmlp::fmlp_long(&sharing)?,
+    Sharing { tasks: system.task_ids().zip(&sharing.tasks).map(one).collect() }
+}
+
+/// Returns the tasks with their delays, if each job is pending for at most `pending`, or if no deadline is missed.
+fn with_waits(
+    system: &System,
+    sharing: &Sharing,
+    kind: Kind,
+    pending: Option<u64>,
+    omission: Omission<Mutant>,
+) -> Result<Vec<Sporadic>, Failure> {
+    let sharing = arranged(system, sharing, pending, omission);
+    let delays = |sharing: &Sharing| match kind {
+        Kind::Suspend => fmlp::fmlp_long(sharing),
         _ => {
             let processors = u16::try_from(system.cpus()).unwrap_or(u16::MAX);
-            spin::fifo(&sharing, Platform { clusters: 1, processors, interrupts: None })?
+            spin::fifo(sharing, Platform { clusters: 1, processors, interrupts: None })
         }
     };
+    let delays = match omission.is(Mutant::RemoteCarryIn) {
+        // Each task with the others as if none of their jobs had arrived before.
+        true => {
+            (0..sharing.tasks.len()).map(|own| Ok(delays(&arriving(&sharing, own))?[own])).collect::<Result<_, _>>()
+        }
+        false => delays(&sharing),
+    }?;
     let one = |(task, delay): (&Sharer, &crate::blocking::Delay)| {
         let waits = if omission.is(Mutant::Waiting) { 0 } else { delay.remote.ok_or(Failure::Overflow)? };
         let arrival = if omission.is(Mutant::Boosted) { 0 } else { delay.arrival };
@@ -204,4 +228,12 @@ fn with_waits(
         Ok(Sporadic { cost, period: task.period, deadline: task.deadline })
     };
     sharing.tasks.iter().zip(&delays).map(one).collect()
+}
+
+/// The tasks, all except `own` without responses, so that only jobs that arrive in its window count.
+fn arriving(sharing: &Sharing, own: usize) -> Sharing {
+    let mut sharing = sharing.clone();
+    let others = sharing.tasks.iter_mut().enumerate().filter(|&(task, _)| task != own);
+    others.for_each(|(_, task)| task.response = 0);
+    sharing
 }

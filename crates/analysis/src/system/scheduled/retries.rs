@@ -51,6 +51,19 @@ pub(super) enum Preempting {
     Local,
 }
 
+/// Returns the failed attempts of a job of `task` for each of its requests, if the tasks have these costs: their number
+/// and the length of each.
+pub(super) fn failures(
+    sharing: &Sharing,
+    preempting: Preempting,
+    costs: &[u64],
+    task: usize,
+) -> Option<Vec<(Demand, u64)>> {
+    let attempts = Attempts { sharing, preempting, omission: Omission::NOTHING };
+    let requests = sharing.tasks[task].requests.iter();
+    requests.map(|mine| Some((*mine, attempts.failures(task, mine, costs)?))).collect()
+}
+
 struct Attempts<'a> {
     sharing: &'a Sharing,
     preempting: Preempting,
@@ -75,19 +88,21 @@ pub(super) fn costs(
     let fixed = fixed.ok_or(Failure::Overflow)?;
     let within = |i: usize, cost: u64| cost.min(sharing.tasks[i].deadline.saturating_add(1));
     let mut costs: Vec<u64> = fixed.iter().enumerate().map(|(i, &cost)| within(i, cost)).collect();
+    let mut last = 0;
     for _ in 0..ROUNDS_MAX {
         let mut is_changed = false;
         for i in 0..count {
             let failed = attempts.failed(i, &costs).ok_or(Failure::Overflow)?;
             let cost = within(i, fixed[i].checked_add(failed).ok_or(Failure::Overflow)?);
-            is_changed |= cost > costs[i];
-            costs[i] = cost.max(costs[i]);
+            if cost > costs[i] {
+                (is_changed, last, costs[i]) = (true, i, cost);
+            }
         }
         if !is_changed {
             return Ok(costs);
         }
     }
-    Err(Failure::Diverged { task: 0, limit: Limit { name: "rounds", most: ROUNDS_MAX } })
+    Err(Failure::Diverged { task: last, limit: Limit { name: "rounds", most: ROUNDS_MAX } })
 }
 
 impl Attempts<'_> {
@@ -148,15 +163,18 @@ impl Attempts<'_> {
     /// Returns the time of the failed attempts of a job that others cause, if the others have these costs.
     fn failed(&self, i: usize, costs: &[u64]) -> Option<u64> {
         let task = &self.sharing.tasks[i];
-        task.requests.iter().try_fold(0_u64, |sum, mine| {
-            let during = self.commits(i, mine.resource, self.pending(i))?;
-            if during == 0 {
-                return Some(sum);
-            }
-            let window = self.window(i, mine, costs)?;
-            let each = self.commits(i, mine.resource, window)?.checked_mul(u64::from(mine.count))?;
-            sum.checked_add(mine.length.checked_mul(during.min(each))?)
-        })
+        sum(task.requests.iter().map(|mine| mine.length.checked_mul(self.failures(i, mine, costs)?)))
+    }
+
+    /// Returns the number of attempts of these requests of a job that fail.
+    fn failures(&self, i: usize, mine: &Demand, costs: &[u64]) -> Option<u64> {
+        let during = self.commits(i, mine.resource, self.pending(i))?;
+        if during == 0 {
+            return Some(0);
+        }
+        let window = self.window(i, mine, costs)?;
+        let each = self.commits(i, mine.resource, window)?.checked_mul(u64::from(mine.count))?;
+        Some(during.min(each))
     }
 
     /// Returns W, or the time from the arrival to the deadline if that is less or if W is not found.

@@ -10,8 +10,6 @@ use std::fmt;
 pub enum Untested {
     /// The system is under fixed priorities on partitioned or clustered processors: use [`analyse`](crate::analyse).
     FixedPriorities,
-    /// Jobs execute on any processor, so no single processor has a demand.
-    Global,
     /// The resources are locks and lock-free objects, or locks for which jobs wait in different ways.
     Mixed(ResourceId, ResourceId),
     /// A task holds two resources at a time, and one of them is shared across processors or an object.
@@ -24,6 +22,8 @@ pub enum Untested {
     EqualPriorities(TaskId, TaskId),
     /// A cost in the overheads cannot be charged.
     Overheads(Failure),
+    /// The terms of a test cannot be listed.
+    Terms(Failure),
 }
 
 impl Untested {
@@ -34,7 +34,6 @@ impl Untested {
         let scheduler = system.scheduler();
         match self {
             Self::FixedPriorities => format!("`{scheduler}` has bounds of its own"),
-            Self::Global => format!("there are no terms to explain under `{scheduler}`"),
             Self::Mixed(one, other) => {
                 let of = |id: ResourceId| {
                     let protocol = system.protocol_of(id, system.protocol_or_default());
@@ -65,6 +64,7 @@ impl Untested {
                 )
             }
             Self::Overheads(why) => format!("the overheads cannot be charged: {why}"),
+            Self::Terms(why) => format!("the terms cannot be listed: {why}"),
         }
     }
 }
@@ -74,7 +74,6 @@ impl fmt::Display for Untested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FixedPriorities => write!(f, "fixed priorities on partitioned or clustered CPUs have bounds instead"),
-            Self::Global => write!(f, "no single CPU has a demand, because jobs execute on any CPU"),
             Self::Mixed(one, other) => {
                 write!(
                     f,
@@ -93,6 +92,7 @@ impl fmt::Display for Untested {
                 write!(f, "no test of the scheduler covers the equal priorities of tasks {} and {}", one.0, other.0)
             }
             Self::Overheads(why) => write!(f, "the overheads cannot be charged: {why}"),
+            Self::Terms(why) => write!(f, "the terms cannot be listed: {why}"),
         }
     }
 }

@@ -4,7 +4,7 @@ extern crate std;
 
 use super::setting::{RESOURCES, Setting, TASKS};
 use super::state::Stepped;
-use crate::{Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Machine, Mpcp, Mrsp, Omlp, Refusal};
+use crate::{Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Machine, Mpcp, MpcpVs, Mrsp, Omlp, Refusal};
 use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
 use std::vec::Vec;
 
@@ -20,7 +20,7 @@ macro_rules! stepped {
 
 stepped!(
     Dflp: zero_epochs, Dpcp: zero_epochs, FmlpLong: zero_epochs, FmlpPlus: zero_epochs, FmlpShort: forget_epochs,
-    Mpcp: forget_epochs, Mrsp: forget_epochs, Omlp: forget_epochs
+    Mpcp: forget_epochs, MpcpVs: forget_epochs, Mrsp: forget_epochs, Omlp: forget_epochs
 );
 
 fn tasks(setting: &Setting) -> Vec<(Priority, CpuId)> {
@@ -49,9 +49,17 @@ pub(super) fn fmlp_short(setting: &Setting) -> FmlpShort<TASKS, RESOURCES> {
     FmlpShort::new(&tasks(setting), RESOURCES)
 }
 
-pub(super) fn mpcp(setting: &Setting) -> Mpcp<TASKS, RESOURCES> {
+fn ceilings(setting: &Setting) -> [MpcpCeiling; RESOURCES] {
     let ceiling = Priority::base(setting.cpus.len() as u32).boosted();
-    Mpcp::new(&tasks(setting), &[MpcpCeiling { home: CpuId(0), on_home: ceiling, elsewhere: ceiling }; RESOURCES])
+    [MpcpCeiling { home: CpuId(0), on_home: ceiling, elsewhere: ceiling }; RESOURCES]
+}
+
+pub(super) fn mpcp(setting: &Setting) -> Mpcp<TASKS, RESOURCES> {
+    Mpcp::new(&tasks(setting), &ceilings(setting))
+}
+
+pub(super) fn mpcp_vs(setting: &Setting) -> MpcpVs<TASKS, RESOURCES> {
+    MpcpVs::new(&tasks(setting), &ceilings(setting))
 }
 
 pub(super) fn mrsp(setting: &Setting) -> Mrsp<TASKS, RESOURCES> {

@@ -19,7 +19,7 @@
 //! above all tasks, at priorities that the machine does not use. In every state:
 //! - *owners*: a resource is granted only while it has no owner; where requests are served in their order, it goes to
 //!   the earliest request for the resource, wherever its thread is; where they are served by priority, it goes to the
-//!   most urgent waiter;
+//!   most urgent waiter, or the most urgent one that is not held back;
 //! - *order*: where priorities express the order of requests, of two requests on their processor the earlier one has
 //!   the higher priority, between any two effects (a thread in the middle of its own decision does not count, because
 //!   it is above both);
@@ -37,10 +37,10 @@ mod setting;
 mod state;
 
 use super::harness::{check_states, reach};
-use machines::{by_arrival, dflp, dpcp, fmlp_long, fmlp_plus, fmlp_short, mpcp, mrsp, omlp};
+use machines::{by_arrival, dflp, dpcp, fmlp_long, fmlp_plus, fmlp_short, mpcp, mpcp_vs, mrsp, omlp};
 use setting::{
-    APART, AT_HOME, DFLP, DPCP, Fault, HELPED, HELPED_BY_TWO, LONG, MPCP, MPCP_OF_TWO, MRSP, OMLP, OMLP_OF_TWO, PLUS,
-    PLUS_TOGETHER, SHORT, Setting, giving_up,
+    APART, AT_HOME, DFLP, DPCP, Fault, HELPED, HELPED_BY_TWO, LONG, MPCP, MPCP_OF_TWO, MPCP_VS, MPCP_VS_OF_TWO,
+    MPCP_VS_TOGETHER, MRSP, OMLP, OMLP_OF_TWO, PLUS, PLUS_TOGETHER, SHORT, Setting, giving_up,
 };
 use state::{State, Stepped};
 
@@ -81,6 +81,9 @@ walks! {
     fmlp_short_effects: fmlp_short, SHORT;
     mpcp_effects: mpcp, MPCP;
     mpcp_effects_of_two_resources: mpcp, MPCP_OF_TWO;
+    mpcp_vs_effects: mpcp_vs, MPCP_VS;
+    mpcp_vs_effects_of_two_resources: mpcp_vs, MPCP_VS_OF_TWO;
+    mpcp_vs_effects_of_three_on_a_processor: mpcp_vs, MPCP_VS_TOGETHER;
     mrsp_effects: mrsp, MRSP;
     mrsp_effects_with_help: mrsp, HELPED;
     mrsp_effects_with_help_of_two: mrsp, HELPED_BY_TWO;
@@ -92,6 +95,7 @@ walks! {
     fmlp_plus_effects_of_giving_up: fmlp_plus, giving_up(PLUS);
     fmlp_short_effects_of_giving_up: fmlp_short, giving_up(SHORT);
     mpcp_effects_of_giving_up: mpcp, giving_up(MPCP);
+    mpcp_vs_effects_of_giving_up: mpcp_vs, giving_up(MPCP_VS_OF_TWO);
     mrsp_effects_of_giving_up: mrsp, giving_up(HELPED);
     omlp_effects_of_giving_up: omlp, giving_up(OMLP_OF_TWO);
 }
@@ -123,6 +127,8 @@ mutants! {
     fmlp_short_not_raised: fmlp_short, SHORT, NotRaised, "executes below its ceiling";
     mpcp_not_raised: mpcp, MPCP, NotRaised, "executes below its ceiling";
     mpcp_without_wake: mpcp, MPCP, NoWake, "was told something, and sleeps";
+    mpcp_vs_not_raised: mpcp_vs, MPCP_VS, NotRaised, "executes below its ceiling";
+    mpcp_vs_without_wake: mpcp_vs, MPCP_VS, NoWake, "was told something, and sleeps";
     mrsp_not_raised: mrsp, MRSP, NotRaised, "executes below its ceiling";
     mrsp_not_moved: mrsp, HELPED, NotMoved, "spins for";
     mrsp_takes_stale: mrsp, HELPED, TakesStale, "was told otherwise last";

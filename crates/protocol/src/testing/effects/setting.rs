@@ -15,6 +15,8 @@ pub(super) enum Served {
     Admitted,
     /// The request of the most urgent waiter.
     MostUrgent,
+    /// The same among the requests that were admitted to the queue; these are boosted from then on.
+    MostUrgentAdmitted,
 }
 
 /// The priority to which a task rises before it requests.
@@ -120,6 +122,10 @@ pub(super) const SHORT: Setting =
     Setting { cpus: &[0, 0, 1, 2], users: 4, rise: Rise::NonPreemptive, is_ordered: false, ..PLUS };
 pub(super) const MPCP: Setting = Setting { is_ordered: false, served: Served::MostUrgent, ..PLUS };
 pub(super) const MPCP_OF_TWO: Setting = Setting { resources: 2, ..MPCP };
+pub(super) const MPCP_VS: Setting = Setting { served: Served::MostUrgentAdmitted, ..MPCP };
+pub(super) const MPCP_VS_OF_TWO: Setting = Setting { resources: 2, ..MPCP_VS };
+/// Two requests are held back at a time.
+pub(super) const MPCP_VS_TOGETHER: Setting = Setting { cpus: &[0, 0, 0, 1], users: 4, ..MPCP_VS };
 pub(super) const MRSP: Setting = Setting { rise: Rise::Local, is_ordered: false, ..PLUS };
 /// A task that uses no resource preempts owners, and a waiter on another processor helps them.
 pub(super) const HELPED: Setting = Setting { cpus: &[0, 1, 0], users: 2, ..MRSP };

@@ -389,11 +389,12 @@ impl<M: Stepped> State<M> {
                 let first = waiting.find(|&other| self.told[other].0.is_boosted());
                 assert_eq!(first, Some(task), "granted out of order: {:?}", self.requests);
             }
-            Served::MostUrgent => {
+            Served::MostUrgent | Served::MostUrgentAdmitted => {
                 let waits = |&other: &usize| {
                     let thread = &self.threads[other];
                     let is_told_to = matches!(thread.todo.last(), Some(Action::Block { .. }));
-                    other != task && (matches!(thread.phase, Phase::Sleeps(_)) || is_told_to)
+                    let is_admitted = setting.served == Served::MostUrgent || self.told[other].0.is_boosted();
+                    other != task && is_admitted && (matches!(thread.phase, Phase::Sleeps(_)) || is_told_to)
                 };
                 assert!(waiting.filter(waits).all(|other| other < task), "granted to a less urgent one");
             }

@@ -64,9 +64,9 @@ pub(super) struct Entry {
 
 /// Enters the calling thread `me`, if it is a real-time thread, as a waiter of the condition variable at this address.
 ///
-/// BOUND: a system call and WINDOW slots.
+/// BOUND: two system calls and WINDOW slots.
 pub(super) fn enter(me: Tid, at: usize) -> Option<Entry> {
-    let own = rank(sched::scheduling(ME).ok()?);
+    let own = rank(sched::scheduling_separately(ME).ok()?);
     if own == 0 {
         return None;
     }
@@ -95,7 +95,7 @@ fn clear(slot: &WaiterSlot, waiter: u64) {
 /// Whether a waiter of the condition variable at this address has another rank than when it began to wait. Removes the
 /// entries of threads that have ended.
 ///
-/// BOUND: WINDOW slots, and a system call for each waiter found.
+/// BOUND: WINDOW slots, and two system calls for each waiter found.
 pub(super) fn have_changed(at: usize) -> bool {
     window(at).map(|slot| &TABLE[slot]).any(|slot| {
         // ORDERING: Relaxed: advice.
@@ -103,7 +103,7 @@ pub(super) fn have_changed(at: usize) -> bool {
         if waiter == 0 || slot.at.load(Ordering::Relaxed) != at {
             return false;
         }
-        match sched::scheduling(Tid((waiter >> 8) as u32)) {
+        match sched::scheduling_separately(Tid((waiter >> 8) as u32)) {
             Ok(now) => u64::from(rank(now)) != waiter & 0xff,
             Err(error) => {
                 if error.errno == libc::ESRCH {

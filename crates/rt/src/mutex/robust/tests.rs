@@ -2,15 +2,19 @@
 //! instruction.
 
 use super::*;
-use crate::mutex::word::{DIED, WAITERS};
-use crate::mutex::{Builder, Limit, MutexProtocol};
+use crate::mutex::word::{DIED, HANDED, WAITERS};
+use crate::mutex::{Builder, Limit, MutexProtocol, Unlock};
 use lockwright_sys::futex::{self, Deadline};
 
 /// A locked robust mutex, whose word holds the owner and no waiters.
 fn taken() -> RawMutex {
+    taken_of(Unlock::Auto)
+}
+
+fn taken_of(unlock: Unlock) -> RawMutex {
     // SAFETY: it stays where it is until all threads have unlocked it.
     let robust = unsafe { Builder::new().protocol(MutexProtocol::None).robust(true) };
-    let mutex = robust.check_deadlocks(false).build_raw();
+    let mutex = robust.unlock(unlock).check_deadlocks(false).build_raw();
     assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::Clean));
     mutex
 }
@@ -50,4 +54,37 @@ fn unlocking_a_not_recoverable_mutex_wakes_all_waiters() {
             assert_eq!(waiter.join().expect("the thread does not panic"), Err(RawError::NotRecoverable));
         }
     });
+}
+
+/// A waiter that was woken ends while another thread has the mutex. That thread wakes the next one, because the word
+/// still announces it.
+#[test]
+fn a_running_thread_that_locks_an_open_mutex_remembers_the_others() {
+    let mutex = taken_of(Unlock::Parallel);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| mutex.lock(Limit::At(Deadline::after(std::time::Duration::from_secs(5)))));
+        while !futex::has_waiters(RawMutex::scope(mutex.attributes()), &mutex.word) {
+            std::thread::yield_now();
+        }
+        // The state after an unlock whose wake-up went to a thread that ended at once.
+        mutex.handed_at.store(OPEN, Ordering::Relaxed);
+        mutex.word.store(HANDED, Ordering::Relaxed);
+        assert_eq!(mutex.lock(Limit::Now), Ok(Acquired::Clean), "an open mutex is free for all");
+        assert_eq!(mutex.word.load(Ordering::Relaxed), gettid().0 | WAITERS);
+        assert_eq!(mutex.unlock(), Ok(()));
+        assert_eq!(waiter.join().expect("the thread does not panic"), Ok(Acquired::Clean));
+    });
+}
+
+/// A real-time waiter was killed, and its count with it. The next unlock without sleepers forgets the count.
+#[test]
+fn an_unlock_without_sleepers_forgets_killed_waiters() {
+    for unlock in [Unlock::Auto, Unlock::Serial, Unlock::Parallel] {
+        let mutex = taken_of(unlock);
+        mutex.word.store(gettid().0 | WAITERS, Ordering::Relaxed);
+        mutex.urgent.store(3, Ordering::Relaxed);
+        assert_eq!(mutex.unlock(), Ok(()));
+        assert!(mutex.is_free(), "{unlock:?}");
+        assert_eq!(mutex.urgent.load(Ordering::Relaxed), 0, "{unlock:?}");
+    }
 }

@@ -132,7 +132,7 @@ fn a_decision_about_others_is_noticed() {
     let wake = |task| Action::Wake { task };
     let rise = |task| Action::SetPriority { task, priority: Priority::MIN, epoch: 1 };
     let about = |list: &[Action]| {
-        Decision { list: list.to_vec(), is_granted: false, restarts: false, told: Ok(()) }.is_about_others(me)
+        Decision { list: list.to_vec(), is_granted: false, restarts: false, told: Ok(()), turn: 0 }.is_about_others(me)
     };
     assert!(!about(&[]) && !about(&[rise(me)]) && !about(&[wake(one), rise(me)]));
     assert!(about(&[wake(one), wake(other)]) && about(&[rise(one), wake(one), rise(me)]));

@@ -11,7 +11,7 @@
 //! ```
 
 use super::error::{Ending, ResourceError};
-use crate::tasks::executor::{Executor, Source};
+use crate::tasks::executor::{Executor, Source, Turn};
 use lockwright_model::{CpuId, Instant, MpcpCeiling, Priority, ResourceId, TaskId};
 use lockwright_protocol::{Action, Machine, Refusal};
 use lockwright_sys::guard::Guarded;
@@ -144,6 +144,9 @@ impl Managed {
                     return taken_back.and(settled).and(Err(refusal.into()));
                 }
             };
+            if is_first || matches!(rise, Rise::Home(..)) {
+                executor.note_turn(task, Turn::Asked, &decision);
+            }
             let (outcome, result) = executor.carry_out(self.source, Some(task), false, decision);
             // From here on only the machine's priority counts.
             let result: Result<(), SysError> = result.and(if rises.is_some() { executor.asked(task) } else { Ok(()) });
@@ -187,6 +190,7 @@ impl Managed {
             decided();
             answer
         })?;
+        executor.note_turn(task, Turn::Left, &decision);
         let (outcome, result) = executor.carry_out(self.source, Some(task), false, decision);
         result?;
         Ok(outcome.restarts)

@@ -128,6 +128,17 @@ impl Locks {
         Self { executor, locks, tasks, machines }
     }
 
+    /// Counts the decisions of each protocol's machine from now on; see [`Seat::turn`](crate::raw::Seat::turn).
+    pub fn count_decisions(&mut self) {
+        self.executor.count_decisions(self.machines.len());
+    }
+
+    /// Whether a machine decides on the requests for `resource`.
+    #[must_use]
+    pub fn is_decided(&self, resource: ResourceId) -> bool {
+        matches!(self.locks[resource.index()], Lock::Managed(..))
+    }
+
     /// Locks `resource` for `task`, the calling thread. Returns whether it was held.
     ///
     /// BOUND: the protocol's; see the file of each.

@@ -1,0 +1,218 @@
+//! The kernel's trace of the threads of a run: switches, inherited priorities, and wake-ups.
+
+use crate::cpusets::parse_cpus;
+use lockwright_sys::sched::{self, ME, Tid};
+use lockwright_sys::signal;
+use lockwright_sys::tracepoint::Tracepoint;
+use perf_event::events::Tracepoint as Event;
+use perf_event::{Builder, Clock, SampleFlag, Sampler};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// The interval at which the rings are emptied.
+const ROUND: std::time::Duration = std::time::Duration::from_millis(20);
+/// The size of the ring of a CPU in bytes, for each event: room for about 10,000 switches.
+const RING: usize = 1 << 20;
+/// The CPUs of the machine. Also those that the process may not use are traced: another program can move its threads.
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+/// The most events that are kept: 128 MiB.
+const EVENTS_MAX: usize = 1 << 22;
+
+/// Types of records, from `linux/perf_event.h`.
+const LOST: u32 = 2;
+const SAMPLE: u32 = 9;
+/// The bytes of a sample before the event: `u32 pid, tid; u64 time; u32 cpu, reserved; u32 size`.
+const HEAD: usize = 28;
+
+/// An event of the kernel, by thread ids and the kernel's priorities: 99 minus the level; ordinary threads are above
+/// 99, and SCHED_DEADLINE is below 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Traced {
+    Switch { from: (u32, i32), to: (u32, i32) },
+    Boost { thread: u32, priority: i32 },
+    WakeUp { thread: u32, by: u32 },
+}
+
+/// The fields of an event, by their offsets.
+#[derive(Clone, Copy)]
+enum Fields {
+    Switch([usize; 4]),
+    Boost([usize; 2]),
+    WakeUp(usize),
+}
+
+/// What the kernel traced of the threads of a run: the time in nanoseconds of the monotonic clock, the Linux number of
+/// the CPU, and the event.
+pub(crate) struct Trace {
+    pub(super) events: Vec<(u64, usize, Traced)>,
+    pub(super) lost: u64,
+}
+
+/// Traces until it is stopped or dropped.
+pub(crate) struct Tracer {
+    thread: Option<JoinHandle<Trace>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed: the flag only says that one more round is enough.
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Tracer {
+    /// Starts to trace these threads on all CPUs. Returns why not, if the kernel does not permit it.
+    pub(crate) fn start(tasks: &[Tid]) -> Result<Self, String> {
+        if !crate::occupancy::is_first_namespace() {
+            return Err("the kernel traces the thread ids of the initial PID namespace, and this is another one".into());
+        }
+        // The kernel's number of the first one; kernels without time namespaces have no such file.
+        if std::fs::read_link("/proc/self/ns/time").is_ok_and(|link| link.as_os_str() != "time:[4026531834]") {
+            return Err("the kernel traces times of the initial time namespace, and this is another one".into());
+        }
+        let cpus = std::fs::read_to_string(ONLINE).ok().and_then(|text| parse_cpus(&text));
+        let cpus = cpus.ok_or_else(|| format!("{ONLINE} has no list of CPUs"))?;
+        let mut rings = Vec::new();
+        for name in ["sched_switch", "sched_pi_setprio", "sched_waking"] {
+            let tracepoint = Tracepoint::of_scheduler(name).ok_or_else(|| {
+                format!("cannot read the event {name} of tracefs: it needs root and `mount -t tracefs none /sys/kernel/tracing`")
+            })?;
+            let fields = fields(name, &tracepoint).ok_or_else(|| format!("the event {name} has unknown fields"))?;
+            for &cpu in &cpus {
+                let ring = ring_of(cpu, tracepoint.id());
+                let ring = ring.map_err(|error| format!("cannot trace CPU {cpu} (perf_event_open: {error})"))?;
+                rings.push((fields, ring));
+            }
+        }
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (mut own, over) = (tasks.iter().map(|task| task.0).collect::<Vec<_>>(), Arc::clone(&is_over));
+        own.sort_unstable();
+        let record = move || {
+            // If the kernel refuses, the thread keeps the caller's policy, and may delay tasks by some microseconds.
+            let _ = sched::set_other(ME);
+            let mut trace = Trace { events: Vec::new(), lost: 0 };
+            // BOUND: until the run ends, which it does in bounded time.
+            loop {
+                // ORDERING: Relaxed: as in `Tracer::drop`.
+                let is_last = over.load(Ordering::Relaxed);
+                rings.iter_mut().for_each(|(fields, ring)| trace.take(*fields, ring, &own));
+                if is_last {
+                    trace.events.sort_by_key(|event| event.0);
+                    return trace;
+                }
+                std::thread::park_timeout(ROUND);
+            }
+        };
+        let builder = std::thread::Builder::new().name("lockwright-tracer".into());
+        let thread = signal::with_all_blocked(|| builder.spawn(record));
+        let thread = thread.map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Self { thread: Some(thread), is_over })
+    }
+
+    /// Stops, and returns the trace.
+    ///
+    /// BOUND: one last read of the rings.
+    pub(crate) fn stop(mut self) -> Trace {
+        // ORDERING: Relaxed: as in `drop`.
+        self.is_over.store(true, Ordering::Relaxed);
+        let trace = self.thread.take().and_then(|thread| {
+            thread.thread().unpark();
+            thread.join().ok()
+        });
+        trace.unwrap_or(Trace { events: Vec::new(), lost: 1 })
+    }
+}
+
+impl Trace {
+    /// Removes the records from a ring, and keeps those of the own threads.
+    ///
+    /// BOUND: the records in the ring, plus those that arrive meanwhile.
+    fn take(&mut self, fields: Fields, ring: &mut Sampler, own: &[u32]) {
+        let mut read = 0;
+        while let Some(record) = ring.next_record() {
+            read += record.len();
+            let data = record.to_contiguous();
+            match record.ty() {
+                LOST => self.lost += 1,
+                SAMPLE => match parse(&data, fields) {
+                    Some(event) if !concerns(&event.2, own) => {}
+                    Some(event) if self.events.len() < EVENTS_MAX => self.events.push(event),
+                    _ => self.lost += 1,
+                },
+                _ => {}
+            }
+        }
+        // The kernel reports lost records with the next one only, and there may be none.
+        self.lost += u64::from(read > RING - RING / 8);
+    }
+}
+
+fn concerns(event: &Traced, own: &[u32]) -> bool {
+    let is_own = |thread: &u32| own.binary_search(thread).is_ok();
+    match event {
+        Traced::Switch { from, to } => is_own(&from.0) || is_own(&to.0),
+        Traced::Boost { thread, .. } | Traced::WakeUp { thread, .. } => is_own(thread),
+    }
+}
+
+fn fields(name: &str, tracepoint: &Tracepoint) -> Option<Fields> {
+    let at = |field: &str| tracepoint.offset(field);
+    Some(match name {
+        "sched_switch" => Fields::Switch([at("prev_pid")?, at("prev_prio")?, at("next_pid")?, at("next_prio")?]),
+        "sched_pi_setprio" => Fields::Boost([at("pid")?, at("newprio")?]),
+        _ => Fields::WakeUp(at("pid")?),
+    })
+}
+
+fn ring_of(cpu: usize, id: u64) -> std::io::Result<Sampler> {
+    let mut builder = Builder::new(Event::with_id(id));
+    builder.any_pid().one_cpu(cpu).sample_period(1).exclude_kernel(false).exclude_hv(false);
+    builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::RAW);
+    builder.enabled(true).clockid(Clock::MONOTONIC);
+    builder.build()?.sampled(RING)
+}
+
+fn word(data: &[u8], at: usize) -> Option<[u8; 4]> {
+    data.get(at..at.checked_add(4)?)?.try_into().ok()
+}
+
+fn parse(data: &[u8], fields: Fields) -> Option<(u64, usize, Traced)> {
+    let at_ns = u64::from_ne_bytes(data.get(8..16)?.try_into().ok()?);
+    let cpu = u32::from_ne_bytes(word(data, 16)?) as usize;
+    let thread = |offset: usize| Some(u32::from_ne_bytes(word(data, HEAD + offset)?));
+    let priority = |offset: usize| Some(i32::from_ne_bytes(word(data, HEAD + offset)?));
+    let event = match fields {
+        Fields::Switch([from, had, to, has]) => {
+            Traced::Switch { from: (thread(from)?, priority(had)?), to: (thread(to)?, priority(has)?) }
+        }
+        Fields::Boost([one, new]) => Traced::Boost { thread: thread(one)?, priority: priority(new)? },
+        Fields::WakeUp(one) => Traced::WakeUp { thread: thread(one)?, by: u32::from_ne_bytes(word(data, 4)?) },
+    };
+    Some((at_ns, cpu, event))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_parsed_and_short_ones_are_not() {
+        let mut data = vec![0; HEAD + 16];
+        (data[4], data[8], data[16]) = (7, 9, 1);
+        for (place, value) in [(0, 21), (4, 60), (8, 22), (12, 120)] {
+            data[HEAD + place] = value;
+        }
+        let switch = Fields::Switch([0, 4, 8, 12]);
+        assert_eq!(parse(&data, switch), Some((9, 1, Traced::Switch { from: (21, 60), to: (22, 120) })));
+        assert_eq!(parse(&data, Fields::Boost([0, 4])), Some((9, 1, Traced::Boost { thread: 21, priority: 60 })));
+        assert_eq!(parse(&data, Fields::WakeUp(8)), Some((9, 1, Traced::WakeUp { thread: 22, by: 7 })));
+        assert_eq!(parse(&data[..HEAD + 15], switch), None);
+        assert!(concerns(&Traced::Switch { from: (21, 0), to: (22, 0) }, &[22]));
+        assert!(!concerns(&Traced::WakeUp { thread: 22, by: 21 }, &[21]));
+    }
+}

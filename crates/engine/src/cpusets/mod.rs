@@ -1,0 +1,237 @@
+//! A cpuset partition for each CPU of a run, so that SCHED_DEADLINE schedules each CPU by itself.
+//!
+//! The kernel lets a thread under SCHED_DEADLINE execute only where its whole *root domain* is, usually all CPUs. A CPU
+//! in a partition of its own is a root domain of its own.
+//!
+//! ```text
+//!   absent --make--> made: a group for each CPU, then the switch of the root
+//!                      |  Drop: the switch back, then the groups
+//!                      |  killed: `sweep` does the same for a process that has ended
+//!                      v
+//!                    absent
+//! ```
+//!
+//! When domains are rebuilt, the kernel (seen on Linux 6.18) forgets the reservations of threads that have ended, but
+//! still takes them back at their deadlines. It then admits no thread under SCHED_DEADLINE until the next rebuild. So
+//! the groups are removed only after the deadlines of the threads that were in them.
+//!
+//! Everything that is made has a name of its own, `lockwright.PROCESS.START.PART`, with the time at which the process
+//! started, because ids return. The group `root` exists while the switch of the root is not as it was.
+//!
+//! | file | about |
+//! |---|---|
+//! | `files` | the file system, real or imitated |
+//! | `hierarchy` | the two versions of control groups |
+//! | `sweep` | what is left of processes that have ended |
+
+mod error;
+#[cfg(test)]
+mod fake;
+mod files;
+mod hierarchy;
+mod sweep;
+
+pub use error::CpusetError;
+pub(crate) use files::Kernel;
+pub(crate) use hierarchy::parse_cpus;
+pub(crate) use sweep::{Left, sweep};
+
+use files::Files;
+use hierarchy::{Hierarchy, Version};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What all names begin with.
+const PREFIX: &str = "lockwright";
+/// The part of the name of the group that tells that the switch of the root is not as it was.
+const SWITCH: &str = "root";
+/// How often the removal of a group is tried: a thread leaves its group some time after it was joined.
+const ATTEMPTS: u32 = 100;
+const ATTEMPT: Duration = Duration::from_millis(10);
+
+/// The partitions of a run. They are removed when this value is dropped.
+#[derive(Debug)]
+pub(crate) struct Partitions<F: Files = Kernel> {
+    files: F,
+    hierarchy: Hierarchy,
+    /// What was made, in order.
+    made: Vec<PathBuf>,
+    /// The way into each partition, by its Linux number. A CPU that stays with the root has none.
+    entries: Vec<(usize, Entry)>,
+    /// The group from which version 2 took the process.
+    home: Option<PathBuf>,
+    /// How long after their end threads can have reservations.
+    deadline: Duration,
+}
+
+/// The way into a partition.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry(PathBuf);
+
+impl Entry {
+    /// Moves the calling thread into the partition.
+    pub(crate) fn enter(&self) -> Result<(), CpusetError> {
+        let tid = lockwright_sys::sched::gettid().0.to_string();
+        Kernel.write(&self.0, &tid).map_err(|error| CpusetError::file(&self.0, &error))
+    }
+}
+
+impl Partitions {
+    /// Makes a partition of each of these CPUs of the machine, for threads with deadlines of at most `deadline`.
+    ///
+    /// # Errors
+    /// [`CpusetError`]; then everything is as it was.
+    pub(crate) fn make(cpus: &[usize], deadline: Duration) -> Result<Self, CpusetError> {
+        Self::make_in(Kernel, cpus, deadline)
+    }
+}
+
+impl<F: Files> Partitions<F> {
+    fn make_in(files: F, cpus: &[usize], deadline: Duration) -> Result<Self, CpusetError> {
+        let left = sweep(&files)?;
+        if let Some(process) = left.used_by {
+            return Err(CpusetError::InUse { process });
+        }
+        let hierarchy = Hierarchy::find(&files)?;
+        // From here on, dropping it undoes what was done.
+        let mut partitions =
+            Self { files, hierarchy, made: Vec::new(), entries: Vec::new(), home: None, deadline: Duration::ZERO };
+        partitions.build(cpus)?;
+        // Before, there was no thread in them.
+        partitions.deadline = deadline;
+        Ok(partitions)
+    }
+
+    /// The way into the partition of a CPU; `None` if the CPU stays with the root, which has no other.
+    pub(crate) fn entry(&self, cpu: usize) -> Option<Entry> {
+        self.entries.iter().find(|(known, _)| *known == cpu).map(|(_, entry)| entry.clone())
+    }
+
+    fn build(&mut self, cpus: &[usize]) -> Result<(), CpusetError> {
+        let all = self.hierarchy.cpus(&self.files)?;
+        let rest: Vec<usize> = all.into_iter().filter(|cpu| !cpus.contains(cpu)).collect();
+        // Version 2 leaves at least one CPU to the root: the last one, which is then alone there.
+        let kept = usize::from(self.hierarchy.version == Version::Two && rest.is_empty());
+        let apart = &cpus[..cpus.len().saturating_sub(kept)];
+        if self.hierarchy.version == Version::Two {
+            self.switch_root()?;
+        }
+        for &cpu in apart {
+            let group = self.group(&format!("cpu{cpu}"), &cpu.to_string(), true)?;
+            self.entries.push((cpu, Entry(self.hierarchy.threads(&group))));
+        }
+        match self.hierarchy.version {
+            Version::Two => self.come_to_root(),
+            Version::One => {
+                if !rest.is_empty() {
+                    let rest: Vec<String> = rest.iter().map(ToString::to_string).collect();
+                    self.group("rest", &rest.join(","), false)?;
+                }
+                self.switch_root()
+            }
+        }
+    }
+
+    fn group(&mut self, part: &str, cpus: &str, alone: bool) -> Result<PathBuf, CpusetError> {
+        let group = self.mark(part)?;
+        for (name, text) in self.hierarchy.settings(&self.files, cpus, alone)? {
+            self.write(&group.join(name), &text)?;
+        }
+        self.hierarchy.confirm(&self.files, &group)?;
+        Ok(group)
+    }
+
+    /// Makes a group without settings.
+    fn mark(&mut self, part: &str) -> Result<PathBuf, CpusetError> {
+        let process = std::process::id();
+        let unknown = || CpusetError::File { path: sweep::stat(process), errno: libc::ESRCH };
+        let started = sweep::started(&self.files, process).ok_or_else(unknown)?;
+        let group = self.hierarchy.root.join(format!("{PREFIX}.{process}.{started}.{part}"));
+        self.files.make(&group).map_err(|error| CpusetError::file(&group, &error))?;
+        self.made.push(group.clone());
+        Ok(group)
+    }
+
+    /// Sets the switch of the root, and first marks that this is to be undone.
+    fn switch_root(&mut self) -> Result<(), CpusetError> {
+        if self.hierarchy.is_switched(&self.files)? {
+            return Ok(());
+        }
+        self.mark(SWITCH)?;
+        let (path, needed, _) = self.hierarchy.switch();
+        self.write(&path, needed)
+    }
+
+    /// Version 2: moves this process into the root, because its threads can enter only groups below its own.
+    fn come_to_root(&mut self) -> Result<(), CpusetError> {
+        let own = self.files.read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+        let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+        if own.is_empty() {
+            return Ok(());
+        }
+        self.home = Some(self.hierarchy.root.join(own));
+        self.write(&self.hierarchy.root.join("cgroup.procs"), &std::process::id().to_string())
+    }
+
+    fn write(&self, path: &Path, text: &str) -> Result<(), CpusetError> {
+        self.files.write(path, text).map_err(|error| CpusetError::file(path, &error))
+    }
+}
+
+impl<F: Files> Drop for Partitions<F> {
+    /// What cannot be removed is left for [`sweep`].
+    ///
+    /// BOUND: the longest deadline that the kernel admits, and the bound of each removal.
+    fn drop(&mut self) {
+        self.files.wait(self.deadline.min(sweep::longest_deadline(&self.files)));
+        if let Some(home) = &self.home {
+            let _ = self.files.write(&home.join("cgroup.procs"), &std::process::id().to_string());
+        }
+        let outside = self.hierarchy.threads(&self.hierarchy.root);
+        for group in self.made.iter().rev() {
+            let threads = self.files.read(&self.hierarchy.threads(group)).unwrap_or_default();
+            // A thread that did not end at the end of the run goes on outside.
+            threads.lines().for_each(|thread| drop(self.files.write(&outside, thread)));
+            let _ = remove(&self.files, &self.hierarchy, group);
+        }
+    }
+}
+
+/// Whether another program has put CPUs into a group of the root since, which the switch would take away. For version
+/// 2.
+fn is_used_by_others(files: &impl Files, hierarchy: &Hierarchy) -> bool {
+    let has_cpus = |name: &String| {
+        let text = files.read(&hierarchy.root.join(name).join("cpuset.cpus")).unwrap_or_default();
+        !name.starts_with(PREFIX) && !text.trim().is_empty()
+    };
+    hierarchy.version == Version::Two && files.names(&hierarchy.root).unwrap_or_default().iter().any(has_cpus)
+}
+
+/// Removes a group. If it marks that the switch of the root was set, the switch is set back first, unless another
+/// program needs it meanwhile.
+///
+/// BOUND: ATTEMPTS.
+fn remove(files: &impl Files, hierarchy: &Hierarchy, group: &Path) -> io::Result<()> {
+    if group.extension().is_some_and(|part| part == SWITCH) && !is_used_by_others(files, hierarchy) {
+        let (path, _, before) = hierarchy.switch();
+        match files.write(&path, before) {
+            // Another program uses cpusets meanwhile, and switches them off itself.
+            Err(error) if hierarchy.version == Version::One || error.raw_os_error() != Some(libc::EBUSY) => {
+                return Err(error);
+            }
+            _ => {}
+        }
+    }
+    // BOUND: see above; a thread that has ended leaves its group.
+    for _ in 1..ATTEMPTS {
+        match files.remove(group) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => files.wait(ATTEMPT),
+            answer => return answer,
+        }
+    }
+    files.remove(group)
+}
+
+#[cfg(test)]
+mod tests;

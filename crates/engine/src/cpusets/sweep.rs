@@ -1,0 +1,82 @@
+//! What runs left that were killed.
+
+use super::error::CpusetError;
+use super::files::Files;
+use super::hierarchy::Hierarchy;
+use super::{PREFIX, SWITCH, remove};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What [`sweep`] found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Left {
+    /// The number of groups of processes that have ended. All were removed.
+    pub(crate) removed: usize,
+    /// A process that has partitions now.
+    pub(crate) used_by: Option<u32>,
+}
+
+/// Removes the partitions of processes that have ended, and sets the switch of the root back as they found it.
+///
+/// # Errors
+/// A group could not be removed. [`CpusetError::NotMounted`] if there are no cpusets.
+pub(crate) fn sweep(files: &impl Files) -> Result<Left, CpusetError> {
+    let hierarchy = Hierarchy::find(files)?;
+    let names = files.names(&hierarchy.root).map_err(|error| CpusetError::file(&hierarchy.root, &error))?;
+    let mut left = Left::default();
+    let mut groups: Vec<Group> = names.iter().filter_map(|name| Group::parse(name)).collect();
+    // The switch last: its group tells what is still to be done.
+    groups.sort_by_key(|group| group.is_switch);
+    let is_used = |group: &Group| started(files, group.process) == Some(group.started);
+    let (used, unused): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(is_used);
+    left.used_by = used.first().map(|group| group.process);
+    if !unused.is_empty() {
+        // The threads may have ended just now.
+        files.wait(longest_deadline(files));
+    }
+    for group in unused {
+        let path: PathBuf = hierarchy.root.join(group.name);
+        remove(files, &hierarchy, &path).map_err(|error| CpusetError::file(&path, &error))?;
+        left.removed += 1;
+    }
+    Ok(left)
+}
+
+/// The longest deadline that the kernel admits. Its default is 4.194304 s.
+pub(super) fn longest_deadline(files: &impl Files) -> Duration {
+    let text = files.read(Path::new("/proc/sys/kernel/sched_deadline_period_max_us"));
+    let us = text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1 << 22);
+    Duration::from_micros(us)
+}
+
+/// A name of ours.
+struct Group<'a> {
+    name: &'a str,
+    process: u32,
+    started: u64,
+    is_switch: bool,
+}
+
+impl<'a> Group<'a> {
+    fn parse(name: &'a str) -> Option<Self> {
+        let mut parts = name.strip_prefix(PREFIX)?.strip_prefix('.')?.split('.');
+        let (process, started) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some(Self { name, process, started, is_switch: parts.next()? == SWITCH })
+    }
+}
+
+/// The file of the kernel about a process.
+pub(super) fn stat(process: u32) -> PathBuf {
+    format!("/proc/{process}/stat").into()
+}
+
+/// When a process started, in the kernel's ticks; `None` if there is no such process.
+pub(super) fn started(files: &impl Files, process: u32) -> Option<u64> {
+    let text = files.read(&stat(process)).ok()?;
+    // `71 (name) S ...`: the name may contain anything; the start is field 22.
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    let state = fields.next()?;
+    let start = fields.nth(18)?.parse().ok()?;
+    (state != "Z").then_some(start)
+}

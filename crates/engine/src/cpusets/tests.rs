@@ -1,0 +1,146 @@
+//! Whatever goes wrong, everything is as it was before.
+
+use super::fake::{Fault, Machine, ROOT, Shared, stat};
+use super::hierarchy::Version;
+use super::{CpusetError, Partitions, sweep};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Both versions, with the switch of the root as it must be and as it usually is.
+fn machines() -> impl Iterator<Item = Shared> {
+    [Version::One, Version::Two].into_iter().flat_map(|version| [false, true].map(|on| Machine::new(version, on)))
+}
+
+/// CPU 3 of the imitation belongs to others.
+const CPUS: [usize; 3] = [0, 1, 2];
+
+const LATER: Duration = Duration::from_secs(2);
+
+#[test]
+fn partitions_are_made_and_removed() {
+    for machine in machines() {
+        let before = machine.all();
+        let partitions = Partitions::make_in(Rc::clone(&machine), &CPUS, LATER).expect("made");
+        assert_ne!(machine.all(), before);
+        assert!(CPUS.iter().all(|&cpu| partitions.entry(cpu).is_some()), "{partitions:?}");
+        let again = Partitions::make_in(Rc::clone(&machine), &CPUS, LATER).expect_err("in use");
+        assert_eq!(again, CpusetError::InUse { process: std::process::id() });
+        assert_eq!(machine.waited.get(), Duration::ZERO);
+        drop(partitions);
+        assert_eq!(machine.all(), before);
+        // The kernel takes the reservations back before the domains are rebuilt.
+        assert_eq!(machine.waited.get(), LATER);
+    }
+}
+
+/// Version 2 leaves a CPU to the root. The last one is then alone there.
+#[test]
+fn the_last_cpu_stays_with_the_root_if_there_is_no_other() {
+    for (version, kept) in [(Version::One, false), (Version::Two, true)] {
+        let machine = Machine::new(version, false);
+        let cpus = if version == Version::One { "cpuset.cpus" } else { "cpuset.cpus.effective" };
+        machine.set(format!("{ROOT}/{cpus}"), "0-1\n");
+        let partitions = Partitions::make_in(machine, &[0, 1], LATER).expect("made");
+        assert!(partitions.entry(0).is_some());
+        assert_eq!(partitions.entry(1).is_none(), kept, "{version:?}");
+    }
+}
+
+/// Each operation in turn is refused, or is the first that a kill prevents.
+#[test]
+fn nothing_is_left_wherever_it_fails_or_is_killed() {
+    for machine in machines() {
+        let before = machine.all();
+        drop(Partitions::make_in(Rc::clone(&machine), &CPUS, LATER).expect("made"));
+        let all = machine.operations();
+        assert!(all > 20, "{all}");
+        let mut failures = 0;
+        for at in 0..all {
+            machine.fault.set(Some((at, Fault::Refusal(libc::EACCES))));
+            let made = Partitions::make_in(Rc::clone(&machine), &CPUS, LATER);
+            let is_failed = made.is_err();
+            drop(made);
+            machine.fault.set(None);
+            if is_failed {
+                // Only one operation was refused, so all others were undone.
+                failures += 1;
+                assert_eq!(machine.all(), before, "refused at {at}");
+            }
+            // If the undoing itself is refused, the sweep after the end of the process does it.
+            machine.forget(&stat());
+            sweep(&machine).expect("swept");
+            assert_eq!(without_members(&machine), without(&before), "refused at {at}");
+            restore(&machine);
+        }
+        assert!(failures > 10, "{failures}");
+        for at in 0..all {
+            machine.fault.set(Some((at, Fault::Kill)));
+            drop(Partitions::make_in(Rc::clone(&machine), &CPUS, LATER));
+            machine.fault.set(None);
+            machine.forget(&stat());
+            sweep(&machine).expect("swept");
+            assert_eq!(without_members(&machine), without(&before), "killed at {at}");
+            restore(&machine);
+        }
+    }
+}
+
+/// A kill in the middle is seen: the sweep has something to do, and leaves what a living process has.
+#[test]
+fn a_sweep_removes_only_what_the_dead_left() {
+    for machine in machines() {
+        let before = machine.all();
+        std::mem::forget(Partitions::make_in(Rc::clone(&machine), &CPUS, LATER).expect("made"));
+        let living = sweep(&machine).expect("nothing fails");
+        assert_eq!((living.removed, living.used_by), (0, Some(std::process::id())));
+        assert_ne!(without_members(&machine), without(&before));
+        // Another process has the id now.
+        machine.set(stat(), &format!("1 (other) S {} 78", "0 ".repeat(18).trim()));
+        let swept = sweep(&machine).expect("nothing fails");
+        assert!(swept.removed >= CPUS.len() && swept.used_by.is_none(), "{swept:?}");
+        assert_eq!(machine.waited.get(), Duration::from_micros(4_194_304));
+        assert_eq!(without_members(&machine), without(&before));
+    }
+}
+
+#[test]
+fn a_cpu_of_another_partition_is_refused() {
+    let machine = Machine::new(Version::Two, true);
+    let before = machine.all();
+    let refusal = Partitions::make_in(Rc::clone(&machine), &[2, 3], LATER).expect_err("refused");
+    assert!(refusal.to_string().contains("root invalid"), "{refusal}");
+    assert_eq!(machine.all(), before);
+}
+
+#[test]
+fn without_a_hierarchy_the_message_says_what_to_mount() {
+    let machine = Machine::new(Version::Two, false);
+    machine.set(format!("{ROOT}/cgroup.controllers"), "cpu io\n");
+    let refusal = Partitions::make_in(Rc::clone(&machine), &CPUS, LATER).expect_err("no cpusets");
+    assert_eq!(refusal, CpusetError::NotMounted);
+    assert!(refusal.to_string().contains("mount -t cgroup2"), "{refusal}");
+    machine.set("/proc/self/mountinfo", "");
+    assert_eq!(sweep(&machine), Err(CpusetError::NotMounted));
+}
+
+type All = std::collections::BTreeMap<std::path::PathBuf, Option<String>>;
+
+/// Without the places of the process, which has ended.
+fn without(all: &All) -> All {
+    all.iter()
+        .filter(|(path, _)| !path.ends_with("cgroup.procs"))
+        .map(|(path, text)| (path.clone(), text.clone()))
+        .collect()
+}
+
+fn without_members(machine: &Shared) -> All {
+    without(&machine.all())
+}
+
+fn restore(machine: &Shared) {
+    machine.set(stat(), &format!("1 (a) S {} 77", "0 ".repeat(18).trim()));
+    machine.set(Path::new(ROOT).join("cgroup.procs"), "");
+    machine.set(Path::new(ROOT).join("home/cgroup.procs"), &std::process::id().to_string());
+    machine.operations();
+}

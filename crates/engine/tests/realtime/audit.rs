@@ -1,0 +1,118 @@
+//! The kernel's trace of real runs beside the orders of the protocols.
+
+use crate::judge::tell;
+use crate::support::{Machine, require_cpus, run_us, task};
+use lockwright_engine::{Audit, Control, Departed, Outcome, RunConfig, RunError, run};
+use lockwright_model::{Duration, Protocol, Resource, ResourceId, Step, System};
+use lockwright_sys::sched::{self, Tid};
+
+const LENGTH: Duration = Duration::from_ms(300);
+
+/// Two tasks on each of two CPUs, which share a resource; the periods let them meet in many ways.
+fn sharing() -> System {
+    let body = |before: u64, inside: u64| {
+        let r = ResourceId(0);
+        vec![run_us(before), Step::Lock(r), run_us(inside), Step::Unlock(r), run_us(100)]
+    };
+    let tasks = vec![
+        task("audit-a", 0, 4, 3_000, body(100, 300)),
+        task("audit-b", 1, 3, 3_500, body(200, 400)),
+        task("audit-c", 0, 2, 5_000, body(100, 600)),
+        task("audit-d", 1, 1, 7_000, body(300, 900)),
+    ];
+    System::new("audit".into(), 2, None, vec![Resource::new("r")], tasks).expect("a valid system")
+}
+
+/// A run with its audit, or `None` where the kernel's trace cannot be read.
+fn audited(system: &System, protocol: Protocol, control: &Control) -> Option<Outcome> {
+    let config = RunConfig { audit: true, ..RunConfig::new(protocol, LENGTH) };
+    match run(system, &config, control) {
+        Ok(outcome) => Some(outcome),
+        Err(RunError::NoTrace(why)) => {
+            tell(&format!("skipped: {why}"));
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn machine() -> Option<Machine> {
+    require_cpus(2)
+}
+
+/// The audit of a run. A run whose trace was cut short is repeated.
+fn audit(system: &System, protocol: Protocol, beside: impl Fn(&Control) + Sync) -> Option<Audit> {
+    for _ in 0..3 {
+        let control = Control::new();
+        let audit = std::thread::scope(|scope| {
+            scope.spawn(|| beside(&control));
+            audited(system, protocol, &control)
+        })?;
+        let audit = audit.audit.expect("it was requested");
+        if audit.lost == 0 {
+            return Some(audit);
+        }
+        tell(&format!("repeated: the trace lost {} records", audit.lost));
+    }
+    panic!("each of three traces was cut short")
+}
+
+#[test]
+fn the_kernel_does_what_every_protocol_orders() {
+    let Some(_machine) = machine() else { return };
+    let system = sharing();
+    let mut wakes = 0;
+    for protocol in
+        Protocol::ALL.into_iter().filter(|&protocol| lockwright::raw::check_system(&system, protocol).is_ok())
+    {
+        let Some(audit) = audit(&system, protocol, |_| ()) else { return };
+        assert_eq!(audit.departures, [], "{protocol}");
+        assert!(audit.switches > 100 && audit.orders > 0, "{protocol}: {audit:?}");
+        if protocol == Protocol::Pip {
+            assert!(audit.boosts > 0, "nothing was inherited");
+        }
+        wakes += audit.wake_ups;
+    }
+    assert!(wakes > 100, "only {wakes} wake-ups were judged");
+}
+
+/// The thread of a task while the system runs.
+fn thread(name: &str) -> Option<Tid> {
+    let threads = std::fs::read_dir("/proc/self/task").expect("the threads of this process").flatten();
+    let is_named =
+        |path: &std::path::Path| std::fs::read_to_string(path.join("comm")).is_ok_and(|it| it.trim() == name);
+    let found = threads.map(|entry| entry.path()).find(|path| is_named(path))?;
+    found.file_name()?.to_str()?.parse().ok().map(Tid)
+}
+
+/// Does something to the thread of task `audit-d` in the middle of the run.
+fn in_the_middle(control: &Control, what: impl Fn(Tid)) {
+    // BOUND: the set-up of the run, and ten seconds if there is none.
+    for _ in 0..1_000 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        if control.elapsed().is_some_and(|elapsed| elapsed > Duration::from_ms(100)) {
+            return thread("audit-d").into_iter().for_each(what);
+        }
+    }
+}
+
+#[test]
+fn a_level_that_nobody_ordered_is_found() {
+    let Some(_machine) = machine() else { return };
+    let meddle = |control: &Control| in_the_middle(control, |thread| sched::set_level(thread, 42).expect("a level"));
+    let Some(audit) = audit(&sharing(), Protocol::FmlpLong, meddle) else { return };
+    let is_found = |what: &Departed| matches!(what, Departed::Level { seen: Some(42), .. });
+    assert!(audit.departures.iter().any(|departure| is_found(&departure.what)), "{audit:?}");
+}
+
+#[test]
+fn a_place_that_nobody_ordered_is_found() {
+    let Some(_machine) = machine() else { return };
+    let first = sched::affinity().expect("a set of CPUs")[0];
+    let meddle = |control: &Control| {
+        in_the_middle(control, |thread| sched::set_affinity(thread, &[first]).expect("an allowed CPU"))
+    };
+    let Some(audit) = audit(&sharing(), Protocol::FmlpLong, meddle) else { return };
+    let is_found = |what: &Departed| matches!(what, Departed::Place { .. });
+    assert!(audit.departures.iter().any(|departure| is_found(&departure.what)), "{audit:?}");
+}
