@@ -160,6 +160,8 @@ async function look(browser, file) {
   const json = path.replace(/html$/, "json");
   const output = existsSync(json) ? JSON.parse(readFileSync(json)) : null;
   const page = await browser.newPage({ viewport: { width: 1200, height: 900 } });
+  // On a busy machine, the largest pages take their time.
+  page.setDefaultTimeout(120_000);
   page.on("console", (message) => check(false, `the console reports: ${message.text()}`));
   page.on("pageerror", (error) => check(false, `the script fails: ${error}`));
   page.on("dialog", (dialog) => check(false, `a dialog opens: ${dialog.message()}`));
