@@ -33,8 +33,8 @@ pub enum RunError {
         /// Its protocol.
         protocol: Protocol,
     },
-    /// The kernel refused the reservation of a task under SCHED_DEADLINE: its execution time and a margin, in each of its
-    /// relative deadlines.
+    /// The kernel refused the reservation of a task under SCHED_DEADLINE: its execution time and a margin, in each of
+    /// its relative deadlines.
     NotAdmitted {
         /// The task.
         task: TaskId,

@@ -22,7 +22,7 @@
 //! |---|---|
 //! | `files` | the file system, real or imitated |
 //! | `hierarchy` | the two versions of control groups |
-//! | `sweep` | what is left of processes that have ended |
+//! | `sweep` | the removal of groups, and what is left of processes that have ended |
 
 mod error;
 #[cfg(test)]
@@ -37,17 +37,9 @@ pub(crate) use sweep::{Left, sweep};
 
 use files::Files;
 use hierarchy::{Hierarchy, Version};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// What all names begin with.
-const PREFIX: &str = "lockwright";
-/// The part of the name of the group that tells that the switch of the root is not as it was.
-const SWITCH: &str = "root";
-/// How often the removal of a group is tried: a thread leaves its group some time after it was joined.
-const ATTEMPTS: u32 = 100;
-const ATTEMPT: Duration = Duration::from_millis(10);
+use sweep::{PREFIX, SWITCH, remove, started, stat};
 
 /// The partitions of a run. They are removed when this value is dropped.
 #[derive(Debug)]
@@ -144,8 +136,8 @@ impl<F: Files> Partitions<F> {
     /// Makes a group without settings.
     fn mark(&mut self, part: &str) -> Result<PathBuf, CpusetError> {
         let process = std::process::id();
-        let unknown = || CpusetError::File { path: sweep::stat(process), errno: libc::ESRCH };
-        let started = sweep::started(&self.files, process).ok_or_else(unknown)?;
+        let unknown = || CpusetError::File { path: stat(process), errno: libc::ESRCH };
+        let started = started(&self.files, process).ok_or_else(unknown)?;
         let group = self.hierarchy.root.join(format!("{PREFIX}.{process}.{started}.{part}"));
         self.files.make(&group).map_err(|error| CpusetError::file(&group, &error))?;
         self.made.push(group.clone());
@@ -195,30 +187,6 @@ impl<F: Files> Drop for Partitions<F> {
             let _ = remove(&self.files, &self.hierarchy, group);
         }
     }
-}
-
-/// Removes a group. If it marks that the switch of the root was set, the switch is set back first.
-///
-/// BOUND: ATTEMPTS.
-fn remove(files: &impl Files, hierarchy: &Hierarchy, group: &Path) -> io::Result<()> {
-    if group.extension().is_some_and(|part| part == SWITCH) {
-        let (path, _, before) = hierarchy.switch();
-        match files.write(&path, before) {
-            // Another program uses cpusets meanwhile, and switches them off itself.
-            Err(error) if hierarchy.version == Version::One || error.raw_os_error() != Some(libc::EBUSY) => {
-                return Err(error);
-            }
-            _ => {}
-        }
-    }
-    // BOUND: see above; a thread that has ended leaves its group.
-    for _ in 1..ATTEMPTS {
-        match files.remove(group) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => files.wait(ATTEMPT),
-            answer => return answer,
-        }
-    }
-    files.remove(group)
 }
 
 #[cfg(test)]

@@ -1,11 +1,19 @@
-//! What runs left that were killed.
+//! The removal of groups, and what runs left that were killed.
 
 use super::error::CpusetError;
 use super::files::Files;
-use super::hierarchy::Hierarchy;
-use super::{PREFIX, SWITCH, remove};
+use super::hierarchy::{Hierarchy, Version};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// What all names begin with.
+pub(super) const PREFIX: &str = "lockwright";
+/// The part of the name of the group that tells that the switch of the root is not as it was.
+pub(super) const SWITCH: &str = "root";
+/// How often the removal of a group is tried: a thread leaves its group some time after it was joined.
+const ATTEMPTS: u32 = 100;
+const ATTEMPT: Duration = Duration::from_millis(10);
 
 /// What [`sweep`] found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -79,4 +87,28 @@ pub(super) fn started(files: &impl Files, process: u32) -> Option<u64> {
     let state = fields.next()?;
     let start = fields.nth(18)?.parse().ok()?;
     (state != "Z").then_some(start)
+}
+
+/// Removes a group. If it marks that the switch of the root was set, the switch is set back first.
+///
+/// BOUND: ATTEMPTS.
+pub(super) fn remove(files: &impl Files, hierarchy: &Hierarchy, group: &Path) -> io::Result<()> {
+    if group.extension().is_some_and(|part| part == SWITCH) {
+        let (path, _, before) = hierarchy.switch();
+        match files.write(&path, before) {
+            // Another program uses cpusets meanwhile, and switches them off itself.
+            Err(error) if hierarchy.version == Version::One || error.raw_os_error() != Some(libc::EBUSY) => {
+                return Err(error);
+            }
+            _ => {}
+        }
+    }
+    // BOUND: see above; a thread that has ended leaves its group.
+    for _ in 1..ATTEMPTS {
+        match files.remove(group) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => files.wait(ATTEMPT),
+            answer => return answer,
+        }
+    }
+    files.remove(group)
 }

@@ -20,8 +20,8 @@ pub struct RunConfig {
     /// [`Outcome::occupancy`](crate::Outcome::occupancy) shows which other threads had the CPUs. Each switch then takes
     /// about a microsecond longer.
     pub watch: bool,
-    /// Under `p-edf`: whether the kernel schedules the tasks by SCHED_DEADLINE, in a cpuset partition for each CPU. Needs
-    /// root, and changes the cpusets of the machine while the run lasts. Without effect under other schedulers.
+    /// Under `p-edf`: whether the kernel schedules the tasks by SCHED_DEADLINE, in a cpuset partition for each CPU. It
+    /// needs root, and changes the cpusets of the machine while the run lasts. Without effect under other schedulers.
     pub sched_deadline: bool,
 }
 
