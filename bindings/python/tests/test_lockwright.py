@@ -119,7 +119,7 @@ def test_an_object_costs_what_the_overheads_say(tmp_path):
 
     def charged(kind):
         tasks = [
-            lw.Task(name, "10 ms", "1 ms", cpu=cpu, requests=[lw.Request("events", 1, "100 us")])
+            lw.Task(name, "10 ms", "1 ms", cpu=cpu, requests=[lw.Request("events", "100 us")])
             for cpu, name in enumerate(("sensor", "control"))
         ]
         system = lw.TaskSet(tasks, resources=[lw.Resource("events", object=kind)], protocol="lock_free")

@@ -22,7 +22,7 @@
 //! |---|---|
 //! | `files` | the file system, real or imitated |
 //! | `hierarchy` | the two versions of control groups |
-//! | `sweep` | what is left of processes that have ended |
+//! | `sweep` | the removal of groups, and what is left of processes that have ended |
 
 mod error;
 #[cfg(test)]
@@ -38,17 +38,9 @@ pub(crate) use sweep::{Left, sweep};
 
 use files::Files;
 use hierarchy::{Hierarchy, Version};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// What all names begin with.
-const PREFIX: &str = "lockwright";
-/// The part of the name of the group that tells that the switch of the root is not as it was.
-const SWITCH: &str = "root";
-/// How often the removal of a group is tried: a thread leaves its group some time after it was joined.
-const ATTEMPTS: u32 = 100;
-const ATTEMPT: Duration = Duration::from_millis(10);
+use sweep::{PREFIX, SWITCH, remove, started, stat};
 
 /// The partitions of a run. They are removed when this value is dropped.
 #[derive(Debug)]
@@ -145,8 +137,8 @@ impl<F: Files> Partitions<F> {
     /// Makes a group without settings.
     fn mark(&mut self, part: &str) -> Result<PathBuf, CpusetError> {
         let process = std::process::id();
-        let unknown = || CpusetError::File { path: sweep::stat(process), errno: libc::ESRCH };
-        let started = sweep::started(&self.files, process).ok_or_else(unknown)?;
+        let unknown = || CpusetError::File { path: stat(process), errno: libc::ESRCH };
+        let started = started(&self.files, process).ok_or_else(unknown)?;
         let group = self.hierarchy.root.join(format!("{PREFIX}.{process}.{started}.{part}"));
         self.files.make(&group).map_err(|error| CpusetError::file(&group, &error))?;
         self.made.push(group.clone());
@@ -196,41 +188,6 @@ impl<F: Files> Drop for Partitions<F> {
             let _ = remove(&self.files, &self.hierarchy, group);
         }
     }
-}
-
-/// Whether another program has put CPUs into a group of the root since, which the switch would take away. For version
-/// 2.
-fn is_used_by_others(files: &impl Files, hierarchy: &Hierarchy) -> bool {
-    let has_cpus = |name: &String| {
-        let text = files.read(&hierarchy.root.join(name).join("cpuset.cpus")).unwrap_or_default();
-        !name.starts_with(PREFIX) && !text.trim().is_empty()
-    };
-    hierarchy.version == Version::Two && files.names(&hierarchy.root).unwrap_or_default().iter().any(has_cpus)
-}
-
-/// Removes a group. If it marks that the switch of the root was set, the switch is set back first, unless another
-/// program needs it meanwhile.
-///
-/// BOUND: ATTEMPTS.
-fn remove(files: &impl Files, hierarchy: &Hierarchy, group: &Path) -> io::Result<()> {
-    if group.extension().is_some_and(|part| part == SWITCH) && !is_used_by_others(files, hierarchy) {
-        let (path, _, before) = hierarchy.switch();
-        match files.write(&path, before) {
-            // Another program uses cpusets meanwhile, and switches them off itself.
-            Err(error) if hierarchy.version == Version::One || error.raw_os_error() != Some(libc::EBUSY) => {
-                return Err(error);
-            }
-            _ => {}
-        }
-    }
-    // BOUND: see above; a thread that has ended leaves its group.
-    for _ in 1..ATTEMPTS {
-        match files.remove(group) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => files.wait(ATTEMPT),
-            answer => return answer,
-        }
-    }
-    files.remove(group)
 }
 
 #[cfg(test)]

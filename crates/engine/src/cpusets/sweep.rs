@@ -1,11 +1,19 @@
-//! What runs left that were killed.
+//! The removal of groups, and what runs left that were killed.
 
 use super::error::CpusetError;
 use super::files::Files;
-use super::hierarchy::Hierarchy;
-use super::{PREFIX, SWITCH, remove};
+use super::hierarchy::{Hierarchy, Version};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// What all names begin with.
+pub(super) const PREFIX: &str = "lockwright";
+/// The part of the name of the group that tells that the switch of the root is not as it was.
+pub(super) const SWITCH: &str = "root";
+/// How often the removal of a group is tried: a thread leaves its group some time after it was joined.
+const ATTEMPTS: u32 = 100;
+const ATTEMPT: Duration = Duration::from_millis(10);
 
 /// What [`sweep`] found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -79,4 +87,39 @@ pub(super) fn started(files: &impl Files, process: u32) -> Option<u64> {
     let state = fields.next()?;
     let start = fields.nth(18)?.parse().ok()?;
     (state != "Z").then_some(start)
+}
+
+/// Whether another program has put CPUs into a group of the root since, which the switch would take away. For version
+/// 2.
+fn is_used_by_others(files: &impl Files, hierarchy: &Hierarchy) -> bool {
+    let has_cpus = |name: &String| {
+        let text = files.read(&hierarchy.root.join(name).join("cpuset.cpus")).unwrap_or_default();
+        !name.starts_with(PREFIX) && !text.trim().is_empty()
+    };
+    hierarchy.version == Version::Two && files.names(&hierarchy.root).unwrap_or_default().iter().any(has_cpus)
+}
+
+/// Removes a group. If it marks that the switch of the root was set, the switch is set back first, unless another
+/// program needs it meanwhile.
+///
+/// BOUND: ATTEMPTS.
+pub(super) fn remove(files: &impl Files, hierarchy: &Hierarchy, group: &Path) -> io::Result<()> {
+    if group.extension().is_some_and(|part| part == SWITCH) && !is_used_by_others(files, hierarchy) {
+        let (path, _, before) = hierarchy.switch();
+        match files.write(&path, before) {
+            // Another program uses cpusets meanwhile, and switches them off itself.
+            Err(error) if hierarchy.version == Version::One || error.raw_os_error() != Some(libc::EBUSY) => {
+                return Err(error);
+            }
+            _ => {}
+        }
+    }
+    // BOUND: see above; a thread that has ended leaves its group.
+    for _ in 1..ATTEMPTS {
+        match files.remove(group) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => files.wait(ATTEMPT),
+            answer => return answer,
+        }
+    }
+    files.remove(group)
 }
