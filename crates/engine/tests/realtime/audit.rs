@@ -110,7 +110,7 @@ fn a_place_that_nobody_ordered_is_found() {
     let Some(_machine) = machine() else { return };
     let first = sched::affinity().expect("a set of CPUs")[0];
     let meddle = |control: &Control| {
-        in_the_middle(control, |thread| sched::set_affinity(thread, &[first]).expect("an allowed CPU"))
+        in_the_middle(control, |thread| sched::set_affinity(thread, &[first]).expect("an allowed CPU"));
     };
     let Some(audit) = audit(&sharing(), Protocol::FmlpLong, meddle) else { return };
     let is_found = |what: &Departed| matches!(what, Departed::Place { .. });
