@@ -4,6 +4,7 @@
 //! Data goes to standard output, everything else to standard error.
 #![forbid(unsafe_code)]
 
+mod again;
 pub mod args;
 mod audit;
 mod bars;
@@ -58,8 +59,8 @@ use console::Console;
 use exit::Exit;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
 use streams::Written;
 
 /// Executes the command line of this process.
@@ -69,14 +70,11 @@ pub fn main() -> ExitCode {
     command(&std::env::args_os().collect::<Vec<_>>(), &["/proc/self/exe".into()]).into()
 }
 
-/// The first words of a command that executes a command line in a process of its own.
-static AGAIN: OnceLock<Box<[OsString]>> = OnceLock::new();
-
 /// Executes a command line on the streams of this process and with its signals. The first argument is the name of the
 /// program. `again` are the program and its first arguments that execute another command line in a process of its own.
 #[must_use]
 pub fn command(arguments: &[OsString], again: &[OsString]) -> Exit {
-    AGAIN.get_or_init(|| again.into());
+    again::set(again);
     std::panic::set_hook(Box::new(|panic| {
         Console::new(console::Color::Never, false).error(
             format!("this is a bug in lockwright: {panic}"),

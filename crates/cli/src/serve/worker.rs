@@ -2,7 +2,7 @@
 //! step of the analysis, the simulation or the page it is.
 
 use super::work::overheads_word;
-use crate::AGAIN;
+use crate::again;
 use crate::args::Serve;
 use std::ffi::OsString;
 use std::process::Stdio;
@@ -31,7 +31,7 @@ impl Worker {
     /// # Errors
     /// There is no answer, with the reason.
     pub async fn answer(&self, question: &[u8]) -> Result<Vec<u8>, String> {
-        let (program, first) = AGAIN.get().and_then(|again| again.split_first()).ok_or("no command line to start")?;
+        let (program, first) = again::get().ok_or("no command line to start")?;
         let mut command = Command::new(program);
         command.args(first).args(&self.words).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut process = command.spawn().map_err(|error| format!("no process for the result: {error}"))?;
