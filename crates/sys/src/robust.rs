@@ -13,8 +13,8 @@
 //!
 //! A thread that is killed after it has freed a word and before it clears `pending` leaves the address of a lock that
 //! another thread may have locked, unlocked and freed since. If the memory then has the thread's id in that place, the
-//! kernel changes it. Since Linux 7.2 the vDSO has a function that does both: if the thread is killed in the middle, the
-//! kernel completes it first.
+//! kernel changes it. Since Linux 7.2 the vDSO has a function that does both: if the thread is killed in the middle,
+//! the kernel completes it first.
 
 use crate::block::{self, Block};
 use crate::error::SysError;

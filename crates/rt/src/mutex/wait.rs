@@ -1,5 +1,5 @@
-//! Waiting for the word of a mutex that does not inherit, and passing the word to waiters (`robust/pass` if the mutex is
-//! robust).
+//! Waiting for the word of a mutex that does not inherit, and passing the word to waiters (`robust/pass` if the mutex
+//! is robust).
 
 use super::attributes::{AUTO, CHECKED, INHERIT, ROBUST, SERIAL};
 use super::cycle;

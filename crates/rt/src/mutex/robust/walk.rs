@@ -1,11 +1,11 @@
-//! A walk over all interleavings of a few threads at the word of a robust mutex, with a stand-in for the kernel's queue.
-//! Threads die at any step, and waits time out at any time.
+//! A walk over all interleavings of a few threads at the word of a robust mutex, with a stand-in for the kernel's
+//! queue. Threads die at any step, and waits time out at any time.
 //!
 //! The steps are those of `wait` and [`pass`](super::pass), in sequentially consistent memory. Any waiter may be the
 //! most urgent one, and a mutex with [`AUTO`](crate::mutex::attributes::AUTO) may decide either way at each unlock.
 //!
-//! A state is wrong if two threads are inside, or if a thread sleeps and no other thread has a step left: then no thread
-//! will wake it.
+//! A state is wrong if two threads are inside, or if a thread sleeps and no other thread has a step left: then no
+//! thread will wake it.
 
 use super::super::word::{self, Ask, DIED, FREE, HANDED, WAITERS};
 use crate::behind::behind;
