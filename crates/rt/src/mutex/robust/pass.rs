@@ -12,11 +12,11 @@
 //! | who ends | where | who wakes a sleeper |
 //! |---|---|---|
 //! | the owner | before it has changed the word | the kernel: the word has WAITERS |
-//! | the owner | between the change and the wake-up | the kernel: it finds no id in the word of the mutex that the owner announced |
+//! | the owner | between the change and the wake-up | the kernel: the word of the announced mutex has no id |
 //! | a woken waiter | before another thread has locked the mutex | the kernel, for the same reason |
 //! | a woken waiter | after that | that thread: it has kept WAITERS |
 //! | the owner | after it cleared WAITERS | nobody sleeps |
-//! | a waiter whose time is up | anywhere | it leaves the queue without being woken, or is woken and locks a mutex that is free |
+//! | a waiter whose time is up | anywhere | nobody has woken it, or it locks the mutex if that is free |
 //!
 //! No condition variable moves its waiters to such a mutex, so there are no other sleepers. The walk in `walk` visits
 //! all these interleavings for up to four threads.
