@@ -37,9 +37,9 @@ fn jitter_with_resources_is_refused_under_edf() {
 }
 
 /// Each failed attempt lengthens the windows of the others by just enough for one more: the costs grow by little in
-/// each round. That is no matter of overheads, as there are none, and the system is valid.
+/// each round. Where the rounds end before, the verdict is that of systems with a little more and a little less load.
 #[test]
-fn failed_attempts_that_are_not_found_are_a_result() {
+fn failed_attempts_that_grow_in_small_steps_are_bounded() {
     let system = |often: &str| {
         let operation = |time: &str| format!("{{ lock = \"q\" }}, {{ run = \"{time}\" }}, {{ unlock = \"q\" }}");
         let task = |name: &str, period: &str, operations: &[String]| {
@@ -51,13 +51,10 @@ fn failed_attempts_that_are_not_found_are_a_result() {
             "protocol = \"lock_free\"\n[platform]\ncpus = 2\nscheduler = \"g-edf\"\n[[resource]]\nname = \"q\"\n{tasks}"
         ))
     };
-    assert!(scheduled(&system("10 us"), &Overheads::default()).unwrap().schedulable);
-    let steady = system("9100 ns");
-    let found = scheduled(&steady, &Overheads::default()).expect("a result");
-    assert!(!found.schedulable && !found.exact);
-    assert_eq!((found.tests.len(), found.tests[0].name), (1, "failed attempts"));
-    let why = found.tests[0].describe(&steady);
-    assert_eq!(why.as_deref(), Some("no fixed point was found for `three` within 1000 rounds"));
+    for often in ["10 us", "9150 ns", "9100 ns", "9050 ns"] {
+        let found = scheduled(&system(often), &Overheads::default()).expect("a result");
+        assert!(found.schedulable, "{often}");
+    }
 }
 
 /// One processor handles the releases of all 40 tasks, which take a millisecond each.

@@ -1,7 +1,7 @@
 //! The judge: goes through orders and trace in the order of time.
 
+use super::departure::{Audit, DEPARTURES_MAX, Departed, Departure};
 use super::trace::Traced;
-use super::{Audit, DEPARTURES_MAX, Departed, Departure};
 use lockwright::raw::{Order, SCRIPT_LEVEL, WATCHDOG_LEVEL};
 use lockwright_model::{CpuId, Instant, TaskId};
 use std::collections::HashMap;

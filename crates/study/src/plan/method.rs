@@ -87,6 +87,9 @@ impl Method {
         }
         let (system, none) = (self.ruled(system), Overheads::default());
         let result = scheduled(&system, self.overheads.as_ref().map_or(&none, |(_, overheads)| overheads)).ok()?;
+        if result.schedulable {
+            return Some(0);
+        }
         let late = |(task, response): (&Task, &Option<Duration>)| {
             Some((*response)?.as_ns().saturating_sub(task.deadline.as_ns()))
         };

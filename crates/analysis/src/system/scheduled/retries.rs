@@ -33,7 +33,7 @@
 //! commit per operation. Anderson, Ramamurthy, Jeffay (TOCS 15(2), 1997) is the source of s_i on one processor, and of
 //! the count of commits; Devi, Leontyev, Anderson (ECRTS 2006) count those that overlap one access under global EDF.
 
-use crate::rows::failure::{Failure, Limit};
+use crate::rows::failure::Failure;
 use crate::rows::mutant::{Mutant, Omission};
 use crate::rows::sharing::{Demand, Sharing};
 
@@ -75,7 +75,7 @@ struct Attempts<'a> {
 /// deadline is one above it: every test of its processor refuses that, and no task of another processor depends on it.
 ///
 /// # Errors
-/// Returns [`Failure::Overflow`] if a number does not fit, and [`Failure::Diverged`] if the costs are not found.
+/// Returns [`Failure::Overflow`] if a number does not fit.
 pub(super) fn costs(
     sharing: &Sharing,
     preempting: Preempting,
@@ -88,21 +88,26 @@ pub(super) fn costs(
     let fixed = fixed.ok_or(Failure::Overflow)?;
     let within = |i: usize, cost: u64| cost.min(sharing.tasks[i].deadline.saturating_add(1));
     let mut costs: Vec<u64> = fixed.iter().enumerate().map(|(i, &cost)| within(i, cost)).collect();
-    let mut last = 0;
     for _ in 0..ROUNDS_MAX {
         let mut is_changed = false;
         for i in 0..count {
             let failed = attempts.failed(i, &costs).ok_or(Failure::Overflow)?;
             let cost = within(i, fixed[i].checked_add(failed).ok_or(Failure::Overflow)?);
             if cost > costs[i] {
-                (is_changed, last, costs[i]) = (true, i, cost);
+                (is_changed, costs[i]) = (true, cost);
             }
         }
         if !is_changed {
             return Ok(costs);
         }
     }
-    Err(Failure::Diverged { task: last, limit: Limit { name: "rounds", most: ROUNDS_MAX } })
+    // The costs grow in very many small steps. All commits in a job's time are a bound as well, without the costs of
+    // others.
+    let all = |i: usize| {
+        let failed = attempts.failed_at_most(i).ok_or(Failure::Overflow)?;
+        Ok(within(i, fixed[i].checked_add(failed).ok_or(Failure::Overflow)?))
+    };
+    (0..count).map(all).collect()
 }
 
 impl Attempts<'_> {
@@ -164,6 +169,12 @@ impl Attempts<'_> {
     fn failed(&self, i: usize, costs: &[u64]) -> Option<u64> {
         let task = &self.sharing.tasks[i];
         sum(task.requests.iter().map(|mine| mine.length.checked_mul(self.failures(i, mine, costs)?)))
+    }
+
+    /// Returns a bound on that time that needs no costs: each commit of others in the job's time makes an attempt fail.
+    fn failed_at_most(&self, i: usize) -> Option<u64> {
+        let commits = |mine: &Demand| self.commits(i, mine.resource, self.pending(i))?.checked_mul(mine.length);
+        sum(self.sharing.tasks[i].requests.iter().map(commits))
     }
 
     /// Returns the number of attempts of these requests of a job that fail.
