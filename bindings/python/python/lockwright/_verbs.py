@@ -102,6 +102,9 @@ def run(
 ) -> Results:
     """Execute a system as real-time threads, in a process of its own. Needs the permission for SCHED_FIFO.
 
+    Under ``g-edf`` it needs CAP_SYS_NICE. With ``sched_deadline`` it needs root, the scheduler ``p-edf``, and resources
+    under ``lock_free`` or ``wait_free``.
+
     The arguments are the options of ``lockwright run``. Raises `BadInput` and `Refused`.
     """
     options = _options(protocol=protocol, overheads=overheads, **{"for": _duration(horizon)})

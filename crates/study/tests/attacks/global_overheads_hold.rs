@@ -1,6 +1,6 @@
 //! Overheads under global schedulers: if the simulated machine takes the times of an overheads file, no job of a random
-//! system with resources is above its bound or misses a deadline that is proved with these overheads charged. Without
-//! one of the charges, some job does.
+//! system with resources is above its bound or misses a deadline that is proved with these overheads charged. Under the
+//! FMLP, each cost shows if nothing is charged; single parts of the charges are not omitted.
 
 use crate::overheads_hold::{HORIZON, HUNTED, RUNS, config, draw_overheads, executed, only, sets};
 use fastrand::Rng;

@@ -79,7 +79,9 @@ fn arrival(sharing: &Sharing, i: usize, lanes: u64) -> Option<(usize, Demand, u6
     let others = others.filter(|&(k, other)| k != i && other.priority <= sharing.tasks[i].priority);
     let spans = others.flat_map(|(k, other)| {
         other.requests.iter().map(move |request| {
-            let wait = before(sharing, k, request, 1, Some(lanes)).iter().map(|(_, it, count)| it.length * count).sum();
+            let earlier = before(sharing, k, request, 1, Some(lanes));
+            let wait =
+                earlier.iter().map(|(_, it, count)| it.length.saturating_mul(*count)).fold(0, u64::saturating_add);
             (k, *request, wait)
         })
     });

@@ -27,7 +27,8 @@ pub struct Demanded {
     /// deadline.
     pub interval: Duration,
     /// The terms, which sum to the work that is due in the interval and the section that blocks it. Under global
-    /// schedulers, they sum to the execution time that all tests count for a job of the task.
+    /// schedulers, they sum to the execution time that all tests count for a job of the task, if deadlines are met; to
+    /// more, if the time of failed attempts is cut because it is beyond the deadline.
     pub terms: Vec<Term>,
 }
 

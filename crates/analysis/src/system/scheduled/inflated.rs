@@ -20,6 +20,8 @@
 //!   job waits for a job that is not preempted when it arrives, and only then: it is linked to one processor, and when
 //!   it loses that and gets another, then one on which the linked job ended (the rule is in
 //!   `sim/src/simulation/global.rs`). That job began before, so its deadline is later and its relative deadline longer.
+//!   If releases are noticed late, that job can have arrived later, and the spans of all tasks count: with a release
+//!   latency, and with overheads.
 //! - *Long.* Requests are served first come, first served, so each other task precedes one at most once. While the job
 //!   waits and is among the m first, so is the owner with the priority that it inherits: each ready job with a higher
 //!   priority has it from itself, or from another waiting job, and these are different jobs. For the same reason a job
@@ -178,9 +180,12 @@ pub(super) fn arranged(
     let mut deadlines: Vec<u64> = sharing.tasks.iter().map(|task| task.deadline).collect();
     deadlines.sort_unstable_by(|one, other| other.cmp(one));
     deadlines.dedup();
+    // With overheads, an interrupt can also keep a processor from noticing a release.
+    let mut costs = system.task_ids().zip(&sharing.tasks);
+    let is_charged = costs.any(|(id, task)| task.cost != system.task(id).wcet.as_ns());
     let one = |(id, task): (TaskId, &Sharer)| {
         let from_arrival = system.task(id).deadline.as_ns();
-        let is_late = from_arrival > task.deadline;
+        let is_late = from_arrival > task.deadline || is_charged;
         let longer = deadlines.partition_point(|&other| other > task.deadline);
         let priority = match pending {
             // A job that begins late, or whose release is noticed late, can wait for one that arrived after it.
