@@ -260,7 +260,8 @@ pub(crate) fn execute(
     let protocol = config.protocol;
     console.note(format!("running {} under {protocol} for {}", input.name, units::text(config.duration)));
     if config.sched_deadline {
-        console.note("each CPU is a cpuset partition of its own during the run");
+        console
+            .note("each CPU becomes a cpuset partition of its own, which takes some seconds before and after the run");
     }
     let outcome = watch(&input.system, &config, control, console)?;
     let title = format!("{} under {protocol}, executed", input.name);

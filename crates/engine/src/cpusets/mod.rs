@@ -13,7 +13,8 @@
 //!
 //! When domains are rebuilt, the kernel (seen on Linux 6.18) forgets the reservations of threads that have ended, but
 //! still takes them back at their deadlines. It then admits no thread under SCHED_DEADLINE until the next rebuild. So
-//! the groups are removed only after the deadlines of the threads that were in them.
+//! the longest deadline that the kernel admits passes before the groups are made, and again before they are removed:
+//! threads of any program may have ended just now.
 //!
 //! Everything that is made has a name of its own, `lockwright.PROCESS.START.PART`, with the time at which the process
 //! started, because ids return. The group `root` exists while the switch of the root is not as it was.
@@ -39,7 +40,6 @@ pub(crate) use sweep::{Left, sweep};
 use files::Files;
 use hierarchy::{Hierarchy, Version};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use sweep::{PREFIX, SWITCH, remove, started, stat};
 
 /// The partitions of a run. They are removed when this value is dropped.
@@ -53,8 +53,6 @@ pub(crate) struct Partitions<F: Files = Kernel> {
     entries: Vec<(usize, Entry)>,
     /// The group from which version 2 took the process.
     home: Option<PathBuf>,
-    /// How long after their end threads can have reservations.
-    deadline: Duration,
 }
 
 /// The way into a partition.
@@ -70,28 +68,27 @@ impl Entry {
 }
 
 impl Partitions {
-    /// Makes a partition of each of these CPUs of the machine, for threads with deadlines of at most `deadline`.
+    /// Makes a partition of each of these CPUs of the machine. Takes as long as the longest deadline that the kernel
+    /// admits, usually 4.2 s.
     ///
     /// # Errors
     /// [`CpusetError`]; then everything is as it was.
-    pub(crate) fn make(cpus: &[usize], deadline: Duration) -> Result<Self, CpusetError> {
-        Self::make_in(Kernel, cpus, deadline)
+    pub(crate) fn make(cpus: &[usize]) -> Result<Self, CpusetError> {
+        Self::make_in(Kernel, cpus)
     }
 }
 
 impl<F: Files> Partitions<F> {
-    fn make_in(files: F, cpus: &[usize], deadline: Duration) -> Result<Self, CpusetError> {
+    fn make_in(files: F, cpus: &[usize]) -> Result<Self, CpusetError> {
         let left = sweep(&files)?;
         if let Some(process) = left.used_by {
             return Err(CpusetError::InUse { process });
         }
         let hierarchy = Hierarchy::find(&files)?;
+        files.wait(sweep::longest_deadline(&files));
         // From here on, dropping it undoes what was done.
-        let mut partitions =
-            Self { files, hierarchy, made: Vec::new(), entries: Vec::new(), home: None, deadline: Duration::ZERO };
+        let mut partitions = Self { files, hierarchy, made: Vec::new(), entries: Vec::new(), home: None };
         partitions.build(cpus)?;
-        // Before, there was no thread in them.
-        partitions.deadline = deadline;
         Ok(partitions)
     }
 
@@ -176,7 +173,7 @@ impl<F: Files> Drop for Partitions<F> {
     ///
     /// BOUND: the longest deadline that the kernel admits, and the bound of each removal.
     fn drop(&mut self) {
-        self.files.wait(self.deadline.min(sweep::longest_deadline(&self.files)));
+        self.files.wait(sweep::longest_deadline(&self.files));
         if let Some(home) = &self.home {
             let _ = self.files.write(&home.join("cgroup.procs"), &std::process::id().to_string());
         }

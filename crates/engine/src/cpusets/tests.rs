@@ -15,22 +15,23 @@ fn machines() -> impl Iterator<Item = Shared> {
 /// CPU 3 of the imitation belongs to others.
 const CPUS: [usize; 3] = [0, 1, 2];
 
-const LATER: Duration = Duration::from_secs(2);
+/// The longest deadline that a kernel admits by default.
+const LONGEST: Duration = Duration::from_micros(1 << 22);
 
 #[test]
 fn partitions_are_made_and_removed() {
     for machine in machines() {
         let before = machine.all();
-        let partitions = Partitions::make_in(Rc::clone(&machine), &CPUS, LATER).expect("made");
+        let partitions = Partitions::make_in(Rc::clone(&machine), &CPUS).expect("made");
         assert_ne!(machine.all(), before);
         assert!(CPUS.iter().all(|&cpu| partitions.entry(cpu).is_some()), "{partitions:?}");
-        let again = Partitions::make_in(Rc::clone(&machine), &CPUS, LATER).expect_err("in use");
+        let again = Partitions::make_in(Rc::clone(&machine), &CPUS).expect_err("in use");
         assert_eq!(again, CpusetError::InUse { process: std::process::id() });
-        assert_eq!(machine.waited.get(), Duration::ZERO);
+        // The kernel takes the reservations of ended threads back before the domains are rebuilt.
+        assert_eq!(machine.waited.take(), LONGEST);
         drop(partitions);
         assert_eq!(machine.all(), before);
-        // The kernel takes the reservations back before the domains are rebuilt.
-        assert_eq!(machine.waited.get(), LATER);
+        assert_eq!(machine.waited.get(), LONGEST);
     }
 }
 
@@ -41,7 +42,7 @@ fn the_last_cpu_stays_with_the_root_if_there_is_no_other() {
         let machine = Machine::new(version, false);
         let cpus = if version == Version::One { "cpuset.cpus" } else { "cpuset.cpus.effective" };
         machine.set(format!("{ROOT}/{cpus}"), "0-1\n");
-        let partitions = Partitions::make_in(machine, &[0, 1], LATER).expect("made");
+        let partitions = Partitions::make_in(machine, &[0, 1]).expect("made");
         assert!(partitions.entry(0).is_some());
         assert_eq!(partitions.entry(1).is_none(), kept, "{version:?}");
     }
@@ -52,13 +53,13 @@ fn the_last_cpu_stays_with_the_root_if_there_is_no_other() {
 fn nothing_is_left_wherever_it_fails_or_is_killed() {
     for machine in machines() {
         let before = machine.all();
-        drop(Partitions::make_in(Rc::clone(&machine), &CPUS, LATER).expect("made"));
+        drop(Partitions::make_in(Rc::clone(&machine), &CPUS).expect("made"));
         let all = machine.operations();
         assert!(all > 20, "{all}");
         let mut failures = 0;
         for at in 0..all {
             machine.fault.set(Some((at, Fault::Refusal(libc::EACCES))));
-            let made = Partitions::make_in(Rc::clone(&machine), &CPUS, LATER);
+            let made = Partitions::make_in(Rc::clone(&machine), &CPUS);
             let is_failed = made.is_err();
             drop(made);
             machine.fault.set(None);
@@ -76,7 +77,7 @@ fn nothing_is_left_wherever_it_fails_or_is_killed() {
         assert!(failures > 10, "{failures}");
         for at in 0..all {
             machine.fault.set(Some((at, Fault::Kill)));
-            drop(Partitions::make_in(Rc::clone(&machine), &CPUS, LATER));
+            drop(Partitions::make_in(Rc::clone(&machine), &CPUS));
             machine.fault.set(None);
             machine.forget(&stat());
             sweep(&machine).expect("swept");
@@ -91,7 +92,8 @@ fn nothing_is_left_wherever_it_fails_or_is_killed() {
 fn a_sweep_removes_only_what_the_dead_left() {
     for machine in machines() {
         let before = machine.all();
-        std::mem::forget(Partitions::make_in(Rc::clone(&machine), &CPUS, LATER).expect("made"));
+        std::mem::forget(Partitions::make_in(Rc::clone(&machine), &CPUS).expect("made"));
+        machine.waited.take();
         let living = sweep(&machine).expect("nothing fails");
         assert_eq!((living.removed, living.used_by), (0, Some(std::process::id())));
         assert_ne!(without_members(&machine), without(&before));
@@ -108,7 +110,7 @@ fn a_sweep_removes_only_what_the_dead_left() {
 fn a_cpu_of_another_partition_is_refused() {
     let machine = Machine::new(Version::Two, true);
     let before = machine.all();
-    let refusal = Partitions::make_in(Rc::clone(&machine), &[2, 3], LATER).expect_err("refused");
+    let refusal = Partitions::make_in(Rc::clone(&machine), &[2, 3]).expect_err("refused");
     assert!(refusal.to_string().contains("root invalid"), "{refusal}");
     assert_eq!(machine.all(), before);
 }
@@ -117,7 +119,7 @@ fn a_cpu_of_another_partition_is_refused() {
 fn without_a_hierarchy_the_message_says_what_to_mount() {
     let machine = Machine::new(Version::Two, false);
     machine.set(format!("{ROOT}/cgroup.controllers"), "cpu io\n");
-    let refusal = Partitions::make_in(Rc::clone(&machine), &CPUS, LATER).expect_err("no cpusets");
+    let refusal = Partitions::make_in(Rc::clone(&machine), &CPUS).expect_err("no cpusets");
     assert_eq!(refusal, CpusetError::NotMounted);
     assert!(refusal.to_string().contains("mount -t cgroup2"), "{refusal}");
     machine.set("/proc/self/mountinfo", "");

@@ -121,8 +121,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         ends: Ends::new(system.tasks().len()),
     });
     // Removed after the threads have ended.
-    let longest = std::time::Duration::from_nanos(deadline.as_ns());
-    let partitions = is_partitioned.then(|| Partitions::make(cpus, longest)).transpose()?;
+    let partitions = is_partitioned.then(|| Partitions::make(cpus)).transpose()?;
     let mut crew = Crew::new(&shared);
     // Signals are delivered to the caller's threads: a handler must not execute in a section or above all tasks.
     let assembled = signal::with_all_blocked(|| crew.assemble(config, &allowed, cpus, partitions.as_ref()));

@@ -7,8 +7,12 @@ use crate::support::{R, expect, run_ms, run_us, system, task, unfinished};
 use lockwright_engine::{Control, CpusetError, RunConfig, RunError, run};
 use lockwright_model::{CpuId, Duration, Event, Protocol, Scheduler, Step, System, Task};
 
-/// The machine, if the test may make partitions of two CPUs.
+/// The machine, if the test may make partitions of two CPUs: they concern all programs of the machine.
 fn require_partitions() -> Option<Machine> {
+    if std::env::var_os("LOCKWRIGHT_TEST_CPUSETS").is_none() {
+        tell("skipped: set LOCKWRIGHT_TEST_CPUSETS=1 to change the cpusets of this machine");
+        return None;
+    }
     let (machine, have) = require_deadline()?;
     let one = system(1, 0, vec![task("one", 0, 1, 10_000, vec![run_us(1_000)])]).under(Scheduler::PEdf);
     match run(&one, &by_kernel(50), &Control::new()) {
