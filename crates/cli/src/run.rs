@@ -261,7 +261,7 @@ pub(crate) fn execute(
     console.note(format!("running {} under {protocol} for {}", input.name, units::text(config.duration)));
     if config.sched_deadline {
         console
-            .note("each CPU becomes a cpuset partition of its own, which takes some seconds before and after the run");
+            .note("each CPU becomes a cpuset partition of its own, which takes some seconds before and after the run; if the kernel refuses SCHED_DEADLINE afterwards, see docs/edf.md");
     }
     let outcome = watch(&input.system, &config, control, console)?;
     let title = format!("{} under {protocol}, executed", input.name);
