@@ -165,6 +165,12 @@ mod screen {
 #[test]
 fn a_process_without_statistics_is_told() {
     let mut child = Command::new("sleep").arg("60").spawn().expect("a process");
+    // A new process has the name of its parent at first.
+    let comm = format!("/proc/{}/comm", child.id());
+    // BOUND: the start of the process.
+    while std::fs::read_to_string(&comm).is_ok_and(|name| name.trim() != "sleep") {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
     let ended = watch(child.id(), &["--json"]);
     child.kill().expect("the child is ours");
     child.wait().expect("the child is ours");
