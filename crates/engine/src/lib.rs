@@ -46,6 +46,7 @@ pub mod observe;
 mod occupancy;
 #[doc(hidden)]
 pub mod raw;
+mod rounds;
 mod run;
 mod steal;
 mod switches;

@@ -4,19 +4,15 @@
 //! records, the missing time is reported as [`Taker::Unknown`].
 
 use crate::observe::Gap;
+use crate::rounds::Rounds;
 use crate::steal::{Steal, Steals, charge};
 use crate::switches::{Ring, Switch};
 use lockwright_model::{Duration, Instant};
-use lockwright_sys::sched::{self, ME, Tid};
-use lockwright_sys::{clock, signal};
+use lockwright_sys::clock;
+use lockwright_sys::sched::Tid;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
-/// The interval at which the rings are emptied.
-const ROUND: std::time::Duration = std::time::Duration::from_millis(20);
 /// The number of rounds between two readings of the steal time.
 const STEAL_ROUNDS: u32 = 5;
 /// The most switches that are kept for all CPUs together: 32 MiB.
@@ -132,18 +128,8 @@ impl Occupancy {
 
 /// Records context switches until it is stopped or dropped.
 pub struct Recorder {
-    thread: Option<JoinHandle<Occupancy>>,
-    is_over: Arc<AtomicBool>,
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        // ORDERING: Relaxed: the flag only says that one more round is enough.
-        self.is_over.store(true, Ordering::Relaxed);
-        if let Some(thread) = &self.thread {
-            thread.thread().unpark();
-        }
-    }
+    rounds: Rounds<Book>,
+    tasks: Vec<Tid>,
 }
 
 impl Recorder {
@@ -155,44 +141,25 @@ impl Recorder {
         if rings.is_empty() {
             return None;
         }
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (cpus, tasks, over) = (cpus.to_vec(), tasks.to_vec(), Arc::clone(&is_over));
-        let record = move || {
-            // If the kernel refuses, the thread keeps the caller's policy, and may delay tasks by some microseconds.
-            let _ = sched::set_other(ME);
-            let mut book = Book::new(&cpus);
-            let mut rounds = 0_u32;
-            // BOUND: until the run ends, which it does in bounded time.
-            loop {
-                // ORDERING: Relaxed: as in `Recorder::drop`.
-                let is_last = over.load(Ordering::Relaxed);
-                if is_last || rounds.is_multiple_of(STEAL_ROUNDS) {
-                    book.steals.read(clock::now_ns());
-                }
-                rounds = rounds.wrapping_add(1);
-                for ring in &mut rings {
-                    book.read(ring);
-                }
-                if is_last {
-                    return book.close(&tasks);
-                }
-                std::thread::park_timeout(ROUND);
+        let mut rounds = 0_u32;
+        let round = move |book: &mut Book, is_last| {
+            if is_last || rounds.is_multiple_of(STEAL_ROUNDS) {
+                book.steals.read(clock::now_ns());
+            }
+            rounds = rounds.wrapping_add(1);
+            for ring in &mut rings {
+                book.read(ring);
             }
         };
-        let builder = std::thread::Builder::new().name("lockwright-recorder".into());
-        let thread = signal::with_all_blocked(|| builder.spawn(record)).ok()?;
-        Some(Self { thread: Some(thread), is_over })
+        let rounds = Rounds::start("lockwright-recorder", Book::new(cpus), round).ok()?;
+        Some(Self { rounds, tasks: tasks.to_vec() })
     }
 
     /// Stops, and returns what was recorded of a run that began at `start_ns`.
     ///
     /// BOUND: one last read of the rings.
-    pub fn stop(mut self, start_ns: u64) -> Option<Occupancy> {
-        let thread = self.thread.take()?;
-        // ORDERING: Relaxed: as in `drop`.
-        self.is_over.store(true, Ordering::Relaxed);
-        thread.thread().unpark();
-        let occupancy = thread.join().ok()?;
+    pub fn stop(self, start_ns: u64) -> Option<Occupancy> {
+        let occupancy = self.rounds.stop()?.close(&self.tasks);
         Some(Occupancy { start_ns, ..occupancy })
     }
 }

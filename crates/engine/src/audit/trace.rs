@@ -1,17 +1,12 @@
 //! The kernel's trace of the threads of a run: switches, inherited priorities, and wake-ups.
 
 use crate::cpusets::parse_cpus;
-use lockwright_sys::sched::{self, ME, Tid};
-use lockwright_sys::signal;
+use crate::rounds::Rounds;
+use lockwright_sys::sched::Tid;
 use lockwright_sys::tracepoint::Tracepoint;
 use perf_event::events::Tracepoint as Event;
 use perf_event::{Builder, Clock, SampleFlag, Sampler};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
-/// The interval at which the rings are emptied.
-const ROUND: std::time::Duration = std::time::Duration::from_millis(20);
 /// The size of the ring of a CPU in bytes, for each event: room for about 10,000 switches.
 const RING: usize = 1 << 20;
 /// The CPUs of the machine. Also those that the process may not use are traced: another program can move its threads.
@@ -50,20 +45,7 @@ pub(crate) struct Trace {
 }
 
 /// Traces until it is stopped or dropped.
-pub(crate) struct Tracer {
-    thread: Option<JoinHandle<Trace>>,
-    is_over: Arc<AtomicBool>,
-}
-
-impl Drop for Tracer {
-    fn drop(&mut self) {
-        // ORDERING: Relaxed: the flag only says that one more round is enough.
-        self.is_over.store(true, Ordering::Relaxed);
-        if let Some(thread) = &self.thread {
-            thread.thread().unpark();
-        }
-    }
-}
+pub(crate) struct Tracer(Rounds<Trace>);
 
 impl Tracer {
     /// Starts to trace these threads on all CPUs. Returns why not, if the kernel does not permit it.
@@ -89,42 +71,22 @@ impl Tracer {
                 rings.push((fields, ring));
             }
         }
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (mut own, over) = (tasks.iter().map(|task| task.0).collect::<Vec<_>>(), Arc::clone(&is_over));
+        let mut own: Vec<u32> = tasks.iter().map(|task| task.0).collect();
         own.sort_unstable();
-        let record = move || {
-            // If the kernel refuses, the thread keeps the caller's policy, and may delay tasks by some microseconds.
-            let _ = sched::set_other(ME);
-            let mut trace = Trace { events: Vec::new(), lost: 0 };
-            // BOUND: until the run ends, which it does in bounded time.
-            loop {
-                // ORDERING: Relaxed: as in `Tracer::drop`.
-                let is_last = over.load(Ordering::Relaxed);
-                rings.iter_mut().for_each(|(fields, ring)| trace.take(*fields, ring, &own));
-                if is_last {
-                    trace.events.sort_by_key(|event| event.0);
-                    return trace;
-                }
-                std::thread::park_timeout(ROUND);
-            }
+        let round = move |trace: &mut Trace, _| {
+            rings.iter_mut().for_each(|(fields, ring)| trace.take(*fields, ring, &own));
         };
-        let builder = std::thread::Builder::new().name("lockwright-tracer".into());
-        let thread = signal::with_all_blocked(|| builder.spawn(record));
-        let thread = thread.map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Self { thread: Some(thread), is_over })
+        let rounds = Rounds::start("lockwright-tracer", Trace { events: Vec::new(), lost: 0 }, round);
+        rounds.map(Self).map_err(|error| format!("cannot start a thread: {error}"))
     }
 
     /// Stops, and returns the trace.
     ///
     /// BOUND: one last read of the rings.
-    pub(crate) fn stop(mut self) -> Trace {
-        // ORDERING: Relaxed: as in `drop`.
-        self.is_over.store(true, Ordering::Relaxed);
-        let trace = self.thread.take().and_then(|thread| {
-            thread.thread().unpark();
-            thread.join().ok()
-        });
-        trace.unwrap_or(Trace { events: Vec::new(), lost: 1 })
+    pub(crate) fn stop(self) -> Trace {
+        let mut trace = self.0.stop().unwrap_or(Trace { events: Vec::new(), lost: 1 });
+        trace.events.sort_by_key(|event| event.0);
+        trace
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Journal {
 }
 
 /// The time of an order in nanoseconds of the monotonic clock, and the order. A time of 0 means that there is none.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Entry {
     at_ns: AtomicU64,
     order: AtomicU64,
