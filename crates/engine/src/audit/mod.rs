@@ -1,8 +1,8 @@
 //! Holds the kernel's trace of a run against what the protocols ordered.
 //!
 //! The kernel traces each context switch with the priorities of both threads, each inherited priority, and each
-//! wake-up. The locks keep a journal of their orders: levels, places, and grants to waiting tasks. In the trace, a task
-//! must
+//! wake-up. The locks keep a journal of their orders: levels, places, and wake-ups of waiting tasks. In the trace, a
+//! task must
 //!
 //! - have a level that was ordered for it, or that it inherited from another task;
 //! - inherit only the level of a thread of the run;
