@@ -70,34 +70,52 @@ pub fn run(names: &[String]) -> Result<(), String> {
     let failed = match (computing.is_empty(), executing.is_empty()) {
         (false, false) => std::thread::scope(|scope| {
             let behind = scope.spawn(|| failed(&computing, run_behind));
-            let mut failed = failed(&executing, run_here);
-            failed.extend(behind.join().unwrap_or_else(|_| vec!["those that compute"]));
+            let mut failed = failed(&executing, run_apart);
+            failed.extend(behind.join().unwrap_or_else(|_| vec![("those that compute", "a thread panicked".into())]));
             failed
         }),
-        _ => failed(&[computing, executing].concat(), run_here),
+        _ => failed(&[computing, executing].concat(), if names.len() == 1 { run_here } else { run_apart }),
     };
-    if failed.is_empty() { Ok(()) } else { Err(format!("these checks failed: {}", failed.join(", "))) }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    // The reasons stand at the end: thousands of lines of other checks may follow a failure.
+    for (name, why) in &failed {
+        eprintln!("\nxtask: {name} failed: {why}");
+    }
+    Err(format!("these checks failed: {}", failed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")))
 }
 
-/// Runs the checks one after another. Returns the names of those that failed.
-fn failed(checks: &[&Check], run: impl Fn(&Check) -> Result<(), String>) -> Vec<&'static str> {
-    let run = |check: &&&Check| run(check).inspect_err(|why| eprintln!("xtask: {} failed: {why}", check.name)).is_err();
-    checks.iter().filter(run).map(|check| check.name).collect()
+/// Runs the checks one after another. Returns those that failed, and why.
+fn failed(checks: &[&Check], run: impl Fn(&Check) -> Result<(), String>) -> Vec<(&'static str, String)> {
+    let failure = |check: &&Check| {
+        let begin = std::time::Instant::now();
+        eprintln!("xtask: {}: {}", check.name, check.covers);
+        let why = run(check).err();
+        let done = if why.is_some() { "failed after" } else { "took" };
+        eprintln!("xtask: {} {done} {} s", check.name, begin.elapsed().as_secs());
+        why.map(|why| (check.name, why))
+    };
+    checks.iter().filter_map(failure).collect()
 }
 
 fn run_here(check: &Check) -> Result<(), String> {
-    let begin = std::time::Instant::now();
-    eprintln!("xtask: {}: {}", check.name, check.covers);
-    let done = (check.run)();
-    eprintln!("xtask: {} took {} s", check.name, begin.elapsed().as_secs());
-    done
+    (check.run)()
+}
+
+/// Runs the check in a process of its own, and keeps the end of its output for the error.
+fn run_apart(check: &Check) -> Result<(), String> {
+    tool::run_with_end(tool::command(&me()).args(["test", "--deep", check.name]))
 }
 
 /// Runs the check in a process of its own, where no other thread wants the processor.
 fn run_behind(check: &Check) -> Result<(), String> {
-    // The path of this program is not its file any more once a check has built it again.
-    let me = format!("/proc/{}/exe", std::process::id());
-    tool::run_quietly(tool::idle(Path::new(&me)).args(["test", "--deep", check.name]))
+    tool::run_with_end(tool::idle(Path::new(&me())).args(["test", "--deep", check.name]))
+}
+
+/// The path of this program, which is not its file any more once a check has built it again.
+fn me() -> String {
+    format!("/proc/{}/exe", std::process::id())
 }
 
 /// Prints the checks for the help.
@@ -282,8 +300,8 @@ mod tests {
     #[test]
     fn checks_that_fail_are_named() {
         let checks = [computing("one", "", || Ok(())), executing("two", "", || Err("why".into()))];
-        assert_eq!(failed(&checks.each_ref(), run_here), ["two"]);
-        assert_eq!(failed(&checks.each_ref(), |_| Ok(())), [""; 0]);
+        assert_eq!(failed(&checks.each_ref(), run_here), [("two", "why".to_owned())]);
+        assert!(failed(&checks.each_ref(), |_| Ok(())).is_empty());
     }
 
     #[test]

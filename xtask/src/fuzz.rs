@@ -61,6 +61,7 @@ pub fn run() -> Result<(), String> {
             format!("-artifact_prefix={artifacts}/"),
             format!("-timeout={HANG}"),
             "-len_control=0".into(),
+            "-verbosity=0".into(),
             corpus,
         ]);
         fuzzers.push(fuzzer);

@@ -1,8 +1,10 @@
 //! Runs the tools that the commands use.
 
+use std::collections::VecDeque;
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -120,6 +122,34 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", shown(command))) }
 }
 
+/// How many lines of a failed command's output are repeated in its error.
+const END: usize = 80;
+
+/// Runs a command. Its output goes to the terminal as it comes, and the error has the end of it.
+pub fn run_with_end(command: &mut Command) -> Result<(), String> {
+    let name = shown(command);
+    let (status, end) = told(command).map_err(|error| format!("{name} does not start: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{name} ended with {status}. Its output ends:\n{end}")) }
+}
+
+/// Runs a command, and prints its output as it comes. Returns also the last lines.
+fn told(command: &mut Command) -> std::io::Result<(ExitStatus, String)> {
+    let (output, input) = std::io::pipe()?;
+    let mut child = command.stdout(input.try_clone()?).stderr(input).spawn()?;
+    // The command would hold the pipe's other end, and the output would not end.
+    command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    let mut end = VecDeque::new();
+    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        eprintln!("{line}");
+        end.push_back(line);
+        if end.len() > END {
+            end.pop_front();
+        }
+    }
+    Ok((child.wait()?, end.make_contiguous().join("\n")))
+}
+
 /// Runs commands, two at a time. The output of each goes to the terminal when it has ended.
 pub fn run_pairs(commands: impl IntoIterator<Item = Command, IntoIter: Send>) -> Result<(), String> {
     let left = Mutex::new(commands.into_iter());
@@ -169,6 +199,15 @@ mod tests {
         assert_eq!(run_pairs(commands(&["true"; 3])), Ok(()));
         let failed = run_pairs(commands(&["true", "false", "true", "no-such-program"])).expect_err("two fail");
         assert!(failed.contains("false ended with") && failed.contains("no-such-program does not start"), "{failed}");
+    }
+
+    #[test]
+    fn an_error_has_the_end_of_the_output() {
+        let shell = |script: &str| run_with_end(command("sh").args(["-c", script]));
+        assert_eq!(shell("echo told"), Ok(()));
+        let error = shell("seq 1000; echo last >&2; exit 3").expect_err("the status is 3");
+        assert!(error.contains("status: 3") && error.ends_with("\n1000\nlast"), "{error}");
+        assert_eq!(error.lines().count(), 1 + END, "{error}");
     }
 
     #[test]
