@@ -53,7 +53,8 @@ impl Reservation {
         u128::from(self.runtime.as_ns()) * WHOLE / u128::from(self.deadline.as_ns().max(1))
     }
 
-    /// Puts the calling thread under SCHED_DEADLINE.
+    /// Puts the calling thread under SCHED_DEADLINE. The kernel may count more than there is, so it counts again before
+    /// the last attempt.
     ///
     /// BOUND: ADMISSION_NS.
     pub(super) fn begin(self) -> Result<(), SysError> {
@@ -61,11 +62,15 @@ impl Reservation {
         sched::exact_timers();
         let (runtime, deadline) = (self.runtime.as_ns(), self.deadline.as_ns());
         let until_ns = clock::now_ns() + ADMISSION_NS;
+        let set = || sched::set_deadline(sched::gettid(), runtime, deadline);
         loop {
-            let answer = sched::set_deadline(sched::gettid(), runtime, deadline);
-            match answer {
+            match set() {
                 Err(error) if error.errno == libc::EBUSY && clock::now_ns() < until_ns => {
                     clock::sleep_until(clock::now_ns() + ATTEMPT_NS)?;
+                }
+                Err(error) if error.errno == libc::EBUSY => {
+                    sched::recount_deadlines();
+                    return set();
                 }
                 answer => return answer,
             }

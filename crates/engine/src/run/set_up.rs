@@ -313,13 +313,17 @@ impl<'a> Crew<'a> {
             };
             let failed = set_up.is_err();
             place.answer(set_up);
-            if !shared.start.pass() || failed {
+            let begins = shared.start.pass();
+            if failed {
                 return;
+            }
+            if !begins {
+                return shared.give_back(task);
             }
             let report = thread.execute();
             shared.ends.leave(task, report, &shared.control);
             // The thread has no real-time work left. If the kernel refuses, the thread only waits.
-            let _ = executor.demote(task);
+            let _ = shared.demote(task);
             shared.exit.pass();
         };
         self.tasks.push(spawn(&name, body)?);

@@ -6,9 +6,9 @@ use crate::calibrate::Calibration;
 use crate::control::Control;
 use crate::team::{Ends, Gate, Muster};
 use lockwright::raw::Locks;
-use lockwright_model::{Duration, System};
-use lockwright_sys::clock;
+use lockwright_model::{Duration, System, TaskId};
 use lockwright_sys::futex::{self, Deadline, Scope};
+use lockwright_sys::{SysError, clock, sched};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -44,6 +44,21 @@ impl Shared {
     pub(super) fn start_ns(&self) -> u64 {
         // ORDERING: Relaxed: the value is stored before the start gate opens, and the gate's word orders it.
         self.start_ns.load(Ordering::Relaxed)
+    }
+
+    /// Gives back the reservation of a task, if it has one. Its thread then has no time to execute, so it ends or
+    /// leaves SCHED_DEADLINE at once.
+    pub(super) fn give_back(&self, task: TaskId) {
+        if !self.reservations.is_empty() {
+            // If the kernel refuses, it keeps the reservation until the deadline.
+            let _ = sched::shrink_deadline(self.locks.executor.seat(task).tid());
+        }
+    }
+
+    /// Puts the thread of a task under the ordinary policy, permanently.
+    pub(super) fn demote(&self, task: TaskId) -> Result<(), SysError> {
+        self.give_back(task);
+        self.locks.executor.demote(task)
     }
 }
 

@@ -39,7 +39,7 @@ fn watch_to_end(shared: &Shared) {
     }
     for task in shared.ends.unfinished() {
         // A thread that cannot be demoted is reported as stuck below.
-        let _ = shared.locks.executor.demote(task);
+        let _ = shared.demote(task);
     }
     wait(clock::now_ns() + DEMOTE_GRACE_NS);
 }

@@ -172,3 +172,35 @@ fn a_stop_ends_the_run() {
     assert_eq!(outcome.ended, lockwright_engine::Ended::Interrupted);
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
 }
+
+/// What the threads under SCHED_DEADLINE of this machine have reserved, by the kernel's account; `None` if it is not
+/// shown.
+fn reserved() -> Option<i64> {
+    let text = std::fs::read_to_string("/sys/kernel/debug/sched/debug").ok()?;
+    text.lines().find(|line| line.contains("total_bw"))?.rsplit(':').next()?.trim().parse().ok()
+}
+
+/// Linux 6.18 takes back twice what it keeps of a thread that has ended, if somebody reads the limit of real-time
+/// threads meanwhile. Each job uses most of its reservation, which the kernel would keep for the rest of its period.
+#[test]
+fn a_run_gives_its_reservations_back_at_its_end() {
+    let Some((_machine, have)) = require_deadline() else { return };
+    let Some(before) = reserved() else { return tell("skipped: this kernel does not show reservations") };
+    let tasks = (0..have).map(|index| task(&format!("t{index}"), 0, 1, 400_000, vec![run_us(180_000)])).collect();
+    let system = system(have, 0, tasks).under(Scheduler::GEdf);
+    let control = Control::new();
+    let stopper = control.clone();
+    let stopping = std::thread::spawn(move || {
+        while stopper.elapsed().is_none_or(|elapsed| elapsed < ms(20)) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        stopper.stop();
+    });
+    run(&system, &RunConfig::new(Protocol::None, ms(60_000)), &control).expect("a run");
+    stopping.join().expect("no panic");
+    // Other processes may leave SCHED_DEADLINE now, but none takes less than nothing.
+    assert!(reserved() <= Some(before), "{:?} and {before} before", reserved());
+    lockwright_sys::sched::recount_deadlines();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(reserved() >= Some(before), "{:?} and {before} before", reserved());
+}
