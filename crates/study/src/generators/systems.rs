@@ -116,6 +116,8 @@ pub struct Systems {
     periods: Periods,
     sections: Option<(Sections, Groups)>,
     placement: Fit,
+    /// The names of the tasks, and those of the resources.
+    names: [Vec<String>; 2],
 }
 
 impl Systems {
@@ -144,10 +146,13 @@ impl Systems {
         if tasks == 0 || tasks > TASKS_MAX {
             return Err(Impossible::Tasks { count: tasks });
         }
-        if let Some((sections, _)) = &sections {
-            sections.sharing.resources(tasks, cpus)?;
-        }
-        Ok(Self { cpus, utilizations, tables, periods, sections, placement })
+        let resources = match &sections {
+            Some((sections, _)) => sections.sharing.resources(tasks, cpus)?,
+            None => 0,
+        };
+        let names = [("t", tasks), ("r", resources)];
+        let names = names.map(|(kind, count)| (0..count).map(|index| format!("{kind}{index}")).collect());
+        Ok(Self { cpus, utilizations, tables, periods, sections, placement, names })
     }
 
     /// Draws the system with this number.
@@ -174,10 +179,11 @@ impl Systems {
             }
         };
         let homes = place(&times, self.cpus, self.placement);
+        let [task_names, resource_names] = &self.names;
         let task = |index: usize| {
             let (period, wcet) = times[index];
             Task {
-                name: format!("t{index}"),
+                name: task_names[index].clone(),
                 cpu: CpuId::new(homes[index]),
                 priority: Priority::MIN,
                 period,
@@ -190,8 +196,7 @@ impl Systems {
         };
         let mut tasks: Vec<Task> = (0..times.len()).map(task).collect();
         assign_rate_monotonic(&mut tasks);
-        let resource = |index| Resource::new(format!("r{index}"));
-        let resources = (0..drawn.resources).map(resource).collect();
+        let resources = resource_names[..drawn.resources].iter().map(|name| Resource::new(name.clone())).collect();
         let system = System::new("generated".into(), self.cpus, None, resources, tasks);
         Ok(system.expect("a generated system keeps every rule"))
     }
