@@ -19,12 +19,12 @@ pub(crate) const ISSUED_MAX: u64 = 127;
 
 /// The arrivals of a task, prepared for counting its jobs in many intervals.
 ///
-/// Division by the period d is a multiplication by its reciprocal. With 2^k <= d < 2^(k+1) and 2^(32+k) = m d + r, where
-/// 1 <= r <= d, the result for a below 2^32 is one of these two, rounded down:
+/// Division by the period d is a multiplication by its reciprocal. With 2^k <= d < 2^(k+1) and 2^(32+k) = m d + r,
+/// where 1 <= r <= d, the result for a below 2^32 is one of these two, rounded down:
 ///
 /// ```text
 /// m (a + 1) / 2^(32+k)   if r <= 2^k: below (a + 1) / d, by at most (a + 1) r / (d 2^(32+k)) <= 1 / d
-/// (m + 1) a / 2^(32+k)   otherwise:   above a / d, by a (d - r) / (d 2^(32+k)) < 1 / d
+/// (m + 1) a / 2^(32+k)   otherwise:   not below a / d, above by a (d - r) / (d 2^(32+k)) < 1 / d
 /// ```
 /// Multiplier and product fit: if r > 2^k, then d > 2^k, and m + 1 is below 2^32 as well.
 ///
