@@ -123,6 +123,21 @@ def test_systems_are_those_that_a_study_judges(tmp_path):
     assert cell.draw(seed=9, sample=3) == systems[3] != cell.draw(seed=8, sample=3)
 
 
+def test_clusters_vary_in_a_study(tmp_path):
+    values, sections = {"cpus": 4, "tasks": 12, "load": 0.35}, {"accesses": 2, "lengths": "long"}
+    over = {"cluster": [1, 2, 4], "scheduler": ["c-fp"], "protocol": ["omlp", "mpcp"]}
+    study = lw.Study(lw.generators.Generator(**values, sections=sections), over, samples=20, seed=3)
+    rows = study.run(tmp_path / "out").rows()
+    assert [row["cluster"] for row in rows] == [1, 2, 4] and {row["protocol"] for row in rows} == {"omlp"}
+    for row in rows:
+        cell = lw.generators.Generator(**values, cluster=row["cluster"], sections=sections)
+        systems = [cell.draw(seed=3, sample=sample) for sample in range(20)]
+        assert row["accepted"] == sum(lw.check(system, protocol="omlp").schedulable for system in systems)
+    assert rows[0]["accepted"] > rows[2]["accepted"] > 0
+    with pytest.raises(lw.BadInput, match="cannot be divided into clusters of 3"):
+        lw.generators.Generator(**values, cluster=3).draw()
+
+
 def test_the_generator_of_a_paper_fits_into_a_study(tmp_path):
     generator = lw.generators.rtas2008(m=4, utilizations="uniform-medium", section=None)
     study = lw.Study(generator, {"lengths": ["1 us", "14 us"], "protocol": ["fmlp_short", "fmlp_long"]}, samples=5, seed=4)

@@ -292,7 +292,7 @@ fn watch(system: &System, config: &RunConfig, control: &Control, console: &Conso
 }
 
 /// Prints why there is no outcome, with the names in the file, and what to do.
-fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
+pub(crate) fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
     let task = |id: TaskId| format!("`{}`", system.task(id).name);
     let doctor = "`lockwright doctor` prints what this machine lacks for real time, and how to fix it";
     let (message, help, exit) = match error {

@@ -71,6 +71,12 @@ impl Control {
         }
     }
 
+    /// The common start in nanoseconds of the monotonic clock, once it is chosen.
+    pub(crate) fn start(&self) -> Option<u64> {
+        // ORDERING: Relaxed: see `elapsed`.
+        Some(self.0.start_ns.load(Ordering::Relaxed)).filter(|&start| start > 0)
+    }
+
     /// RUNS -> `state`; only the first call has an effect on the state.
     pub(crate) fn leave(&self, state: u32) {
         // ORDERING: Relaxed: the bell orders it for the watchdog; other threads need no order.

@@ -32,6 +32,7 @@
 extern crate self as lockwright_engine;
 
 mod audit;
+mod beside;
 mod burn;
 mod calibrate;
 mod control;
@@ -54,6 +55,7 @@ mod team;
 mod throttling;
 
 pub use audit::{Audit, Departed, Departure};
+pub use beside::run_beside;
 pub use calibrate::Calibration;
 pub use control::Control;
 pub use cpusets::CpusetError;

@@ -1,11 +1,10 @@
 //! Systems are validated when they are built or changed.
 
 use crate::system::requests_of;
-use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times};
+use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times, first_repeated};
 use crate::{
     Duration, Protocol, Resource, ResourceId, Scheduler, Step, System, Task, TaskId, assign_deadline_monotonic, section,
 };
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -33,15 +32,15 @@ impl System {
         tasks: Vec<Task>,
     ) -> Result<Self, Invalid> {
         check_counts(cpus, &resources, &tasks)?;
-        let mut names = BTreeSet::new();
+        let repeated = first_repeated(resources.iter().map(|resource| resource.name.as_str()));
         for (index, resource) in resources.iter().enumerate() {
             let subject = Subject::Resource(ResourceId::new(index));
-            check_name("resource", &resource.name, &mut names, subject)?;
+            check_name("resource", &resource.name, repeated == Some(index), subject)?;
         }
-        let mut names = BTreeSet::new();
+        let repeated = first_repeated(tasks.iter().map(|task| task.name.as_str()));
         for (index, task) in tasks.iter().enumerate() {
             let subject = Subject::Task(TaskId::new(index));
-            check_name("task", &task.name, &mut names, subject)?;
+            check_name("task", &task.name, repeated == Some(index), subject)?;
             check_times(cpus, task, subject)?;
             check_body(&resources, task, TaskId::new(index))?;
         }

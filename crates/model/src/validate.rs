@@ -4,7 +4,7 @@ use crate::{
     CPUS_MAX, DURATION_MAX, Duration, NESTING_MAX, Priority, Protocol, RESOURCES_MAX, Resource, ResourceId, STEPS_MAX,
     Step, System, TASKS_MAX, Task, TaskId,
 };
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -177,6 +177,9 @@ impl System {
                 }
             }
         }
+        if nested.is_empty() {
+            return Ok(());
+        }
         let mut left: Vec<ResourceId> = self.resource_ids().collect();
         // BOUND: every round except the last removes a resource.
         loop {
@@ -295,19 +298,23 @@ pub(crate) fn check_counts(cpus: usize, resources: &[Resource], tasks: &[Task]) 
 }
 
 /// Refuses an empty name, and a name in `earlier`, the names of the same kind so far. Adds the name to them.
-pub(crate) fn check_name<'a>(
-    kind: &str,
-    name: &'a str,
-    earlier: &mut BTreeSet<&'a str>,
-    subject: Subject,
-) -> Result<(), Invalid> {
+/// Refuses an empty name, and one that an earlier task or resource has.
+pub(crate) fn check_name(kind: &str, name: &str, is_repeated: bool, subject: Subject) -> Result<(), Invalid> {
     if name.is_empty() {
         return invalid_key(subject, "name", format!("a {kind} without a name"), "give it a name");
     }
-    if !earlier.insert(name) {
+    if is_repeated {
         return invalid_key(subject, "name", format!("two {kind}s have the name `{name}`"), "names are unique");
     }
     Ok(())
+}
+
+/// Returns the place of the first name that an earlier one equals.
+pub(crate) fn first_repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<usize> {
+    let mut sorted: Vec<(&str, usize)> = names.zip(0..).collect();
+    // Numbered names are in this order already.
+    sorted.sort_unstable_by_key(|&(name, place)| (name.len(), name, place));
+    sorted.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[1].1).min()
 }
 
 pub(crate) fn check_times(cpus: usize, task: &Task, subject: Subject) -> Result<(), Invalid> {

@@ -38,7 +38,8 @@ class Study:
         """Create a study of `samples` systems in each cell.
 
         `over` has the keys that vary, each with its values. The keys are those of ``[generator]`` and ``[sections]`` of
-        a study file, and ``protocol`` and ``scheduler``. `methods` has further methods, each with the keys of
+        a study file, and ``protocol`` and ``scheduler``. Protocols are those of ``p-fp``; ``c-fp`` takes ``omlp`` of
+        them. `methods` has further methods, each with the keys of
         ``[[method]]``. docs/study.md describes all of them. Without `seed`, each run draws one.
         """
         over = {key: list(values) for key, values in (over or {}).items()}
@@ -48,6 +49,8 @@ class Study:
             method: dict[str, Any] = {"scheduler": scheduler}
             if scheduler == "p-fp" and protocols:
                 method["protocols"] = protocols
+            if scheduler == "c-fp" and "omlp" in protocols:
+                method["protocols"] = ["omlp"]
             made.append(method)
         self._tables = (generator, over, [*made, *map(dict, methods)])
         self._head = {"name": name, "seed": seed, "samples": samples, "x": x}

@@ -11,28 +11,14 @@
 //! Reference: Sha, Rajkumar, Lehoczky, IEEE TC 39(9), 1990, and the classic formulas of PCP and SRP.
 
 use super::delay::BlockingSection;
-use super::ics::lock_ceiling;
 use crate::rows::tables::Tables;
 use lockwright_model::TaskId;
 
 /// Returns the longest section that may block a job of `task`, or `None` if there is none.
 pub(crate) fn longest(tables: &Tables<'_>, task: TaskId) -> Option<BlockingSection> {
-    let system = tables.system;
-    if !tables.locks_at_ceilings {
-        return None;
-    }
-    let priority = system.task(task).priority;
-    let sections = tables.lesser(task).iter().flat_map(|&holder| {
-        let requests = system.requests(holder).iter();
-        requests.map(move |request| BlockingSection {
-            task: holder,
-            resource: request.resource,
-            length: request.length.as_ns(),
-        })
-    });
-    sections
-        .filter(|section| {
-            lock_ceiling(tables, section.task, section.resource).is_some_and(|ceiling| ceiling >= priority)
-        })
-        .max_by_key(|section| section.length)
+    let priority = tables.system.task(task).priority;
+    let sections = &tables.at_ceilings[tables.system.task(task).cpu.index()];
+    let lesser = &sections[sections.partition_point(|section| section.priority >= priority)..];
+    let longest = lesser.iter().filter(|section| section.ceiling >= priority).max_by_key(|section| section.length)?;
+    Some(BlockingSection { task: longest.task, resource: longest.resource, length: longest.length })
 }

@@ -36,17 +36,6 @@ use crate::rows::tables::Tables;
 use crate::uniprocessor::ics::{RestartedSection, Restarts};
 use lockwright_model::{Priority, ResourceId, TaskId};
 
-/// Returns the ceiling at which `holder` locks the resource on its processor, or `None` if it does not lock it at a
-/// ceiling.
-pub(crate) fn lock_ceiling(tables: &Tables<'_>, holder: TaskId, resource: ResourceId) -> Option<Priority> {
-    tables.lock_ceilings[resource.index()].filter(|_| !commits_freely(tables, holder, resource))
-}
-
-/// Returns whether a commit of `task` on the resource can restart sections of others.
-fn commits_freely(tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> bool {
-    tables.cutoffs[resource.index()].is_some_and(|cutoff| tables.system.task(task).priority >= cutoff)
-}
-
 fn rows(tables: &Tables<'_>, task: TaskId) -> impl Iterator<Item = RestartedSection> {
     let requests = tables.system.requests(task).iter();
     requests.map(move |request| RestartedSection {
@@ -93,7 +82,7 @@ impl<'t> Again<'t> {
     fn find_blockers(&mut self) {
         let tables = self.tables;
         let under_lock = |row: RestartedSection| {
-            let ceiling = lock_ceiling(tables, TaskId::new(row.task), ResourceId::new(row.resource))?;
+            let ceiling = tables.lock_ceiling(TaskId::new(row.task), ResourceId::new(row.resource))?;
             tables.cutoffs[row.resource].is_some().then_some((ceiling, row))
         };
         let mut longest: Vec<Option<(Priority, RestartedSection)>> = vec![None; tables.cutoffs.len()];
@@ -114,7 +103,7 @@ impl<'t> Again<'t> {
     /// Returns the resources that `h` commits without a lock.
     fn freely(&self, h: TaskId) -> impl Iterator<Item = ResourceId> {
         let resources = self.tables.system.requests(h).iter().map(|request| request.resource);
-        resources.filter(move |&resource| commits_freely(self.tables, h, resource))
+        resources.filter(move |&resource| self.tables.commits_freely(h, resource))
     }
 
     /// Returns the charge for the sections that a job of `h` restarts, before any task below it is added. Returns

@@ -12,19 +12,28 @@ pub(crate) const LANES: usize = 8;
 pub(crate) const JOBS_MAX: i16 = 256;
 
 /// Times are below this value.
-pub(crate) const SMALL: u64 = 1 << 31;
+pub(crate) const SMALL: u64 = 1 << 32;
 
 /// The most requests that one job issues, so that those of [`JOBS_MAX`] jobs fit.
 pub(crate) const ISSUED_MAX: u64 = 127;
 
 /// The arrivals of a task, prepared for counting its jobs in many intervals.
 ///
-/// Division by the period d is a multiplication by its reciprocal. With 2^(k-1) < d <= 2^k and s = 31 + k, m =
-/// floor((2^s - 1) / d) + 1 exceeds 2^s / d by at most 1. For a below 2^31, m a / 2^s therefore exceeds a / d by at
-/// most a / 2^s, which is less than 1 / d. m is below 2^32.
+/// Division by the period d is a multiplication by its reciprocal. With 2^k <= d < 2^(k+1) and 2^(32+k) = m d + r,
+/// where 1 <= r <= d, the result for a below 2^32 is one of these two, rounded down:
+///
+/// ```text
+/// m (a + 1) / 2^(32+k)   if r <= 2^k: below (a + 1) / d, by at most (a + 1) r / (d 2^(32+k)) <= 1 / d
+/// (m + 1) a / 2^(32+k)   otherwise:   not below a / d, above by a (d - r) / (d 2^(32+k)) < 1 / d
+/// ```
+/// Multiplier and product fit: if r > 2^k, then d > 2^k, and m + 1 is below 2^32 as well.
+///
+/// Reference: Robison, *N-Bit Unsigned Division Via N-Bit Multiply-Add*, ARITH 2005.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Short {
     multiplier: u32,
+    /// Added to the product.
+    add: u32,
     shift: u32,
     carry: u32,
 }
@@ -32,10 +41,13 @@ pub(crate) struct Short {
 impl Short {
     #[inline]
     pub(crate) fn new(arrivals: Arrivals) -> Self {
-        let k = 64 - (arrivals.period.get() - 1).leading_zeros();
-        let shift = 31 + k;
-        let multiplier = ((arrivals.period.inverse() >> (64 - shift)) as u32).wrapping_add(1);
-        Self { multiplier, shift, carry: arrivals.carry as u32 }
+        let period = arrivals.period.get();
+        let k = 63 - period.leading_zeros();
+        let multiplier = arrivals.period.inverse() >> (32 - k);
+        let rest = (1_u64 << (32 + k)).wrapping_sub(multiplier.wrapping_mul(period));
+        let is_below = rest <= 1 << k;
+        let multiplier = (multiplier as u32).wrapping_add(u32::from(!is_below));
+        Self { multiplier, add: if is_below { multiplier } else { 0 }, shift: 32 + k, carry: arrivals.carry as u32 }
     }
 
     /// Computes the number of jobs that each interval of `times` meets, which is below 2^15, limited to [`JOBS_MAX`].
@@ -45,6 +57,7 @@ impl Short {
     pub(crate) fn jobs(self, times: &[[u32; LANES]], into: &mut [Counts]) {
         for (jobs, time) in into.as_flattened_mut().iter_mut().zip(times.as_flattened()) {
             let product = u64::from(time.wrapping_add(self.carry)) * u64::from(self.multiplier);
+            let product = product.wrapping_add(u64::from(self.add));
             *jobs = (product.wrapping_shr(self.shift) as i16).min(JOBS_MAX);
         }
     }
@@ -380,12 +393,12 @@ mod tests {
     fn job_counts_equal_the_divisions() {
         let mut random = fastrand::Rng::with_seed(1);
         let edges = |x: u64| [x.saturating_sub(1), x, x + 1];
-        for shift in 0..31 {
+        for shift in 0..32 {
             let all = edges(1 << shift).into_iter().chain((0..50).map(|_| random.u64(1..SMALL) >> shift));
             for period in all.filter(|period| (1..SMALL).contains(period)).collect::<Vec<_>>() {
-                let carry = random.u64(..SMALL) >> random.u32(..31);
+                let carry = random.u64(..SMALL) >> random.u32(..32);
                 let arrivals = Arrivals { period: Divisor::new(period).unwrap(), carry };
-                let times = || random.u64(..SMALL - carry) >> random.u32(..31);
+                let times = || random.u64(..SMALL - carry) >> random.u32(..32);
                 let mut all: Vec<u64> = std::iter::repeat_with(times).take(50).collect();
                 let jobs_max = JOBS_MAX as u64;
                 for jobs in (1..20).chain([jobs_max - 1, jobs_max, jobs_max + 1, SMALL / period]) {

@@ -26,6 +26,7 @@ use crate::blocking::bounds::Bounds;
 use crate::blocking::delay::{BlockingSection, Delay, DelayBounds};
 use crate::blocking::icpp;
 use crate::rows::bound::{Analysis, Blocking, Unbounded};
+use crate::rows::divisor::Divisor;
 use crate::rows::mutant::Mutant;
 use crate::rows::sharing::{Demand, Sharing, sharing_of};
 use crate::rows::tables::Tables;
@@ -44,7 +45,7 @@ pub(crate) struct Row {
     cost: u64,
     /// The execution time on the task's own processor.
     here: u64,
-    period: u64,
+    period: Divisor,
     jitter: u64,
     /// The delay by sections under `icpp`.
     local: u64,
@@ -57,7 +58,8 @@ pub(crate) struct Row {
     defers: bool,
     /// The release jitter, which others count if the work is not deferred.
     late: u64,
-    urgent: Vec<usize>,
+    /// The place after the last task of the processor that is at least as urgent.
+    end: usize,
     /// Another bound of the task, above which the response time does not rise.
     known: Option<u64>,
     /// Why the task has that other bound because the protocol's bounds give none.
@@ -75,6 +77,13 @@ impl Row {
     #[cfg(feature = "lp")]
     pub(crate) fn is_unsettled(&self) -> bool {
         self.settled == Some(Unbounded::Unsettled)
+    }
+
+    /// Returns the other tasks of the processor that are at least as urgent.
+    #[inline]
+    fn urgent(&self, tables: &Tables<'_>) -> impl Iterator<Item = usize> {
+        let urgent = &tables.neighbours(self.task)[..self.end];
+        urgent.iter().filter(|&&h| h != self.task).map(|h| h.index())
     }
 
     /// Returns whether waiting of the task delays less urgent tasks: as deferred work, or as execution.
@@ -118,7 +127,7 @@ pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, t
     let (analysis, rows) = solve_by(tables, protocol, ruling, None, &[], make);
     analysis.task(task).response?;
     let responses: Vec<u64> = rows.iter().map(|row| row.response).collect();
-    parts_of(&rows, task, &responses)
+    parts_of(tables, &rows, task, &responses)
 }
 
 /// Returns the parts of the bound of `task` by `bounds`, for the response times of `analysis`.
@@ -140,12 +149,12 @@ pub(crate) fn parts_by(
         (row.suspended, row.executed, row.blocked) = (charge.suspended, charge.executed, charge.blocked);
         row.response = response;
     }
-    parts_of(&rows, task, &responses)
+    parts_of(tables, &rows, task, &responses)
 }
 
-fn parts_of(rows: &[Row], task: TaskId, responses: &[u64]) -> Option<Parts> {
+fn parts_of(tables: &Tables<'_>, rows: &[Row], task: TaskId, responses: &[u64]) -> Option<Parts> {
     let row = rows.get(task.index())?;
-    let urgent = row.urgent.iter().map(|&h| {
+    let urgent = row.urgent(tables).map(|h| {
         let jobs = jobs(rows, h, row.response - row.jitter, responses)?;
         let delayed = if row.kept > 0 { jobs.checked_mul(rows[h].occasions)? } else { 0 };
         Some(Urgent { task: rows[h].task, jobs, here: rows[h].here, executed: rows[h].executed, delayed })
@@ -161,14 +170,13 @@ fn parts_of(rows: &[Row], task: TaskId, responses: &[u64]) -> Option<Parts> {
 pub(crate) fn local(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> Option<(BlockingSection, u64)> {
     // The bounds of `msrp` contain these sections, of which one delays a job.
     let counts = ruling != Protocol::Msrp && !tables.is_mutant(Mutant::LocalIcpp);
-    let longest = counts.then(|| icpp::longest(tables, task)).flatten();
-    let requests = requests(tables, ruling, task);
+    let longest = counts.then(|| icpp::longest(tables, task)).flatten()?;
     let occasions = match accounting(ruling) {
         Some(Accounting::Spins) => 1,
         _ if tables.is_mutant(Mutant::Repeats) => 1,
-        _ => 1 + requests,
+        _ => 1 + requests(tables, ruling, task),
     };
-    longest.map(|longest| (longest, occasions))
+    Some((longest, occasions))
 }
 
 /// Returns the number of requests of a job of `task` for resources under `ruling`.
@@ -209,32 +217,35 @@ pub(crate) fn solve_by(
     for (row, &response) in rows.iter_mut().zip(&rising.responses) {
         row.response = response;
     }
-    let analysis = rising.into_analysis(tables, protocol, |task, responses| Blocking {
-        local: Duration::from_ns(rows[task].local.saturating_add(delayed(&rows, task, responses))),
-        boosted: Duration::from_ns(rows[task].blocked),
-        remote: Duration::from_ns(waits(ruling, &rows, task, responses)),
+    let analysis = rising.into_analysis(tables, protocol, |task, responses| match judged {
+        Some(_) => Blocking::default(),
+        None => Blocking {
+            local: Duration::from_ns(rows[task].local.saturating_add(delayed(tables, &rows, task, responses))),
+            boosted: Duration::from_ns(rows[task].blocked),
+            remote: Duration::from_ns(waits(tables, ruling, &rows, task, responses)),
+        },
     });
     (analysis, rows)
 }
 
 /// Returns the time for which a job waits at its requests. If waiting counts as execution, the waits of more urgent
 /// tasks are included, because they keep the job from executing.
-fn waits(ruling: Protocol, rows: &[Row], index: usize, responses: &[u64]) -> u64 {
+fn waits(tables: &Tables<'_>, ruling: Protocol, rows: &[Row], index: usize, responses: &[u64]) -> u64 {
     let row = &rows[index];
     let own = row.suspended.saturating_add(row.executed);
     if accounting(ruling) != Some(Accounting::Oblivious) {
         return own;
     }
-    row.urgent.iter().fold(own, |sum, &h| {
+    row.urgent(tables).fold(own, |sum, h| {
         let jobs = jobs(rows, h, responses[index] - row.jitter, responses);
         sum.saturating_add(jobs.unwrap_or(u64::MAX).saturating_mul(rows[h].executed))
     })
 }
 
 /// Returns the delay by sections under `icpp` that delay more urgent jobs while these keep the job waiting, suspended.
-fn delayed(rows: &[Row], index: usize, responses: &[u64]) -> u64 {
+fn delayed(tables: &Tables<'_>, rows: &[Row], index: usize, responses: &[u64]) -> u64 {
     let row = &rows[index];
-    row.urgent.iter().filter(|_| row.kept > 0).fold(0, |sum: u64, &h| {
+    row.urgent(tables).filter(|_| row.kept > 0).fold(0, |sum: u64, h| {
         let jobs = jobs(rows, h, responses[index] - row.jitter, responses).unwrap_or(u64::MAX);
         sum.saturating_add(jobs.saturating_mul(rows[h].occasions).saturating_mul(row.kept))
     })
@@ -258,9 +269,9 @@ fn counts(tables: &Tables<'_>, ruling: Protocol, demand: &Demand) -> bool {
 
 /// Returns whether waiting can defer the work of a task.
 pub(crate) fn defers(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> bool {
-    requests(tables, ruling, task) > 0
-        && !matches!(accounting(ruling), Some(Accounting::Oblivious | Accounting::Spins))
+    !matches!(accounting(ruling), Some(Accounting::Oblivious | Accounting::Spins))
         && !tables.is_mutant(Mutant::SuspensionJitter)
+        && requests(tables, ruling, task) > 0
 }
 
 /// Returns whether a section under `icpp` that delays a job of the task can delay it again with each more urgent job
@@ -283,22 +294,21 @@ pub(crate) fn away(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> u64 {
 }
 
 fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
-    let (system, task) = (tables.system, tables.system.task(id));
+    let task = tables.system.task(id);
     let requests = requests(tables, ruling, id);
     let local = local(tables, ruling, id);
-    let equals = |&h: &TaskId| !tables.is_mutant(Mutant::Equals) || system.task(h).priority != task.priority;
     Row {
         task: id,
         cost: task.wcet.as_ns(),
         here: task.wcet.as_ns() - away(tables, ruling, id),
-        period: task.period.as_ns(),
+        period: Divisor::new(task.period.as_ns()).expect("a period is positive"),
         jitter: task.jitter.as_ns(),
         local: local.as_ref().map_or(0, |(section, occasions)| section.length.saturating_mul(*occasions)),
         occasions: 1 + requests,
         kept: local.filter(|_| repeats_local(tables, ruling, id)).map_or(0, |(section, _)| section.length),
         defers: defers(tables, ruling, id),
         late: if tables.is_mutant(Mutant::ReleaseJitter) { 0 } else { task.jitter.as_ns() },
-        urgent: tables.urgent(id).filter(equals).map(TaskId::index).collect(),
+        end: tables.interfering_end(id),
         known: None,
         settled: None,
         suspended: 0,
@@ -374,8 +384,8 @@ impl Equations for Across<'_> {
         let of = |task: usize| self.tables.system.task(TaskId::new(task)).priority;
         // The commits of tasks of equal priority are counted by their response times.
         let is_counted = |h: usize| self.ruling == Protocol::LockFree && of(h) == of(task);
-        let mut urgent = row.urgent.iter().copied();
-        let urgent = urgent.find(|&h| rising.reasons[h].is_some() && (self.rows[h].is_felt() || is_counted(h)));
+        let urgent =
+            row.urgent(self.tables).find(|&h| rising.reasons[h].is_some() && (self.rows[h].is_felt() || is_counted(h)));
         let delaying = match self.committers.get(task) {
             Some(others) => others.iter().copied().find(|&other| rising.reasons[other].is_some()),
             None => asking.filter(|_| self.delays[task] != Delay::default()),
@@ -448,7 +458,7 @@ fn owners(tables: &Tables<'_>, ruling: Protocol) -> Vec<u64> {
 fn jobs(rows: &[Row], h: usize, window: u64, responses: &[u64]) -> Option<u64> {
     let row = &rows[h];
     let jitter = if row.defers { responses[h].saturating_sub(row.here) } else { row.late };
-    Some(window.checked_add(jitter)?.div_ceil(row.period))
+    Some(row.period.ceil(window.checked_add(jitter)?))
 }
 
 fn respond(tables: &Tables<'_>, row: &Row, rows: &[Row], responses: &[u64]) -> Result<u64, Unbounded> {
@@ -456,10 +466,11 @@ fn respond(tables: &Tables<'_>, row: &Row, rows: &[Row], responses: &[u64]) -> R
     let own = [row.executed, row.suspended, row.blocked, row.local].into_iter().try_fold(row.cost, u64::checked_add);
     let own = own.ok_or(Unbounded::BeyondPeriod)?;
     let start = own.max(responses[index] - row.jitter);
-    let terms = 1 + row.urgent.len() as u64;
-    let window = tables.budget.least(start, row.period - row.jitter, terms, |window| {
-        row.urgent.iter().try_fold(own, |sum, &h| {
-            let kept = row.kept.checked_mul(rows[h].occasions)?;
+    // The task itself is not before the end if the mutant omits tasks of equal priority.
+    let terms = 1 + (row.end - usize::from(tables.places[index] < row.end)) as u64;
+    let window = tables.budget.least(start, row.period.get() - row.jitter, terms, |window| {
+        row.urgent(tables).try_fold(own, |sum, h| {
+            let kept = if row.kept > 0 { row.kept.checked_mul(rows[h].occasions)? } else { 0 };
             let each = rows[h].here.checked_add(rows[h].executed)?.checked_add(kept)?;
             sum.checked_add(jobs(rows, h, window, responses)?.checked_mul(each)?)
         })

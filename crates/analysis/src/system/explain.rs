@@ -6,7 +6,7 @@ use crate::blocking::accounting::{Accounting, accounting};
 use crate::blocking::delay::BlockingSection;
 use crate::blocking::ics::Again;
 use crate::blocking::mpcp::system::{self as mpcp, Remote};
-use crate::blocking::{icpp, ics, pip};
+use crate::blocking::{icpp, pip};
 #[cfg(feature = "lp")]
 use crate::rows::bound::Proof;
 use crate::rows::bound::{Analysis, Unbounded};
@@ -228,7 +228,7 @@ fn local_terms(tables: &Tables<'_>, protocol: Protocol, task: TaskId, is_bounded
     let occasions = if count > 1 { ", at its arrival and at each resumption" } else { "" };
     let name = |id: ResourceId| &tables.system.resource(id).name;
     if let Some(longest) = icpp::longest(tables, task) {
-        let ceiling = ics::lock_ceiling(tables, longest.task, longest.resource).unwrap_or(Priority::MIN);
+        let ceiling = tables.lock_ceiling(longest.task, longest.resource).unwrap_or(Priority::MIN);
         // The tables contain `icpp` in place of `pcp` and `srp`, which delay alike.
         let protocol = terms.system.protocol_of(longest.resource, protocol);
         let why = holds(name(longest.resource), protocol, ceiling) + occasions;

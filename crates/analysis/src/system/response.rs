@@ -184,11 +184,7 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
     }
     let rows: Vec<Vec<Interferer>> =
         tables.cpus.iter().map(|tasks| tasks.iter().map(|&id| interferer(tables, id)).collect()).collect();
-    let mut places = vec![0; tasks.len()];
-    for tasks in &tables.cpus {
-        tasks.iter().enumerate().for_each(|(place, id)| places[id.index()] = place);
-    }
-    let equation = |id: TaskId| equation(tables, &rows, id, places[id.index()], statics[id.index()].as_ref());
+    let equation = |id: TaskId| equation(tables, &rows, id, statics[id.index()].as_ref());
     let mut equations: Vec<Equation> = system.task_ids().map(equation).collect();
     for tasks in &tables.cpus {
         let counted = Again::new(tables, tasks).each(|h, id, length| {
@@ -205,6 +201,9 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
     raise(tables, &mut partitioned, &mut rising, judged);
     let Partitioned { equations, rows, suspended, .. } = partitioned;
     rising.into_analysis(tables, protocol, |task, responses| {
+        if judged.is_some() {
+            return Blocking::default();
+        }
         let (local, boosted) = statics[task].as_ref().map_or((0, 0), |known| (known.local, known.boosted));
         let again = blocked_again(&equations[task], &rows, responses[task]);
         Blocking {
@@ -235,28 +234,17 @@ fn interferer(tables: &Tables<'_>, id: TaskId) -> Interferer {
     }
 }
 
-fn equation(
-    tables: &Tables<'_>,
-    rows: &[Vec<Interferer>],
-    id: TaskId,
-    place: usize,
-    known: Option<&Static>,
-) -> Equation {
-    let (system, task) = (tables.system, tables.system.task(id));
-    let (cpu, without_equals) = (task.cpu.index(), tables.is_mutant(Mutant::Equals));
-    let end = tables.cpus[cpu].partition_point(|&h| {
-        let priority = system.task(h).priority;
-        priority > task.priority || priority == task.priority && !without_equals
-    });
+fn equation(tables: &Tables<'_>, rows: &[Vec<Interferer>], id: TaskId, known: Option<&Static>) -> Equation {
+    let task = tables.system.task(id);
     let blocking = known.and_then(|known| known.local.checked_add(known.boosted)).unwrap_or(u64::MAX);
     let mut equation = Equation {
         cost: task.wcet.as_ns(),
         period: task.period.as_ns(),
         jitter: task.jitter.as_ns(),
         blocking,
-        cpu,
-        place,
-        end,
+        cpu: task.cpu.index(),
+        place: tables.places[id.index()],
+        end: tables.interfering_end(id),
         again: Vec::new(),
         coupled: false,
     };

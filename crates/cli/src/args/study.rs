@@ -1,8 +1,9 @@
 //! `study`.
 
 use super::help::{OUTPUT, with_statuses};
-use super::values::{number_in, one_of, up_to};
+use super::values::{duration_in, number_in, one_of, up_to};
 use clap::{Args, Subcommand, ValueHint};
+use lockwright_model::Duration;
 use lockwright_study::bpl::{BURST_MAX, CORES_MAX, FreeLock, RATE_MAX, RATE_MIN};
 use lockwright_study::plan::SAMPLES_MAX;
 use lockwright_study::rtas2008::{Counting, Length, Nested, Others, Retries, Tests};
@@ -160,6 +161,14 @@ pub struct Rtas2008 {
     /// Number of task sets at each point [1 to 1,000,000]
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = up_to::<u64>(1_000_000))]
     pub samples: u64,
+    /// Also execute the sets of figure 2 with real threads, each for this time, beside ordinary work [50 ms to 2 s]
+    /// [without a value: 250 ms]
+    ///
+    /// One ordinary thread on each CPU counts its work, as a share of its work without the set. It takes about 200
+    /// times as long, and needs the permission for real-time threads, as `lockwright run` does.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "250 ms", conflicts_with = "share",
+        value_parser = duration_in(Duration::from_ms(50)..=Duration::from_ms(2_000), "50 ms to 2 s"))]
+    pub real: Option<Duration>,
     /// Charge the overheads of `worst.toml` and `average.toml` in this directory, instead of those of the paper
     ///
     /// `lockwright measure protocols --overheads DIR` writes such files.

@@ -176,7 +176,9 @@ fn columns(method: &Method, tally: &Tally) -> [Value; 7] {
 fn tidy<'a>(axes: impl Iterator<Item = &'a Axis>, method: &[&str]) -> Table {
     let axes = axes.map(|axis| {
         let kind = match axis.key {
-            Key::Cpus | Key::Tasks | Key::Accesses | Key::Degree | Key::Resources | Key::Requests => Kind::Whole,
+            Key::Cpus | Key::Cluster | Key::Tasks | Key::Accesses | Key::Degree | Key::Resources | Key::Requests => {
+                Kind::Whole
+            }
             Key::Load | Key::Probability | Key::Reads => Kind::Number(9),
             Key::Utilizations | Key::Periods | Key::Placement | Key::Lengths | Key::Nesting => Kind::Text,
         };

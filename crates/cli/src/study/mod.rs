@@ -1,5 +1,6 @@
 //! `lockwright study`: published studies, and studies that a file describes.
 
+mod beside;
 mod bpl;
 mod bpl_page;
 mod dask;

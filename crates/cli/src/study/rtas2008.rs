@@ -1,5 +1,6 @@
 //! `lockwright study rtas2008`: the figures and the conclusions of a published study.
 
+use super::beside;
 use super::engine::{self, Outcome};
 use super::folder::{Folder, Identity, cannot_compute};
 use super::page;
@@ -38,6 +39,10 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
         );
         return Err(Exit::BadInput);
     }
+    if arguments.real.is_some() && !numbers.contains(&2) {
+        console.error("--real executes the sets of figure 2, which is not requested", "add it: --figure 2");
+        return Err(Exit::BadInput);
+    }
     let (machine, overheads) = machine(arguments.overheads.as_deref(), console)?;
     let is_larger = |number: &&u32| (21..=48).contains(*number) || **number >= 77;
     if let Some(larger) = numbers.iter().find(is_larger).filter(|_| !machine.has_working_sets()) {
@@ -67,13 +72,21 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
     let study = Study::new(&numbers, switches, machine, arguments.seed, arguments.samples);
     let html = page::open(&arguments.run, &arguments.output, console)?;
     let folder = Folder::open(&arguments.output, &identity, arguments.run.resume, console)?;
-    interrupt::listen(|| {}, console);
+    // First, as a machine may refuse it.
+    let real = match arguments.real {
+        Some(duration) => Some(beside::execute(arguments.seed, duration, &folder, console)?),
+        None => {
+            interrupt::listen(|| {}, console);
+            None
+        }
+    };
     let outcome = engine::run(&study, &folder, &identity, &arguments.run, console)?;
     if outcome.share.is_some() {
         return engine::ended(&outcome, &folder, console);
     }
     let found = conclusions(&study, &outcome.tallies);
-    let grids = write(&study, &outcome, &found, &folder, console)?;
+    let mut grids = write(&study, &outcome, &found, &folder, console)?;
+    grids.extend(real);
     if let Some(file) = html {
         let (verdict, table) = checks(&found);
         let first = ("Conclusions of the paper", table);

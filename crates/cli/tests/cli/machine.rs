@@ -145,6 +145,34 @@ fn a_run_is_traced() {
     assert!(!ended.out.contains("p99.9") && ended.out.contains("executed for 500 ms"), "{}", ended.out);
 }
 
+/// Figure 2 with real threads. How much work a busy machine leaves is not judged.
+#[test]
+fn sets_of_a_figure_are_executed_beside_ordinary_work() {
+    let file = File::new(HOLDS);
+    let folder = |name: &str| file.beside(name);
+    let study = |name: &str, arguments: &[&str]| {
+        let figure = ["study", "rtas2008", "--samples", "1", "-o"];
+        end(lockwright().args(figure).arg(folder(name)).args(arguments))
+    };
+    let refused = study("none", &["--figure", "1", "--real", "50 ms"]);
+    assert!(refused.status == 2 && refused.err.contains("--figure 2"), "{}", refused.err);
+    let Some(_machine) = require_realtime() else { return };
+    let real = study("real", &["--figure", "2", "--real", "50 ms"]);
+    assert_eq!(real.status, 0, "{}", real.err);
+    assert!(real.err.contains("under `p-fp`"), "{}", real.err);
+    let read = |name: &str| std::fs::read_to_string(folder(name)).expect("is there");
+    let csv = read("real/figure-2-real.csv");
+    assert!(csv.starts_with("curve,x,cpus,simulated,executed,misses\n"), "{csv}");
+    let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.rsplitn(6, ',').collect()).collect();
+    assert_eq!(rows.len(), 11 * 6, "{csv}");
+    let shares = rows.iter().map(|row| row[1].parse::<f64>().expect("a number"));
+    assert!(shares.clone().all(|share| share >= 0.0) && shares.sum::<f64>() > 0.0, "{csv}");
+    assert!(read("real/plots/figure-2-real.svg").contains("(b) real threads, P-FP"));
+    // Real threads change nothing in the results.
+    assert_eq!(study("plain", &["--figure", "2"]).status, 0);
+    assert!(read("plain/results.csv") == read("real/results.csv"));
+}
+
 #[test]
 fn too_many_cpus_are_3() {
     let text = GLOBAL.replace("cpus = 2", "cpus = 64");
@@ -193,6 +221,14 @@ fn missing_permission_is_3_and_named() {
         assert_eq!(alone.status == 0, works_alone, "{subject}: {}", alone.err);
         assert!(!alone.err.contains("`--alone`"), "{subject}: {}", alone.err);
     }
+    let results = file.beside("results");
+    std::fs::create_dir(&results).expect("can be created");
+    readable(&results, 0o777);
+    let results = results.display().to_string();
+    let beside = ["study", "rtas2008", "--figure", "2", "--samples", "1", "--real", "50 ms", "-o", &results];
+    let study = end(&mut as_nobody(&beside));
+    assert_eq!((study.status, study.out.as_str()), (3, ""), "{}", study.err);
+    assert!(study.err.contains("CAP_SYS_NICE") && study.err.contains("lockwright doctor"), "{}", study.err);
     let doctor = end(&mut as_nobody(&["doctor"]));
     assert_eq!(doctor.status, 3, "{}", doctor.out);
     assert!(doctor.out.contains("missing"), "{}", doctor.out);

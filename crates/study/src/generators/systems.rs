@@ -6,7 +6,8 @@ use super::{
 };
 use lockwright_analysis::Fit;
 use lockwright_model::{
-    CpuId, Duration, Priority, Resource, ResourceId, STEPS_MAX, Step, System, TASKS_MAX, Task, assign_rate_monotonic,
+    CPUS_MAX, CpuId, Duration, Priority, Resource, ResourceId, STEPS_MAX, Step, System, TASKS_MAX, Task,
+    assign_rate_monotonic,
 };
 
 /// The numbers of the parts of a sample. Each part has random numbers of its own, so a change of one part leaves the
@@ -76,7 +77,7 @@ pub enum Groups {
     Joined,
 }
 
-/// A generator of valid systems under partitioned fixed priorities.
+/// A generator of valid systems under partitioned or clustered fixed priorities.
 ///
 /// A sample is computed from its number alone, so samples may be drawn in any order and on any thread. Priorities are
 /// rate-monotonic, and deadlines equal periods. Execution times are utilization times period, rounded down, and at
@@ -111,11 +112,15 @@ pub enum Groups {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Systems {
     cpus: usize,
+    /// The number of processors of each cluster.
+    cluster: usize,
     utilizations: Utilizations,
     tables: Tables,
     periods: Periods,
     sections: Option<(Sections, Groups)>,
     placement: Fit,
+    /// The names of the tasks, and those of the resources.
+    names: [Vec<String>; 2],
 }
 
 impl Systems {
@@ -144,10 +149,24 @@ impl Systems {
         if tasks == 0 || tasks > TASKS_MAX {
             return Err(Impossible::Tasks { count: tasks });
         }
-        if let Some((sections, _)) = &sections {
-            sections.sharing.resources(tasks, cpus)?;
-        }
-        Ok(Self { cpus, utilizations, tables, periods, sections, placement })
+        let resources = match &sections {
+            Some((sections, _)) => sections.sharing.resources(tasks, cpus)?,
+            None => 0,
+        };
+        let names = [("t", tasks), ("r", resources)];
+        let names = names.map(|(kind, count)| (0..count).map(|index| format!("{kind}{index}")).collect());
+        Ok(Self { cpus, cluster: 1, utilizations, tables, periods, sections, placement, names })
+    }
+
+    /// Returns the same generator for clusters of `size` processors each, under clustered fixed priorities. Tasks are
+    /// placed on clusters as on processors, up to a utilization of `size`. Clusters of one processor are partitions.
+    ///
+    /// # Panics
+    /// Panics if the processors cannot be divided into such clusters.
+    #[must_use]
+    pub fn in_clusters(self, size: usize) -> Self {
+        assert!(size > 0 && self.cpus.is_multiple_of(size), "{size} divides {} processors", self.cpus);
+        Self { cluster: size, ..self }
     }
 
     /// Draws the system with this number.
@@ -173,12 +192,13 @@ impl Systems {
                 if *groups == Groups::Joined { drawn.grouped() } else { drawn }
             }
         };
-        let homes = place(&times, self.cpus, self.placement);
+        let homes = place(&times, self.cpus / self.cluster, self.cluster, self.placement);
+        let [task_names, resource_names] = &self.names;
         let task = |index: usize| {
             let (period, wcet) = times[index];
             Task {
-                name: format!("t{index}"),
-                cpu: CpuId::new(homes[index]),
+                name: task_names[index].clone(),
+                cpu: CpuId::new(homes[index] * self.cluster),
                 priority: Priority::MIN,
                 period,
                 deadline: period,
@@ -190,9 +210,15 @@ impl Systems {
         };
         let mut tasks: Vec<Task> = (0..times.len()).map(task).collect();
         assign_rate_monotonic(&mut tasks);
-        let resource = |index| Resource::new(format!("r{index}"));
-        let resources = (0..drawn.resources).map(resource).collect();
-        let system = System::new("generated".into(), self.cpus, None, resources, tasks);
+        let resources = resource_names[..drawn.resources].iter().map(|name| Resource::new(name.clone())).collect();
+        let system = System::new("generated".into(), self.cpus, None, resources, tasks).and_then(|system| {
+            if self.cluster == 1 {
+                return Ok(system);
+            }
+            let first = u64::MAX >> (CPUS_MAX - self.cluster);
+            let clusters: Vec<u64> = system.tasks().iter().map(|task| first << task.cpu.index()).collect();
+            system.in_clusters(&clusters)
+        });
         Ok(system.expect("a generated system keeps every rule"))
     }
 
@@ -217,8 +243,8 @@ fn times(utilization: f64, period: Duration) -> (Duration, Duration) {
     (period, Duration::from_ns(cost.clamp(1, period.as_ns())))
 }
 
-/// Returns the processor of each task.
-fn place(times: &[(Duration, Duration)], cpus: usize, fit: Fit) -> Vec<usize> {
+/// Returns the cluster of each task. There are `clusters` with `size` processors each.
+fn place(times: &[(Duration, Duration)], clusters: usize, size: usize, fit: Fit) -> Vec<usize> {
     // Units of 2^-32 processors.
     const WHOLE: u64 = 1 << 32;
     let load = |(period, wcet): &(Duration, Duration)| {
@@ -226,16 +252,16 @@ fn place(times: &[(Duration, Duration)], cpus: usize, fit: Fit) -> Vec<usize> {
     };
     let mut order: Vec<(u64, usize)> = times.iter().map(load).zip(0..).collect();
     order.sort_unstable_by_key(|&(load, task)| (std::cmp::Reverse(load), task));
-    let mut loads = vec![0_u64; cpus];
+    let mut loads = vec![0_u64; clusters];
     let mut homes = vec![0; times.len()];
     for (load, task) in order {
-        let fits = (0..cpus).filter(|&cpu| loads[cpu] + load <= WHOLE);
+        let fits = (0..clusters).filter(|&cluster| loads[cluster] + load <= WHOLE * size as u64);
         let home = match fit {
             Fit::First => fits.min(),
-            Fit::Best => fits.min_by_key(|&cpu| std::cmp::Reverse(loads[cpu])),
-            Fit::Worst => fits.min_by_key(|&cpu| loads[cpu]),
+            Fit::Best => fits.min_by_key(|&cluster| std::cmp::Reverse(loads[cluster])),
+            Fit::Worst => fits.min_by_key(|&cluster| loads[cluster]),
         };
-        let home = home.or_else(|| (0..cpus).min_by_key(|&cpu| loads[cpu])).unwrap_or(0);
+        let home = home.or_else(|| (0..clusters).min_by_key(|&cluster| loads[cluster])).unwrap_or(0);
         loads[home] += load;
         homes[task] = home;
     }
@@ -292,6 +318,7 @@ fn section(body: &mut Vec<Step>, access: &Access) {
 mod tests {
     use super::*;
     use crate::generators::{Lengths, Nesting, Sharing};
+    use lockwright_model::Scheduler;
 
     const ACCESSES: Sharing = Sharing::Accesses { accesses: 5, degree: 1 };
     const PERIODS: Periods = Periods::Uniform { least: Duration::from_ms(10), most: Duration::from_ms(100) };
@@ -375,13 +402,38 @@ mod tests {
     fn placements_differ() {
         let time = |percent| (Duration::from_ns(100), Duration::from_ns(percent));
         let tasks = [time(55), time(40), time(50), time(30)];
-        assert_eq!(place(&tasks, 3, Fit::Worst), [0, 2, 1, 2]);
-        assert_eq!(place(&tasks, 3, Fit::First), [0, 0, 1, 1]);
-        assert_eq!(place(&tasks, 3, Fit::Best), [0, 0, 1, 1]);
-        assert_eq!(place(&[time(55), time(60), time(38)], 2, Fit::First), [1, 0, 0]);
-        assert_eq!(place(&[time(55), time(60), time(38)], 2, Fit::Worst), [1, 0, 1]);
+        assert_eq!(place(&tasks, 3, 1, Fit::Worst), [0, 2, 1, 2]);
+        assert_eq!(place(&tasks, 3, 1, Fit::First), [0, 0, 1, 1]);
+        assert_eq!(place(&tasks, 3, 1, Fit::Best), [0, 0, 1, 1]);
+        assert_eq!(place(&[time(55), time(60), time(38)], 2, 1, Fit::First), [1, 0, 0]);
+        assert_eq!(place(&[time(55), time(60), time(38)], 2, 1, Fit::Worst), [1, 0, 1]);
         // Overloaded: each on the least loaded processor.
-        assert_eq!(place(&[time(90); 3], 2, Fit::First), [0, 1, 0]);
+        assert_eq!(place(&[time(90); 3], 2, 1, Fit::First), [0, 1, 0]);
+        // Clusters have room for the sum of their processors.
+        assert_eq!(place(&tasks, 2, 2, Fit::First), [0, 0, 0, 0]);
+        assert_eq!(place(&[time(90); 5], 2, 2, Fit::First), [0, 0, 1, 1, 0]);
+    }
+
+    #[test]
+    fn clusters_keep_all_but_the_places() {
+        let draw = |size| {
+            let systems = systems(ACCESSES, Nesting::NONE, Groups::Separate).in_clusters(size);
+            systems.draw(Philox::new(8, 0), 5).expect("is drawn")
+        };
+        let (alone, pairs, all) = (draw(1), draw(2), draw(4));
+        assert!(!alone.has_clusters() && alone.scheduler() == Scheduler::PFp);
+        let of = |system: &System| -> Vec<u64> { system.tasks().iter().map(|task| system.cluster(task.cpu)).collect() };
+        let found = of(&pairs);
+        assert!(found.contains(&0b0011) && found.contains(&0b1100), "{found:?}");
+        assert!(found.iter().all(|cluster| [0b0011, 0b1100].contains(cluster)), "{found:?}");
+        assert!(of(&all).iter().all(|&cluster| cluster == 0b1111));
+        let rest = |system: &System| -> Vec<_> {
+            system.tasks().iter().map(|task| (task.period, task.wcet, task.priority, task.body.clone())).collect()
+        };
+        assert_eq!((rest(&alone), rest(&alone)), (rest(&pairs), rest(&all)));
+        // Both clusters have about the same load.
+        let load = |cpus: [usize; 2]| utilization(&pairs, cpus[0]) + utilization(&pairs, cpus[1]);
+        assert!((load([0, 1]) - load([2, 3])).abs() < 0.2);
     }
 
     #[test]

@@ -43,6 +43,7 @@ impl Test {
     pub(super) const fn of(scheduler: Scheduler) -> &'static [(&'static str, Self)] {
         match scheduler {
             Scheduler::PEdf => &[("demand", Self::Demand), ("best", Self::Best)],
+            Scheduler::CFp => &[("classic", Self::Classic)],
             Scheduler::GFp => &[("guan", Self::Any)],
             Scheduler::GEdf => &[
                 ("any", Self::Any),
@@ -70,6 +71,7 @@ impl Test {
 pub(super) const fn protocols(scheduler: Scheduler) -> &'static [Protocol] {
     match scheduler {
         Scheduler::PEdf => &[Protocol::LockFree, Protocol::WaitFree],
+        Scheduler::CFp => &[Protocol::Omlp],
         Scheduler::GEdf | Scheduler::GFp => {
             &[Protocol::FmlpShort, Protocol::FmlpLong, Protocol::LockFree, Protocol::WaitFree]
         }
@@ -110,7 +112,7 @@ impl Method {
     fn accepts(&self, system: &System) -> bool {
         let none = Overheads::default();
         let overheads = self.overheads.as_ref().map(|(_, overheads)| &**overheads);
-        if self.scheduler == Scheduler::PFp {
+        if matches!(self.scheduler, Scheduler::PFp | Scheduler::CFp) {
             let protocol = self.protocol.unwrap_or(Protocol::None);
             let proves = |system: &System| match self.test {
                 Test::Best => {

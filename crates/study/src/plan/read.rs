@@ -293,7 +293,7 @@ fn read_method(
 ) -> Option<Vec<(Method, Range<usize>)>> {
     let keys = ["name", "scheduler", "protocols", "test", "overheads"];
     let fields = found.fields("a method", &keys, "write [[method]]", faults)?;
-    let names = [Scheduler::PFp, Scheduler::PEdf, Scheduler::GEdf, Scheduler::GFp].map(|known| (known.name(), known));
+    let names = Scheduler::ALL.map(|known| (known.name(), known));
     let scheduler = match fields.get("scheduler") {
         Some(found) => found.one_of("scheduler for studies", "the scheduler", &names, faults)?,
         None => Scheduler::PFp,
@@ -391,8 +391,15 @@ fn uncovered(method: &Method, setting: &Setting) -> Option<(String, &'static str
             "a method without a protocol for the sections".into(),
             match method.scheduler {
                 Scheduler::PFp => "add protocols = [...], for example [\"mpcp\", \"fmlp_short\"]",
+                Scheduler::CFp => "add protocols = [\"omlp\"]",
                 _ => "add protocols = [...], for example [\"fmlp_short\", \"fmlp_long\", \"lock_free\"]",
             },
+        ));
+    }
+    if setting.cluster() > 1 && matches!(method.scheduler, Scheduler::PFp | Scheduler::PEdf) {
+        return Some((
+            format!("under `{name}` each task has one CPU, and clusters have {} here", setting.cluster()),
+            "set scheduler = \"c-fp\", or cluster = 1",
         ));
     }
     let is_alone = setting.cpus() == 1;

@@ -12,6 +12,8 @@ use lockwright_model::Duration;
 pub enum Key {
     /// The number of processors.
     Cpus,
+    /// The number of processors of each cluster.
+    Cluster,
     /// The number of tasks, or the greatest number for classes of utilizations.
     Tasks,
     /// The utilization as a share of all processors.
@@ -42,8 +44,9 @@ pub enum Key {
 
 impl Key {
     /// All keys.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Cpus,
+        Self::Cluster,
         Self::Tasks,
         Self::Load,
         Self::Utilizations,
@@ -60,8 +63,8 @@ impl Key {
     ];
 
     /// The keys of `[generator]`. The others are those of `[sections]`.
-    pub(super) const OF_TASKS: [Self; 6] =
-        [Self::Cpus, Self::Tasks, Self::Load, Self::Utilizations, Self::Periods, Self::Placement];
+    pub(super) const OF_TASKS: [Self; 7] =
+        [Self::Cpus, Self::Cluster, Self::Tasks, Self::Load, Self::Utilizations, Self::Periods, Self::Placement];
 
     /// The keys of `[sections]`.
     pub(super) const OF_SECTIONS: [Self; 8] = [
@@ -80,6 +83,7 @@ impl Key {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cpus => "cpus",
+            Self::Cluster => "cluster",
             Self::Tasks => "tasks",
             Self::Load => "load",
             Self::Utilizations => "utilizations",
@@ -177,6 +181,11 @@ impl Setting {
         self.whole(Key::Cpus, 1)
     }
 
+    /// Returns the number of processors of each cluster.
+    pub(super) fn cluster(&self) -> usize {
+        self.whole(Key::Cluster, 1)
+    }
+
     /// Returns whether tasks have critical sections.
     pub(super) fn has_sections(&self) -> bool {
         Key::OF_SECTIONS.into_iter().any(|key| self.get(key).is_some())
@@ -234,7 +243,14 @@ impl Setting {
 
     /// Returns why there are no such systems, if so. It takes little time, whatever the number of tasks is.
     pub(super) fn check(&self) -> Result<(), Refusal> {
-        let total = self.total();
+        let (total, cpus, cluster) = (self.total(), self.cpus(), self.cluster());
+        if !cpus.is_multiple_of(cluster) {
+            return Err(Refusal {
+                key: Key::Cluster,
+                fault: format!("{cpus} CPUs cannot be divided into clusters of {cluster}"),
+                help: "choose a number of CPUs that divides all of them".into(),
+            });
+        }
         match self.utilizations() {
             Utilizations::Sum { tasks, .. } if total > tasks as f64 => {
                 return Err(Refusal {
@@ -283,7 +299,8 @@ impl Setting {
             Some(&Meaning::Placement(fit)) => fit,
             _ => Fit::Worst,
         };
-        Systems::new(self.cpus(), self.utilizations(), periods, self.sections(), placement)
+        let systems = Systems::new(self.cpus(), self.utilizations(), periods, self.sections(), placement)?;
+        Ok(systems.in_clusters(self.cluster()))
     }
 
     /// Returns the number of the cell for random numbers: it depends on the values alone, and not on the other cells of

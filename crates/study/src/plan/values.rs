@@ -18,6 +18,7 @@ pub(super) enum Limits {
 pub(super) fn range(key: Key) -> Option<(&'static str, Limits)> {
     Some(match key {
         Key::Cpus => ("the number of CPUs", Limits::Whole(1, CPUS_MAX as u64)),
+        Key::Cluster => ("the number of CPUs of a cluster", Limits::Whole(1, CPUS_MAX as u64)),
         Key::Tasks => ("the number of tasks", Limits::Whole(1, TASKS_MAX as u64)),
         Key::Load => ("the load", Limits::Number(0.001, 1.0)),
         Key::Accesses => ("the number of accesses", Limits::Whole(1, 1_000)),

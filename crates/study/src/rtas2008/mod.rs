@@ -29,6 +29,7 @@ mod study;
 mod switches;
 mod tables;
 
+pub use background::{background_left, background_system};
 pub use cell::Cell;
 pub use charges::Others;
 pub use conclusions::{Conclusion, conclusions};

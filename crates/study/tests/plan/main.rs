@@ -1,6 +1,7 @@
 //! The reader of study files turns any text into a study or faults with their places, and never panics.
 
 mod check;
+mod clusters;
 
 use check::Outcome;
 use fastrand::Rng;

@@ -135,12 +135,6 @@ impl Remote {
         self.split(tables, task, resource).1.iter().filter(move |user| user.task != task)
     }
 
-    /// Returns the less urgent user that holds the resource longest.
-    pub(crate) fn holder(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> Option<BlockingSection> {
-        let longest = self.split(tables, task, resource).2.iter().max_by_key(|user| user.kept)?;
-        Some(BlockingSection { task: longest.task, resource, length: longest.kept })
-    }
-
     /// Returns X for one request of `task` for `resource`, at most `limit`, for the given response times of all tasks.
     pub(crate) fn wait(
         &self,
@@ -163,14 +157,14 @@ impl Remote {
         responses: impl Fn(TaskId) -> Option<u64> + Copy,
         (least, limit): (u64, u64),
     ) -> Result<Wait, Unbounded> {
-        let holder = self.holder(tables, task, resource).filter(|_| !tables.is_mutant(Mutant::RemoteHolder));
-        let urgent = self.urgent(tables, task, resource);
+        let (urgent, equal, lesser) = self.split(tables, task, resource);
+        let holder = holder(lesser, resource).filter(|_| !tables.is_mutant(Mutant::RemoteHolder));
         if let Some(user) = urgent.iter().find(|user| responses(user.task).is_none()) {
             return Err(Unbounded::DependsOn { task: user.task });
         }
         let mut met = holder.map_or(0, |holder| holder.length);
         if !tables.is_mutant(Mutant::RemoteEquals) {
-            for user in self.equal(tables, task, resource) {
+            for user in equal.iter().filter(|user| user.task != task) {
                 met = met.checked_add(user.kept).ok_or(Unbounded::BeyondPeriod)?;
             }
         }
@@ -203,6 +197,12 @@ impl Remote {
         let carry = if tables.is_mutant(Mutant::RemoteCarryIn) { 0 } else { responses(user.task)? };
         Some(user.period.ceil(x.checked_add(carry)?))
     }
+}
+
+/// Returns the one of these users that holds the resource longest.
+fn holder(users: &[User], resource: ResourceId) -> Option<BlockingSection> {
+    let longest = users.iter().max_by_key(|user| user.kept)?;
+    Some(BlockingSection { task: longest.task, resource, length: longest.kept })
 }
 
 /// The time by which boosted sections on the same processor can stretch sections.
