@@ -28,6 +28,7 @@ pub struct ScheduleFiles {
     svg: Option<Svg>,
     gantt: bool,
     by: By,
+    width: u32,
     window: Option<Window>,
     /// The job around which the window is: its task, and its number from 1.
     job: Option<(TaskId, usize)>,
@@ -89,6 +90,7 @@ impl ScheduleFiles {
             svg,
             gantt: arguments.gantt,
             by: arguments.by,
+            width: arguments.width,
             window: arguments.window,
             job,
         })
@@ -118,7 +120,7 @@ impl ScheduleFiles {
             None => self.window.unwrap_or_else(|| tightest(system, records)),
         };
         let schedule = Schedule::read(system, records, window);
-        let form = Form { title, by: self.by, place: Place::File, width: svg::WIDTH, level: Level::FINEST };
+        let form = Form { title, by: self.by, place: Place::File, width: self.width, level: Level::FINEST };
         match self.svg {
             Some(Svg::File(file)) => {
                 let path = write_picture(file, system, &schedule, form, console)?;
