@@ -52,8 +52,8 @@ pub fn parts(system: &System, schedule: &Schedule, by: By, width: u32, level: Le
     rows(system, schedule, by).iter().map(|row| row.parts(scale).count()).sum()
 }
 
-/// The finest level on which pictures of these schedules have together at most `most` parts; the coarsest, on which each
-/// row is one part of each kind, if there is none.
+/// The finest level on which pictures of these schedules have together at most `most` parts. If there is none: the
+/// coarsest, on which each row is one part of each kind.
 #[must_use]
 pub fn level(system: &System, schedules: &[&Schedule], by: By, width: u32, most: usize) -> Level {
     let fits = |level: &Level| {
