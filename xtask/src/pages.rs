@@ -32,10 +32,12 @@ const WITH_FOLDERS: [(&str, [&[&str]; 2]); 3] = [
 ];
 
 /// Pictures: their names and commands.
-const PICTURES: [(&str, &[&str]); 4] = [
+const PICTURES: [(&str, &[&str]); 6] = [
     ("schedule", &["simulate", "examples/pathfinder.toml", "--protocol", "none"]),
     ("cpus", &["simulate", "examples/robot.toml", "--by", "cpu"]),
     ("tasks", &["simulate", "examples/robot.toml", "--protocol", "mrsp"]),
+    ("phone", &["simulate", "examples/pathfinder.toml", "--protocol", "none", "--width", "360"]),
+    ("phone-cpus", &["simulate", "examples/robot.toml", "--by", "cpu", "--width", "360"]),
     ("bounds", &["check", "examples/waters2019.toml", "--protocol", "all"]),
 ];
 

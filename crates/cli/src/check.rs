@@ -150,7 +150,10 @@ fn note_uncovered(uncovered: &[(Protocol, String)], console: &Console) {
 
 fn as_json(input: &Input, answers: &[Answer]) -> Output {
     let system = &input.system;
+    let groups = groups(system, answers);
+    let first = |name: &String| groups.iter().find(|(_, report)| report.same.contains(name));
     let result = |answer: &Answer| ProtocolResult {
+        same_rules_as: first(&answer.report.protocol).map(|(_, report)| report.protocol.clone()),
         beside: of_all(system, answers, answer).map(|found| json::BesideLock::new(system, &found)),
         explain: answer
             .explain

@@ -8,7 +8,7 @@ use crate::input::find_task;
 use crate::perfetto::{self, Scene};
 use crate::tame::tame;
 use lockwright_model::{Protocol, Record, System, TaskId};
-use lockwright_report::svg::Form;
+use lockwright_report::svg::{Form, Level};
 use lockwright_report::text::Layout;
 use lockwright_report::{By, Place, Schedule, Window, jobs, svg, text, worst_jobs};
 use std::path::{Path, PathBuf};
@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 const MARGIN: u64 = 10;
 /// Greatest number of intervals in a picture: with more, it is larger than viewers open quickly.
 const INTERVALS_MAX: usize = 20_000;
+/// Greatest number of intervals, marks and steps that a picture draws; short neighbours are merged.
+const PARTS_MAX: usize = 2_000;
 /// Greatest number of characters of a task's name in the name of a file.
 const NAME_MAX: usize = 60;
 
@@ -26,6 +28,7 @@ pub struct ScheduleFiles {
     svg: Option<Svg>,
     gantt: bool,
     by: By,
+    width: u32,
     window: Option<Window>,
     /// The job around which the window is: its task, and its number from 1.
     job: Option<(TaskId, usize)>,
@@ -87,6 +90,7 @@ impl ScheduleFiles {
             svg,
             gantt: arguments.gantt,
             by: arguments.by,
+            width: arguments.width,
             window: arguments.window,
             job,
         })
@@ -116,9 +120,10 @@ impl ScheduleFiles {
             None => self.window.unwrap_or_else(|| tightest(system, records)),
         };
         let schedule = Schedule::read(system, records, window);
+        let form = Form { title, by: self.by, place: Place::File, width: self.width, level: Level::FINEST };
         match self.svg {
             Some(Svg::File(file)) => {
-                let path = write_picture(file, system, &schedule, title, self.by, console)?;
+                let path = write_picture(file, system, &schedule, form, console)?;
                 console.note(format!("the picture of the schedule is in {}", path.display()));
             }
             Some(Svg::Folder(folder, word)) => {
@@ -129,7 +134,7 @@ impl ScheduleFiles {
                     let file = ResultFile::open(&path, "--svg", console)?;
                     let schedule = Schedule::read(system, records, job.with_margin(MARGIN));
                     let title = format!("{title}: the worst job of {name}");
-                    write_picture(file, system, &schedule, &title, self.by, console)?;
+                    write_picture(file, system, &schedule, Form { title: &title, ..form }, console)?;
                 }
                 console.note(format!("the pictures of the schedule are in {}", folder.display()));
             }
@@ -149,8 +154,7 @@ fn write_picture(
     file: ResultFile,
     system: &System,
     schedule: &Schedule,
-    title: &str,
-    by: By,
+    form: Form<'_>,
     console: &Console,
 ) -> Result<PathBuf, Exit> {
     let intervals: usize = schedule.rows.iter().map(|row| row.spans.len()).sum();
@@ -161,7 +165,8 @@ fn write_picture(
         );
         return Err(Exit::BadInput);
     }
-    let picture = svg::draw(system, schedule, Form { title, by, place: Place::File });
+    let level = svg::level(system, &[schedule], form.by, form.width, PARTS_MAX);
+    let picture = svg::draw(system, schedule, Form { level, ..form });
     file.write(|out| Ok(out.write_all(picture.as_bytes())?), console)
 }
 

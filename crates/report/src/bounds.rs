@@ -5,7 +5,7 @@
 //! follows the reader's theme, and every colour also has a letter.
 
 use crate::canvas::{Canvas, Place, legend};
-use crate::label::{escaped, short};
+use crate::label::{Px, escaped, short};
 use lockwright_model::Duration;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -193,7 +193,7 @@ impl<'a> Picture<'a> {
         let shares = bars().filter_map(|(row, bar)| Some(share(bar.response?, row.deadline)));
         let mut legend = legend(&samples(rows), 24.0, WIDTH - 2.0 * MARGIN);
         let named = lines(unbounded).into_iter();
-        legend.extend(named.map(|line| format!("<text class=\"small\" x=\"0\" y=\"0\">{}</text>", escaped(&line))));
+        legend.extend(named.map(|line| format!("<text>{}</text>", escaped(&line))));
         let bottom = axis(&legend) + 14.0 + rows.iter().map(|row| height(row, is_comparison)).sum::<f64>();
         Self {
             rows,
@@ -217,7 +217,7 @@ impl<'a> Picture<'a> {
         self.canvas.put(format_args!("<text class=\"title\" x=\"{MARGIN}\" y=\"22\">{}</text>", escaped(&shown)));
         for (index, line) in self.legend.iter().enumerate() {
             let y = 46.0 + LINE * index as f64;
-            self.canvas.put(format_args!("<g transform=\"translate({MARGIN} {y})\">{line}</g>"));
+            self.canvas.put(format_args!("<g class=\"legend\" transform=\"translate({MARGIN} {y})\">{line}</g>"));
         }
         let axis = axis(&self.legend);
         let rows = self.rows;
@@ -232,110 +232,127 @@ impl<'a> Picture<'a> {
 
     fn grid(&mut self, top: f64, bottom: f64) {
         let (left, most) = (self.left, self.most * 100.0);
+        let mut lines = String::new();
         for percent in (0..=150_u32).step_by(25).filter(|&percent| f64::from(percent) <= most) {
-            let x = self.x(f64::from(percent) / 100.0);
-            self.canvas.put(format_args!(
-                "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\"/>",
-                bottom - 6.0
-            ));
+            let x = Px(self.x(f64::from(percent) / 100.0));
+            // Writing to a string cannot fail.
+            let _ = write!(lines, "M{x} {}V{}", Px(top), Px(bottom - 6.0));
             let label = if percent == 0 { "0".to_owned() } else { format!("{percent} %") };
             let anchor = if percent == 0 { "start" } else { "middle" };
             self.canvas.put(format_args!(
-                "<text class=\"small faint\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{:.1}\">{label}</text>",
-                top - 4.0
+                "<text class=\"small faint\" text-anchor=\"{anchor}\" x=\"{x}\" y=\"{}\">{label}</text>",
+                Px(top - 4.0)
             ));
         }
+        self.canvas.put(format_args!("<path class=\"grid\" d=\"{lines}\"/>"));
         self.canvas.put(format_args!(
-            "<text class=\"small faint\" x=\"{:.1}\" y=\"{:.1}\">bound as a share of the deadline</text>",
-            left,
-            top - 22.0
+            "<text class=\"small faint\" x=\"{}\" y=\"{}\">bound as a share of the deadline</text>",
+            Px(left),
+            Px(top - 22.0)
         ));
     }
 
+    /// The bars of a task. Positions in a row and in a bar are relative to its top.
     fn row(&mut self, row: &Row, top: f64) {
-        let (task, deadline) = (escaped(&row.task), row.deadline.as_ns());
-        self.canvas.put(format_args!("<g data-task=\"{task}\" data-deadline-ns=\"{deadline}\"><title>{task}</title>"));
+        let (task, deadline, top) = (escaped(&row.task), row.deadline.as_ns(), Px(top));
+        self.canvas.put(format_args!(
+            "<g data-task=\"{task}\" data-deadline-ns=\"{deadline}\" transform=\"translate(0 {top})\"><title>{task}</title>"
+        ));
         let name = short(&row.task, 36);
         self.canvas.put(format_args!(
-            "<text class=\"task\" x=\"{MARGIN}\" y=\"{:.1}\">{} <tspan class=\"small faint\">deadline {}</tspan></text>",
-            top + 13.0,
+            "<text class=\"task\" x=\"{MARGIN}\" y=\"13\">{} <tspan class=\"small faint\">deadline {}</tspan></text>",
             escaped(&name),
             row.deadline
         ));
         for (index, bar) in row.bars.iter().enumerate() {
-            self.bar(row, bar, top + LINE * (index + 1) as f64);
+            self.bar(row, bar, LINE * (index + 1) as f64);
         }
-        let x = self.x(1.0);
+        let (x, end) = (Px(self.x(1.0)), Px(LINE * (row.bars.len() + 1) as f64));
         self.canvas.put(format_args!(
-            "<line class=\"deadline\" x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\"><title>deadline</title></line>",
-            top + LINE - 2.0,
-            top + LINE * (row.bars.len() + 1) as f64
+            "<line class=\"deadline\" x1=\"{x}\" y1=\"{}\" x2=\"{x}\" y2=\"{end}\"><title>deadline</title></line>",
+            Px(LINE - 2.0)
         ));
         if !self.is_comparison {
             for (index, line) in blockers(row).iter().enumerate() {
-                let y = top + LINE * (row.bars.len() + index + 2) as f64 - 5.0;
+                let y = Px(LINE * (row.bars.len() + index + 2) as f64 - 5.0);
                 self.canvas
-                    .put(format_args!("<text class=\"small\" x=\"{MARGIN}\" y=\"{y:.1}\">{}</text>", escaped(line)));
+                    .put(format_args!("<text class=\"small\" x=\"{MARGIN}\" y=\"{y}\">{}</text>", escaped(line)));
             }
         }
         self.canvas.put(format_args!("</g>"));
     }
 
+    /// The terms of a bar that are drawn as one: neighbours with the same cause of which each is narrower than a pixel.
+    fn pieces<'b>(&self, row: &Row, bar: &'b Bar) -> Vec<Vec<&'b Term>> {
+        let is_narrow = |term: &Term| self.x(share(term.total, row.deadline)) - self.left < 1.0;
+        let mut pieces: Vec<Vec<&Term>> = Vec::new();
+        for term in bar.terms.iter().filter(|term| term.total > Duration::ZERO) {
+            match pieces.last_mut() {
+                Some(piece) if piece[0].cause == term.cause && is_narrow(piece[0]) && is_narrow(term) => {
+                    piece.push(term);
+                }
+                _ => pieces.push(vec![term]),
+            }
+        }
+        pieces
+    }
+
     fn bar(&mut self, row: &Row, bar: &Bar, top: f64) {
-        let protocol = escaped(&bar.protocol);
+        let (protocol, top) = (escaped(&bar.protocol), Px(top));
         let response = bar.response.map_or_else(String::new, |time| format!(" data-response-ns=\"{}\"", time.as_ns()));
-        self.canvas.put(format_args!("<g data-protocol=\"{protocol}\"{response} data-proved=\"{}\">", bar.proved));
-        let base = top + BAR - 3.0;
+        self.canvas.put(format_args!(
+            "<g data-protocol=\"{protocol}\"{response} data-proved=\"{}\" transform=\"translate(0 {top})\">",
+            bar.proved
+        ));
+        let base = Px(BAR - 3.0);
         if self.is_comparison {
             let name = short(&bar.protocol, NAME_MAX);
             self.canvas
-                .put(format_args!("<text class=\"small\" x=\"{MARGIN}\" y=\"{base:.1}\">{}</text>", escaped(&name)));
+                .put(format_args!("<text class=\"small\" x=\"{MARGIN}\" y=\"{base}\">{}</text>", escaped(&name)));
         }
         let mut sum = 0.0;
-        for term in bar.terms.iter().filter(|term| term.total > Duration::ZERO) {
+        for terms in self.pieces(row, bar) {
+            let total: Duration = terms.iter().map(|term| term.total).sum();
             let from = self.x(sum);
-            sum += share(term.total, row.deadline);
+            sum += share(total, row.deadline);
             let width = self.x(sum) - from;
-            let (class, letter, _) = term.cause.look();
+            let (class, letter, meaning) = terms[0].cause.look();
+            let told = match terms.as_slice() {
+                [term] => term.told(),
+                several => format!("{meaning}, {} terms of together {total}", several.len()),
+            };
             self.canvas.put(format_args!(
-                "<rect class=\"frame {class}\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{BAR}\" data-ns=\"{}\"><title>{}</title></rect>",
-                term.total.as_ns(),
-                escaped(&term.told())
+                "<rect class=\"{class}\" x=\"{}\" width=\"{}\" height=\"{BAR}\" data-ns=\"{}\"><title>{}</title></rect>",
+                Px(from),
+                Px(width),
+                total.as_ns(),
+                escaped(&told)
             ));
             if width > 11.0 {
-                self.canvas.put(format_args!(
-                    "<text class=\"letter\" x=\"{:.1}\" y=\"{base:.1}\">{letter}</text>",
-                    from + width / 2.0
-                ));
+                let x = Px(from + width / 2.0);
+                self.canvas.put(format_args!("<text class=\"letter\" x=\"{x}\" y=\"{base}\">{letter}</text>"));
             }
         }
         if sum > self.most {
             // The cut bar ends in an arrow.
-            self.canvas.put(format_args!(
-                "<path class=\"cut\" d=\"M{:.1} {:.1}l5 {}l-5 {}\"/>",
-                self.right + 1.0,
-                top + 2.0,
-                BAR / 2.0 - 2.0,
-                BAR / 2.0 - 2.0
-            ));
+            let half = Px(BAR / 2.0 - 2.0);
+            self.canvas.put(format_args!("<path class=\"cut\" d=\"M{} 2l5 {half}l-5 {half}\"/>", Px(self.right + 1.0)));
         }
-        let x = self.right + 10.0;
+        let x = Px(self.right + 10.0);
         match bar.response {
             Some(response) => {
                 let (class, mark) = if bar.proved { ("small", "") } else { ("small late", "✗ ") };
-                self.canvas
-                    .put(format_args!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{base:.1}\">{mark}{response}</text>"));
+                self.canvas.put(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{base}\">{mark}{response}</text>"));
             }
             None => {
                 let from = self.x(sum);
                 self.canvas.put(format_args!(
-                    "<rect class=\"open\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{}\"><title>no bound</title></rect>",
-                    top + 0.5,
-                    (self.right - from).max(0.0),
+                    "<rect class=\"open\" x=\"{}\" y=\".5\" width=\"{}\" height=\"{}\"><title>no bound</title></rect>",
+                    Px(from),
+                    Px((self.right - from).max(0.0)),
                     BAR - 1.0
                 ));
-                self.canvas
-                    .put(format_args!("<text class=\"small late\" x=\"{x:.1}\" y=\"{base:.1}\">✗ no bound</text>"));
+                self.canvas.put(format_args!("<text class=\"small late\" x=\"{x}\" y=\"{base}\">✗ no bound</text>"));
             }
         }
         self.canvas.put(format_args!("</g>"));
@@ -366,15 +383,15 @@ fn samples(rows: &[Row]) -> Vec<(String, String)> {
     let sample = |cause: Cause| {
         let (class, letter, meaning) = cause.look();
         let sample = format!(
-            "<rect class=\"frame {class}\" x=\"0\" y=\"-11\" width=\"18\" height=\"{BAR}\"/>\
-             <text class=\"letter\" x=\"9\" y=\"0\">{letter}</text>"
+            "<rect class=\"{class}\" y=\"-11\" width=\"18\" height=\"{BAR}\"/>\
+             <text class=\"letter\" x=\"9\">{letter}</text>"
         );
         (sample, meaning.to_owned())
     };
     let mut samples: Vec<_> = Cause::ALL.into_iter().filter(has).map(sample).collect();
     samples.push(("<path class=\"deadline\" d=\"M9 -12V4\"/>".into(), "deadline".into()));
     if bars().any(|bar| !bar.proved) {
-        samples.push(("<text class=\"late\" x=\"4\" y=\"0\">✗</text>".into(), "deadline not proved".into()));
+        samples.push(("<text class=\"late\" x=\"4\">✗</text>".into(), "deadline not proved".into()));
     }
     if bars().any(|bar| bar.response.is_none()) {
         samples.push(("<path class=\"open\" d=\"M0 -10H18V2H0Z\"/>".into(), "no bound".into()));

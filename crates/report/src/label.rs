@@ -1,6 +1,7 @@
-//! Names of tasks and resources, short and escaped.
+//! Names of tasks and resources, short and escaped, and short numbers.
 
 use lockwright_model::ResourceId;
+use std::fmt::{self, Display, Formatter};
 
 /// The name, cut to at most `most` characters.
 pub fn short(name: &str, most: usize) -> String {
@@ -31,4 +32,29 @@ pub fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+/// A position or a length in a picture, with at most one decimal.
+#[derive(Clone, Copy)]
+pub struct Px(pub f64);
+
+impl Display for Px {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let text = format!("{:.1}", self.0);
+        f.write_str(match text.strip_suffix(".0").unwrap_or(&text) {
+            "-0" => "0",
+            text => text,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_short() {
+        let texts = [0.04, -0.04, 12.0, 12.25, -3.5, 0.6].map(|at| Px(at).to_string());
+        assert_eq!(texts, ["0", "0", "12", "12.2", "-3.5", "0.6"]);
+    }
 }

@@ -3,7 +3,7 @@
 use crate::Window;
 use crate::axis::Axis;
 use crate::canvas::{Canvas, Place};
-use crate::label::{escaped, short};
+use crate::label::{Px, escaped, short};
 use lockwright_model::{Duration, Instant};
 
 const WIDTH: f64 = 440.0;
@@ -63,15 +63,18 @@ pub fn draw(strip: &Strip, place: Place<'_>) -> String {
     canvas.put(format_args!("<text class=\"task\" x=\"{LEFT}\" y=\"18\">{shown}</text>"));
     let window = Window { from: Instant::ZERO, until: Instant::ZERO + end };
     let axis = Axis::new(window, TICKS);
-    for (at, label) in &axis.ticks {
-        let at = x(Duration::from_ns(*at));
-        let unit = if label == "0" { format!(" {}", axis.unit) } else { String::new() };
-        let anchor = if label == "0" { "start" } else { "middle" };
-        canvas.put(format_args!(
-            "<text class=\"tiny faint\" text-anchor=\"{anchor}\" x=\"{at:.1}\" y=\"{:.0}\">{label}{unit}</text>",
-            BASE + 14.0
-        ));
-    }
+    let label = |(at, label): &(u64, String)| {
+        let at = Px(x(Duration::from_ns(*at)));
+        match label.as_str() {
+            "0" => format!("<text text-anchor=\"start\" x=\"{at}\">0 {}</text>", axis.unit),
+            _ => format!("<text x=\"{at}\">{label}</text>"),
+        }
+    };
+    let labels: String = axis.ticks.iter().map(label).collect();
+    canvas.put(format_args!(
+        "<g class=\"tiny faint\" text-anchor=\"middle\" transform=\"translate(0 {})\">{labels}</g>",
+        BASE + 14.0
+    ));
     canvas.put(format_args!("<path class=\"grid\" d=\"M{LEFT} {BASE}H{RIGHT}\"/>"));
     let most = strip.bins.iter().map(|bin| bin.jobs).max().unwrap_or(0).max(1);
     for bin in strip.bins.iter().filter(|bin| bin.jobs > 0) {
@@ -80,8 +83,11 @@ pub fn draw(strip: &Strip, place: Place<'_>) -> String {
         let (from, width) = (x(bin.from), (x(bin.until) - x(bin.from)).max(1.0));
         let jobs = if bin.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", bin.jobs) };
         canvas.put(format_args!(
-            "<rect class=\"bin\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{tall:.1}\"><title>{jobs} from {} to {}</title></rect>",
-            BASE - tall,
+            "<rect class=\"bin\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{jobs} from {} to {}</title></rect>",
+            Px(from),
+            Px(BASE - tall),
+            Px(width),
+            Px(tall),
             bin.from,
             bin.until
         ));
@@ -93,10 +99,10 @@ pub fn draw(strip: &Strip, place: Place<'_>) -> String {
     let (size, letter, gap) = if is_long { ("tiny", 6.0, 10.0) } else { ("small", 6.6, 20.0) };
     let mut left = LEFT;
     for (word, time) in lines {
-        let (at, top) = (x(time), BASE - TALL - 6.0);
+        let (at, top) = (Px(x(time)), Px(BASE - TALL - 6.0));
         canvas.put(format_args!(
-            "<path class=\"{word}\" d=\"M{at:.1} {top:.1}V{:.1}\" data-{word}-ns=\"{}\"><title>{word} {time}</title></path>",
-            BASE + 4.0,
+            "<path class=\"{word}\" d=\"M{at} {top}V{}\" data-{word}-ns=\"{}\"><title>{word} {time}</title></path>",
+            Px(BASE + 4.0),
             time.as_ns()
         ));
         let text = format!("{word} {time}");

@@ -92,3 +92,20 @@ fn names_stay_text() {
     assert!(tree.descendants().any(|node| node.attribute("data-task") == Some(name)));
     assert!(tree.descendants().any(|node| node.has_tag_name("title") && node.text() == Some(name)));
 }
+
+/// Terms that are narrower than a pixel, such as those of many releases, are one bar, if they have one cause.
+#[test]
+fn narrow_terms_are_merged() {
+    let mut bar = bar("pip", Some(8_000), 10_000);
+    let narrow = |cause, by| Term { total: Duration::from_ns(1_000_000), ..term(cause, Some(by), 0) };
+    bar.terms = vec![term(Cause::Execution, None, 2_000)];
+    bar.terms.extend(["a", "b", "c"].map(|by| narrow(Cause::Interference, by)));
+    bar.terms.extend([term(Cause::Interference, Some("d"), 5_000), narrow(Cause::Interference, "e")]);
+    bar.terms.push(narrow(Cause::Local, "f"));
+    let drawn = draw(&[row("task", 10_000, vec![bar])], "title", Place::File);
+    let tree = roxmltree::Document::parse(&drawn).expect("well-formed");
+    let terms: Vec<_> = tree.descendants().filter(|node| node.has_attribute("data-ns")).collect();
+    let ms: Vec<f64> = terms.iter().map(|&node| number(node, "data-ns") / 1e6).collect();
+    assert_eq!(ms, [2_000.0, 3.0, 5_000.0, 1.0, 1.0]);
+    assert!(drawn.contains("<title>interference, 3 terms of together 3 ms</title>"), "{drawn}");
+}

@@ -2,7 +2,7 @@
 
 use lockwright_model::format::parse_system;
 use lockwright_model::{Duration, Event, Instant, Protocol, Record, System, TaskId};
-use lockwright_report::svg::Form;
+use lockwright_report::svg::{Form, Level};
 use lockwright_report::text::Layout;
 use lockwright_report::{By, Mark, Place, Schedule, State, Window, by_cpu, svg, text, worst_jobs};
 use lockwright_sim::{Config, Simulation};
@@ -38,7 +38,7 @@ fn window(from_ms: u64, until_ms: u64) -> Window {
 
 /// A picture in a file of its own, with a row for each task.
 fn file(title: &str) -> Form<'_> {
-    Form { title, by: By::Task, place: Place::File }
+    Form { title, by: By::Task, place: Place::File, width: svg::WIDTH, level: Level::FINEST }
 }
 
 /// The faults of a schedule that no system may show.
@@ -222,7 +222,7 @@ fn processors_execute_what_tasks_execute() {
     }
     let drawn = svg::draw(&system, &schedule, Form { by: By::Cpu, ..file("by CPU") });
     let tree = roxmltree::Document::parse(&drawn).expect("valid XML");
-    let rows = tree.descendants().filter(|node| node.has_tag_name("g") && node.attribute("transform").is_none());
+    let rows = tree.descendants().filter(|node| node.attribute("class") == Some("row"));
     assert_eq!(rows.count(), system.cpus());
     let chart = text::draw(&system, &schedule, Layout { width: 100, by: By::Cpu });
     let first = chart.lines().find(|line| line.starts_with("CPU 0")).expect("a line");
@@ -248,10 +248,15 @@ fn pictures_of_a_page_share_no_ids() {
     let (first, in_first) = draw(Place::Page("p1"));
     let (_, in_second) = draw(Place::Page("p2"));
     assert!(file.contains("<style>") && !first.contains("<style>"));
-    assert!(in_first.len() > 3 && !in_first.iter().any(|id| in_second.contains(id) || in_file.contains(id)));
-    for reference in first.split("url(#").skip(1).chain(first.split("labelledby=\"").skip(1)) {
-        let id = reference.split([')', '"']).next().expect("an id");
+    assert!(in_first.len() >= 2 && !in_first.iter().any(|id| in_second.contains(id) || in_file.contains(id)));
+    for reference in first.split("labelledby=\"").skip(1) {
+        let id = reference.split('"').next().expect("an id");
         assert!(in_first.iter().any(|known| known == id), "{id}");
+    }
+    // The patterns are in the file; a page has them once.
+    for reference in file.split("url(#").skip(1) {
+        let id = reference.split(')').next().expect("an id");
+        assert!(in_file.iter().any(|known| known == id) && !in_first.iter().any(|known| known == id), "{id}");
     }
 }
 
@@ -377,12 +382,125 @@ fn interruptions_that_are_too_short_are_not_drawn() {
         .split("<title>")
         .skip(1)
         .filter_map(|title| title.split("</title>").next())
-        .filter(|t| t.contains("`job`"))
+        .filter(|told| told.contains(" for ") && told.contains(", from "))
         .collect();
     let told = ["199 times, for 398 us", "is ready, while its CPU executes no task for 1 ms", "times, for"];
     assert!(bars.len() == 3 && bars.iter().zip(told).all(|(bar, part)| bar.contains(part)), "{bars:#?}");
     // The sums are those of the records: what is not drawn still counts.
     let interrupted =
-        |bar: &&str| bar.split(" executes for ").nth(1).map(|rest| rest.split(',').next().map(str::to_owned));
+        |bar: &&str| bar.split("executes for ").nth(1).map(|rest| rest.split(',').next().map(str::to_owned));
     assert_eq!(interrupted(&bars[0]).flatten().as_deref(), Some("5.602 ms"), "{bars:#?}");
+}
+
+/// The parts of a picture: elements with a description, except its rows and itself.
+fn drawn_parts(drawn: &str) -> usize {
+    let tree = roxmltree::Document::parse(drawn).expect("valid XML");
+    let described = tree.descendants().filter(|node| node.children().any(|child| child.has_tag_name("title")));
+    described.filter(|node| !node.has_tag_name("g") && !node.has_tag_name("svg")).count()
+}
+
+/// Records of a simulation, where other work interrupts the task that executes, for 1 us to 2 ms after 20 us to 1 ms.
+fn interrupted(system: &System, records: &[Record]) -> Vec<Record> {
+    let mut random = 1_u64;
+    let mut next = |least: u64, most: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        least + (random >> 33) % (most - least)
+    };
+    let (mut all, mut executing) = (Vec::new(), vec![None; system.cpus()]);
+    let mut at = 0;
+    for at_once in records.chunk_by(|one, other| one.at == other.at) {
+        let end = at_once[0].at.as_ns();
+        for task in executing.iter().flatten() {
+            let record = |ns, event| Record { at: Instant::from_ns(ns), task: *task, event };
+            let mut from = at + next(20_000, 1_000_000);
+            while from < end {
+                let until = (from + next(1_000, 2_000_000)).min(end);
+                all.extend([record(from, Event::Stop), record(until, Event::Run)]);
+                from = until + next(20_000, 1_000_000);
+            }
+        }
+        for record in at_once {
+            let cpu = system.task(record.task).cpu.index();
+            match record.event {
+                Event::Run => executing[cpu] = Some(record.task),
+                Event::Stop if executing[cpu] == Some(record.task) => executing[cpu] = None,
+                _ => {}
+            }
+        }
+        all.extend_from_slice(at_once);
+        at = end;
+    }
+    all.sort_by_key(|record| record.at);
+    all
+}
+
+#[test]
+fn a_picture_has_a_limited_number_of_parts() {
+    let (system, records) = simulate(INVERSION, Protocol::Pip, 2_000);
+    let noisy = interrupted(&system, &records);
+    let schedule = Schedule::read(&system, &noisy, window(0, 2_000));
+    assert!(schedule.rows.iter().map(|row| row.spans.len()).sum::<usize>() > 5_000);
+    for by in [By::Task, By::Cpu] {
+        let whole = svg::parts(&system, &schedule, by, svg::WIDTH, Level::FINEST);
+        assert!(whole > 500, "{whole}");
+        for parts in [400, 100, 30] {
+            let level = svg::level(&system, &[&schedule], by, svg::WIDTH, parts);
+            let drawn = svg::draw(&system, &schedule, Form { by, level, ..file("interrupted") });
+            assert!(drawn_parts(&drawn) <= parts, "{by:?} {parts}: {}", drawn_parts(&drawn));
+            assert!(drawn.contains(" several\"") && drawn.contains("merged with"), "the picture says so: {drawn}");
+        }
+        let drawn = svg::draw(&system, &schedule, Form { by, ..file("interrupted") });
+        assert_eq!(drawn_parts(&drawn), whole);
+    }
+    // Without noise, nothing is merged.
+    let schedule = Schedule::read(&system, &records, window(0, 200));
+    let drawn = svg::draw(&system, &schedule, file("alone"));
+    assert!(!drawn.contains(" several\"") && !drawn.contains("merged"), "{drawn}");
+}
+
+/// What is merged is still counted: the parts of a row cover its intervals, and the times of the states are its own.
+#[test]
+fn merged_intervals_are_told() {
+    let system = parse_system("[platform]\ncpus = 1\n[[task]]\nname = \"job\"\nperiod = \"20 ms\"\nwcet = \"10 ms\"\n")
+        .expect("a valid system");
+    let record = |us: u64, event| Record { at: Instant::from_ns(us * 1_000), task: TaskId::new(0), event };
+    let mut records = vec![record(0, Event::Arrive), record(0, Event::Run)];
+    for place in 1..10 {
+        records.extend([record(place * 1_000, Event::Stop), record(place * 1_000 + 100, Event::Run)]);
+    }
+    records.extend([record(10_000, Event::Finish), record(10_000, Event::Stop)]);
+    let schedule = Schedule::read(&system, &records, window(0, 20));
+    let level = svg::level(&system, &[&schedule], By::Task, svg::WIDTH, 3);
+    let drawn = svg::draw(&system, &schedule, Form { level, ..file("merged") });
+    assert!(drawn.contains(">executes for 9.1 ms, from 0 ns; no task executes 9 times, for 900 us</title>"), "{drawn}");
+    assert!(drawn.contains(">deadline at 20 ms</title>") && drawn.contains(">arrival at 0 ns</title>"), "{drawn}");
+}
+
+#[test]
+fn narrow_pictures_stay_inside() {
+    let (system, records) = simulate(INVERSION, Protocol::None, 400);
+    let schedule = Schedule::read(&system, &records, window(90, 200));
+    for width in [320, 360, 599, 600, 1000, 2000] {
+        let drawn =
+            svg::draw(&system, &schedule, Form { width, ..file("a title that is longer than a phone is wide") });
+        let tree = roxmltree::Document::parse(&drawn).expect("valid XML");
+        assert!(
+            tree.root_element().attribute("viewBox").is_some_and(|view| view.starts_with(&format!("0 0 {width} ")))
+        );
+        let number =
+            |node: &roxmltree::Node<'_, '_>, name| node.attribute(name).and_then(|text| text.parse::<f64>().ok());
+        for bar in tree.descendants().filter(|node| node.has_tag_name("rect") && node.has_attribute("x")) {
+            let (x, wide) = (number(&bar, "x").expect("x"), number(&bar, "width").expect("width"));
+            assert!(x >= 12.0 && x + wide <= f64::from(width), "{bar:?}");
+        }
+        // The characters of text have 6 to 9 units.
+        for text in tree.descendants().filter(|node| node.has_tag_name("text") && node.has_attribute("x")) {
+            let letters = text.text().unwrap_or_default().chars().count() as f64;
+            let x = number(&text, "x").expect("x");
+            assert!(
+                x + if text.attribute("class").is_none() { 3.0 } else { 6.0 } * letters <= f64::from(width),
+                "{text:?}"
+            );
+        }
+    }
 }

@@ -3,11 +3,12 @@
 use super::help::OUTPUT;
 use super::values::{duration, job, one_of, up_to, window};
 use crate::kept::Kept;
+use clap::builder::RangedI64ValueParser;
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use lockwright_analysis::Fit;
 use lockwright_model::{Duration, Protocol, Scheduler, System};
-use lockwright_report::{By, Window};
+use lockwright_report::{By, Window, svg};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -67,6 +68,10 @@ pub struct Schedules {
     /// Rows of --svg and --gantt
     #[arg(long, value_name = "ROWS", default_value = "task", value_parser = one_of(ROWS), help_heading = OUTPUT)]
     pub by: By,
+    /// Width of the pictures in pixels; below 600, for example 360 for a phone, names stand above the rows
+    #[arg(long, value_name = "PX", default_value_t = svg::WIDTH, requires = "svg", value_parser = widths(),
+        help_heading = OUTPUT)]
+    pub width: u32,
     /// Part of the schedule that --svg and --gantt draw, for example 100ms..200ms [default: the job with the least
     /// slack]
     #[arg(long, value_name = "FROM..UNTIL", value_parser = window, help_heading = OUTPUT)]
@@ -74,6 +79,10 @@ pub struct Schedules {
     /// Draw the time around the Nth job of this task, for example control:3
     #[arg(long, value_name = "TASK:N", value_parser = job, conflicts_with = "window", help_heading = OUTPUT)]
     pub job: Option<(String, usize)>,
+}
+
+fn widths() -> RangedI64ValueParser<u32> {
+    RangedI64ValueParser::new().range(i64::from(*svg::WIDTHS.start())..=i64::from(*svg::WIDTHS.end()))
 }
 
 const ROWS: [(&str, &str, By); 2] = [

@@ -8,16 +8,22 @@ use lockwright_model::{Duration, Instant, Record, System, TaskId};
 use lockwright_report::bounds;
 use lockwright_report::page::{Cell, Column, Part, Picture, Table};
 use lockwright_report::strip::{self, Strip};
-use lockwright_report::svg::{self, Form};
+use lockwright_report::svg::{self, Form, Level};
 use lockwright_report::{By, Place, Schedule, State, Window, worst_jobs};
 use std::collections::BTreeSet;
 
 /// Greatest number of terms of all bounds that are drawn one by one. With more, those of one cause are one term.
-const TERMS_MAX: usize = 1_500;
-/// Greatest number of intervals in the picture of one job.
-const INTERVALS_MAX: usize = 600;
-/// Greatest number of intervals in the pictures of all jobs.
-const ALL_INTERVALS_MAX: usize = 3_000;
+const TERMS_MAX: usize = 500;
+/// Greatest number of intervals, marks and steps in the pictures of all jobs, for each job. With more, short neighbours
+/// are merged, on one level in all pictures. It bounds the size of the page on a machine that interrupts jobs often.
+const PARTS_EACH: usize = 39;
+/// Greatest number of them for each row of a picture, where one level for all pictures would merge too much. Pictures
+/// that then still would, and those of the last jobs, are omitted.
+const PARTS_PER_ROW: usize = 12;
+/// Greatest number of intervals that are read for the picture of one job.
+const INTERVALS_MAX: usize = 10_000;
+/// Greatest number of intervals that are read for the pictures of all jobs.
+const ALL_INTERVALS_MAX: usize = 200_000;
 /// Greatest number of records that are read for the pictures of all jobs.
 const RECORDS_MAX: usize = 100_000_000;
 /// Number of jobs that are shown unfolded.
@@ -46,22 +52,19 @@ pub fn bounds<'a>(rows: &[bounds::Row]) -> Vec<Part<'a>> {
     let is_comparison = rows.iter().any(|row| row.bars.len() > 1);
     let are_many = bars().map(|(_, bar)| bar.terms.len()).sum::<usize>() > TERMS_MAX;
     let drawn = if are_many { bounds::by_cause(rows) } else { rows.to_vec() };
-    let columns =
-        [("task", "task"), ("protocol", "protocol"), ("cause", "cause"), ("by", "by"), ("resource", "resource")];
-    let mut columns: Vec<Column> = columns.into_iter().map(|(title, key)| Column::words(title, key)).collect();
+    let mut columns: Vec<Column> = vec![Column::words("task", "task")];
+    columns.extend(is_comparison.then(|| Column::words("protocol", "protocol")));
+    columns.extend(["cause", "by", "resource"].map(|key| Column::words(key, key)));
     columns.push(Column::numbers("time", "total_ns"));
     let mut cells = Vec::new();
-    for (row, bar) in drawn.iter().flat_map(|row| row.bars.iter().map(move |bar| (row, bar))) {
+    for (row, bar, protocols) in drawn.iter().flat_map(|row| alike(row).map(move |(bar, names)| (row, bar, names))) {
         for term in bar.terms.iter().filter(|term| term.total > Duration::ZERO) {
             let name = |name: &Option<String>| Cell::text(name.clone().unwrap_or_default());
-            cells.push(vec![
-                Cell::text(&row.task),
-                Cell::text(&bar.protocol),
-                Cell::text(term.cause.meaning()),
-                name(&term.by),
-                name(&term.resource),
-                Cell::number(units::text(term.total), term.total.as_ns()),
-            ]);
+            let mut line = vec![Cell::text(&row.task)];
+            line.extend(is_comparison.then(|| Cell::text(&protocols)));
+            line.extend([Cell::text(term.cause.meaning()), name(&term.by), name(&term.resource)]);
+            line.push(Cell::number(units::text(term.total), term.total.as_ns()));
+            cells.push(line);
         }
     }
     let title = if is_comparison { "Bounds under each protocol" } else { "Bounds" };
@@ -76,6 +79,16 @@ pub fn bounds<'a>(rows: &[bounds::Row]) -> Vec<Part<'a>> {
         parts.push(Part::Folded("The terms as a table".into(), false, vec![Part::Table(table)]));
     }
     parts
+}
+
+/// The bars of a task with different terms, each with the names of the protocols that have them.
+fn alike(row: &bounds::Row) -> impl Iterator<Item = (&bounds::Bar, String)> {
+    let is_first = |place: usize, bar: &bounds::Bar| row.bars[..place].iter().all(|other| other.terms != bar.terms);
+    let first = row.bars.iter().enumerate().filter(move |(place, bar)| is_first(*place, bar));
+    first.map(|(_, bar)| {
+        let names = row.bars.iter().filter(|other| other.terms == bar.terms).map(|other| other.protocol.as_str());
+        (bar, names.collect::<Vec<_>>().join(", "))
+    })
 }
 
 /// A strip for each task: the observed response times beside the bound and the deadline.
@@ -120,27 +133,50 @@ pub fn jobs<'a>(how: &str, system: &'a System, records: &[Record], tasks: usize)
     worst.sort_unstable_by_key(|&(slack, id, _)| (slack, id));
     let all = worst.len();
     worst.truncate(RECORDS_MAX / records.len().max(1));
-    let (mut parts, mut left) = (Vec::new(), ALL_INTERVALS_MAX);
-    for (place, (_, id, job)) in worst.into_iter().enumerate() {
+    let (mut shown, mut left) = (Vec::new(), ALL_INTERVALS_MAX);
+    for (_, id, job) in worst {
         let mut schedule = Schedule::read(system, records, job.with_margin(MARGIN));
         let own = involved(&schedule, id);
         schedule.rows.retain(|row| own.contains(&row.task) && !row.spans.is_empty());
-        let task = system.task(id);
-        let title = format!("{} {how}: its worst job", task.name);
         let table = account(system, &schedule, id, job);
         let intervals: usize = schedule.rows.iter().map(|row| row.spans.len()).sum();
+        let drawn = if intervals <= INTERVALS_MAX.min(left) { Ok(schedule) } else { Err(intervals) };
+        left -= drawn.as_ref().map_or(0, |_| intervals);
+        shown.push((id, job, table, drawn));
+    }
+    let level = |schedules: &[&Schedule], most| svg::level(system, schedules, By::Task, svg::WIDTH, most);
+    let parts_on = |schedule: &Schedule, level| svg::parts(system, schedule, By::Task, svg::WIDTH, level);
+    let schedules: Vec<&Schedule> = shown.iter().filter_map(|(.., drawn)| drawn.as_ref().ok()).collect();
+    let mut left = PARTS_EACH * shown.len();
+    let common = Some(level(&schedules, left)).filter(|&level| level <= Level::FINE);
+    let own = |schedule: &Schedule| common.unwrap_or_else(|| level(&[schedule], PARTS_PER_ROW * schedule.rows.len()));
+    let mut parts = Vec::new();
+    for (place, (id, job, table, drawn)) in shown.into_iter().enumerate() {
+        let drawn = drawn.and_then(|schedule| {
+            let level = own(&schedule);
+            match left.checked_sub(parts_on(&schedule, level)) {
+                Some(rest) if level <= Level::FINE => {
+                    left = rest;
+                    Ok((schedule, level))
+                }
+                _ => Err(parts_on(&schedule, Level::FINEST)),
+            }
+        });
+        let task = system.task(id);
+        let title = format!("{} {how}: its worst job", task.name);
         let mut inner = vec![Part::Table(table)];
-        if intervals <= INTERVALS_MAX.min(left) {
-            left -= intervals;
-            let caption = format!("{title}, and the tasks that had to do with it");
-            let draw = Box::new(move |place: Place<'_>| {
-                svg::draw(system, &schedule, Form { title: &title, by: By::Task, place })
-            });
-            inner.insert(0, Part::Picture(Picture { caption, task: Some(task.name.clone()), draw }));
-        } else {
-            inner.push(Part::Text(format!(
+        match drawn {
+            Ok((schedule, level)) => {
+                let caption = format!("{title}, and the tasks that had to do with it");
+                let draw = Box::new(move |place: Place<'_>| {
+                    let form = Form { title: &title, by: By::Task, place, width: svg::WIDTH, level };
+                    svg::draw(system, &schedule, form)
+                });
+                inner.insert(0, Part::Picture(Picture { caption, task: Some(task.name.clone()), draw }));
+            }
+            Err(intervals) => inner.push(Part::Text(format!(
                 "This job has too many intervals for a picture on this page ({intervals}); --svg with --job draws it."
-            )));
+            ))),
         }
         let deadline = units::text(task.deadline);
         let summary = format!("{}: {} of {deadline}", task.name, units::text(job.length()));
@@ -219,5 +255,65 @@ fn account(system: &System, schedule: &Schedule, task: TaskId, job: Window) -> T
             Column::numbers("time", "total_ns"),
         ],
         rows: states.iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_model::format::parse_system;
+    use lockwright_model::{Event, Protocol};
+    use lockwright_report::page::{Page, Section};
+    use lockwright_sim::{Config, Simulation};
+
+    /// Records of jobs that other work interrupts every millisecond, for up to this time.
+    fn interrupted(records: &[Record], most_ns: u64) -> Vec<Record> {
+        let (mut all, mut executing, mut place) = (Vec::new(), None, 0);
+        let mut last = 0;
+        for at_once in records.chunk_by(|one, other| one.at == other.at) {
+            let end = at_once[0].at.as_ns();
+            // BOUND: time passes.
+            while let Some(task) = executing.filter(|_| last + 1_000_000 < end) {
+                place += 1;
+                let (from, length) = (last + 50_000 + place * 7_919 % 150_000, 1_000 + place * 104_729 % most_ns);
+                for (ns, event) in [(from, Event::Stop), (from + length, Event::Run)] {
+                    all.push(Record { at: Instant::from_ns(ns), task, event });
+                }
+                last += 1_000_000;
+            }
+            for record in at_once {
+                match record.event {
+                    Event::Run => executing = Some(record.task),
+                    Event::Stop if executing == Some(record.task) => executing = None,
+                    _ => {}
+                }
+            }
+            all.extend_from_slice(at_once);
+            last = end;
+        }
+        all
+    }
+
+    /// However often jobs are interrupted, the pictures of all jobs leave room for the rest of the page.
+    #[test]
+    fn pictures_of_interrupted_jobs_stay_small() {
+        let system = parse_system(include_str!("../../../../examples/pathfinder.toml")).expect("valid");
+        let mut simulation = Simulation::new(&system, &Config::default().with_protocol(Protocol::Pip), Vec::new());
+        simulation.run_until(Instant::from_ns(4_000_000_000));
+        let records = simulation.into_tracer();
+        let page = |records: &[Record]| {
+            let parts = jobs("under pip", &system, records, system.tasks().len());
+            let sections = vec![Section { title: "The worst job of each task", parts }];
+            Page { title: "interrupted".into(), verdicts: Vec::new(), sections }.to_html()
+        };
+        for (most_us, is_merged, are_drawn) in [(0, false, true), (100, true, true), (700, false, false)] {
+            let records = if most_us == 0 { records.clone() } else { interrupted(&records, 1_000 * most_us) };
+            let html = page(&records);
+            // A page has 150,000; the other sections of that of `verify` take about 50,000.
+            assert!(html.len() < 94_000, "up to {most_us} us: {} bytes", html.len());
+            assert_eq!(html.contains("merged with intervals"), is_merged, "{most_us}");
+            let drawn = html.matches("class=\"picture schedule\"").count();
+            assert_eq!(drawn == system.tasks().len(), are_drawn, "up to {most_us} us: {drawn} pictures");
+        }
     }
 }

@@ -126,6 +126,28 @@ fn jobs_that_do_not_exist_are_refused() {
     }
 }
 
+#[test]
+fn pictures_have_the_chosen_width() {
+    let file = File::new(INVERSION);
+    let svg = file.beside("drawn.svg");
+    let simulate = |options: &[&str]| end(lockwright().arg("simulate").arg(&file.path).args(options));
+    let path = svg.display().to_string();
+    for (options, width) in [(&[][..], 1000), (&["--width", "360"], 360), (&["--width", "4000"], 4000)] {
+        let ended = simulate(&[&["-p", "icpp", "--svg", &path], options].concat());
+        assert_eq!(ended.status, 0, "{}", ended.err);
+        let drawn = std::fs::read_to_string(&svg).expect("a picture");
+        assert!(drawn.contains(&format!("viewBox=\"0 0 {width} ")), "{options:?}: {drawn}");
+    }
+    for (options, message) in [
+        (&["--svg", &path, "--width", "319"][..], "319 is not in 320..=4000"),
+        (&["--svg", &path, "--width", "4001"], "4001 is not in 320..=4000"),
+        (&["--width", "360"], "--svg <FILE>"),
+    ] {
+        let ended = simulate(options);
+        assert!(ended.status == 2 && ended.err.contains(message), "{options:?}: {}", ended.err);
+    }
+}
+
 /// The pictures of the README are those that the command draws.
 #[test]
 fn pictures_of_the_readme_are_drawn_by_the_command() {

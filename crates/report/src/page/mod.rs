@@ -11,7 +11,7 @@ mod table;
 pub use live::Live;
 pub use table::{Cell, Column, Table, Tone};
 
-use crate::canvas::Place;
+use crate::canvas::{PATTERNS, Place};
 use maud::{Markup, PreEscaped, html};
 use std::cell::Cell as Counter;
 
@@ -89,6 +89,8 @@ impl Page<'_> {
         let sections = || self.sections.iter().filter(|section| !section.parts.is_empty()).enumerate();
         let pictures = Counter::new(0);
         html! {
+            // Not hidden: patterns of elements that are not displayed are not drawn.
+            svg.patterns width="0" height="0" aria-hidden="true" { (PreEscaped(PATTERNS)) }
             header {
                 h1 { (self.title) }
                 @for verdict in &self.verdicts {
@@ -138,11 +140,12 @@ fn parts(all: &[Part<'_>], pictures: &Counter<usize>) -> Markup {
 
 fn figure(picture: &Picture<'_>, pictures: &Counter<usize>) -> Markup {
     pictures.set(pictures.get() + 1);
-    let svg = (picture.draw)(Place::Page(&format!("p{}", pictures.get())));
+    let word = format!("p{}", pictures.get());
+    let (svg, caption) = ((picture.draw)(Place::Page(&word)), format!("{word}-caption"));
     html! {
         figure data-name=[&picture.task] {
-            figcaption { (picture.caption) }
-            div.scroll tabindex="0" role="group" aria-label=(picture.caption) { (PreEscaped(svg)) }
+            figcaption id=(caption) { (picture.caption) }
+            div.scroll tabindex="0" role="group" aria-labelledby=(caption) { (PreEscaped(svg)) }
         }
     }
 }

@@ -34,6 +34,7 @@
     }
 
     // The search hides rows and pictures of tasks whose name does not contain the text.
+    for (const row of all("tbody tr")) row.dataset.name = row.cells[0].textContent;
     const named = all("[data-name]");
     if (named.length > 0) {
       const tools = make("div", { className: "tools" });
@@ -68,7 +69,8 @@
         parts[place]?.parentNode.classList.remove("on");
         place = next;
         parts[place].parentNode.classList.add("on");
-        told.textContent = parts[place].textContent;
+        const row = parts[place].parentNode.closest(".row")?.querySelector("title").textContent;
+        told.textContent = (row === undefined ? "" : `${row}: `) + parts[place].textContent;
       };
       area.addEventListener("pointerover", (event) => {
         const next = parts.findIndex((title) => title.parentNode === event.target);

@@ -123,7 +123,7 @@ pub fn table(table: &Table) -> Markup {
                 }
                 tbody {
                     @for row in &table.rows {
-                        tr data-name=[row.first().map(|cell| &cell.text)] {
+                        tr {
                             @for (place, (cell, column)) in row.iter().zip(&table.columns).enumerate() {
                                 (self::cell(cell, column, place == 0))
                             }
@@ -141,7 +141,7 @@ fn cell(cell: &Cell, column: &Column, is_first: bool) -> Markup {
     let class = (!class.is_empty()).then_some(class);
     html! {
         @if is_first {
-            th scope="row" class=[&class] data-v=[cell.value] { (cell.text) }
+            th class=[&class] data-v=[cell.value] { (cell.text) }
         } @else {
             td class=[&class] data-v=[cell.value] { (cell.text) }
         }

@@ -6,52 +6,64 @@
 
 mod legend;
 mod look;
+mod parts;
 mod words;
 
-pub use look::Form;
+pub use look::{Form, WIDTH, WIDTHS};
+pub use parts::Level;
 
 use crate::axis::Axis;
-use crate::canvas::Canvas;
+use crate::canvas::{Canvas, PATTERNS, Place};
 use crate::cpus::by_cpu;
-use crate::label::{escaped, letter, short};
-use crate::{By, Mark, Raised, Row, Schedule, Span, State};
-use lockwright_model::{Duration, Instant, ResourceId, System, TaskId};
-use look::{BAR, WIDTH, colour, is_dark, mark_path};
-use words::{Joined, since_start};
+use crate::label::{Px, escaped, letter, short};
+use crate::{By, Mark, Schedule, Span, State};
+use lockwright_model::{Instant, ResourceId, System, TaskId};
+use look::{BAR, Layout, class, is_dark, marks_path};
+use parts::{Bar, Marks, Parts, Scale, Step};
+use std::fmt::Write;
+use words::Digits;
 
-const RIGHT: f64 = WIDTH - 20.0;
-const ROW: f64 = 40.0;
-const TOP: f64 = 64.0;
 const LEGEND_ROW: f64 = 36.0;
-/// The most ticks of the axis.
-const TICKS: u64 = 11;
-/// The most characters of a task's name in the picture. Longer names are cut; the description has the whole name.
-const NAME_MAX: usize = 22;
-/// The most characters of the title in the picture.
-const TITLE_MAX: usize = 100;
 
 /// Draws the schedule.
 #[must_use]
 pub fn draw(system: &System, schedule: &Schedule, form: Form<'_>) -> String {
-    let rows = match form.by {
-        By::Task => schedule.rows.len(),
-        By::Cpu => system.cpus(),
-    };
+    let layout = Layout::new(system, form.by, form.width);
+    let rows = rows(system, schedule, form.by);
+    let scale = Scale::of(schedule.window.length(), layout.right - layout.left, form.level);
+    let parts: Vec<Parts> = rows.iter().map(|row| row.parts(scale)).collect();
+    let merged = parts.iter().flat_map(|row| &row.bars).any(|bar| bar.is_merged).then_some(scale.short);
     let resources = schedule.resources();
-    let legend = legend::lines(system, schedule, &resources, form);
-    let bottom = TOP + rows as f64 * ROW;
+    let legend = legend::lines(system, schedule, &resources, form, merged);
+    let bottom = layout.top + rows.len() as f64 * layout.row;
     let height = bottom + 16.0 + LEGEND_ROW * legend.len() as f64;
     let description = words::description(system, schedule);
-    let canvas = Canvas::new(form.place, "schedule", (WIDTH, height), form.title, &description);
-    let labels = match form.by {
-        By::Task => system.tasks().iter().map(|task| task.name.chars().count().min(NAME_MAX)).max().unwrap_or(0),
-        By::Cpu => 0,
+    let canvas = Canvas::new(form.place, "schedule", (layout.width, height), form.title, &description);
+    let digits = Digits::of(schedule.window.length());
+    let picture = Picture { system, schedule, resources, layout, digits, canvas };
+    picture.draw(form, bottom, &legend, rows.iter().zip(&parts))
+}
+
+/// The number of parts of a picture of this width: its intervals, its marks, and its steps of priorities.
+#[must_use]
+pub fn parts(system: &System, schedule: &Schedule, by: By, width: u32, level: Level) -> usize {
+    let layout = Layout::new(system, by, width);
+    let scale = Scale::of(schedule.window.length(), layout.right - layout.left, level);
+    rows(system, schedule, by).iter().map(|row| row.parts(scale).count()).sum()
+}
+
+/// The finest level on which pictures of these schedules have together at most `most` parts. If there is none: the
+/// coarsest, on which each row is one part of each kind.
+#[must_use]
+pub fn level(system: &System, schedules: &[&Schedule], by: By, width: u32, most: usize) -> Level {
+    let fits = |level: &Level| {
+        let mut left = Some(most);
+        schedules.iter().all(|schedule| {
+            left = left.and_then(|left| left.checked_sub(parts(system, schedule, by, width, *level)));
+            left.is_some()
+        })
     };
-    // The unit of time stands above the labels.
-    let labels = labels.max("time in ms".len());
-    let axis = Axis::new(schedule.window, TICKS);
-    let left = 24.0 + 8.0 * labels as f64;
-    Picture { system, schedule, resources, left, axis, canvas }.draw(form, bottom, &legend)
+    Level::all().find(fits).unwrap_or(Level::COARSEST)
 }
 
 /// The description of each interval of a task, in words.
@@ -60,201 +72,178 @@ pub fn state(system: &System, state: &State) -> String {
     words::state(system, state)
 }
 
+/// A row before it is drawn: its name, and what happens in it.
+struct Row<'a> {
+    name: String,
+    /// The task of the row; `None` for a processor.
+    task: Option<TaskId>,
+    spans: Vec<(TaskId, &'a Span)>,
+    raised: &'a [crate::Raised],
+    marks: Vec<(Instant, Mark)>,
+}
+
+impl Row<'_> {
+    fn parts(&self, scale: Scale) -> Parts {
+        Parts::new(&self.spans, self.raised, &self.marks, scale)
+    }
+}
+
+/// A row for each task; or for each processor, with the tasks that it executes and the deadlines that these miss.
+fn rows<'a>(system: &System, schedule: &'a Schedule, by: By) -> Vec<Row<'a>> {
+    match by {
+        By::Task => {
+            let row = |row: &'a crate::Row| Row {
+                name: system.task(row.task).name.clone(),
+                task: Some(row.task),
+                spans: row.spans.iter().map(|span| (row.task, span)).collect(),
+                raised: &row.raised,
+                marks: row.marks.clone(),
+            };
+            schedule.rows.iter().map(row).collect()
+        }
+        By::Cpu => {
+            let missed = |cpu: usize| {
+                let own = schedule.rows.iter().filter(move |row| system.task(row.task).cpu.index() == cpu);
+                own.flat_map(|row| &row.marks).filter(|(_, mark)| *mark == Mark::Missed).copied()
+            };
+            let row = |(cpu, spans)| {
+                let mut marks: Vec<_> = missed(cpu).collect();
+                marks.sort_by_key(|&(at, _)| at);
+                Row { name: format!("CPU {cpu}"), task: None, spans, raised: &[], marks }
+            };
+            by_cpu(system, schedule).into_iter().enumerate().map(row).collect()
+        }
+    }
+}
+
 struct Picture<'a> {
     system: &'a System,
     schedule: &'a Schedule,
     resources: Vec<ResourceId>,
-    /// The horizontal position at which the time axis begins.
-    left: f64,
-    axis: Axis,
+    layout: Layout,
+    digits: Digits,
     canvas: Canvas,
 }
 
 impl Picture<'_> {
     fn x(&self, at: Instant) -> f64 {
+        let Layout { left, right, .. } = self.layout;
         let window = self.schedule.window;
         let part = at.since(window.from).as_ns() as f64 / window.length().as_ns() as f64;
-        self.left + part * (RIGHT - self.left)
+        left + part * (right - left)
     }
 
-    fn draw(mut self, form: Form<'_>, bottom: f64, legend: &[String]) -> String {
-        self.patterns();
-        let title = short(form.title, TITLE_MAX);
+    fn draw<'a>(
+        mut self,
+        form: Form<'_>,
+        bottom: f64,
+        legend: &[String],
+        rows: impl Iterator<Item = (&'a Row<'a>, &'a Parts)>,
+    ) -> String {
+        if form.place == Place::File {
+            self.canvas.put(format_args!("{PATTERNS}"));
+        }
+        let title = short(form.title, self.layout.title_max());
         self.canvas.put(format_args!("<text class=\"title\" x=\"12\" y=\"26\">{}</text>", escaped(&title)));
         self.grid(bottom);
-        let schedule = self.schedule;
-        match form.by {
-            By::Task => {
-                for (index, row) in schedule.rows.iter().enumerate() {
-                    self.row(row, TOP + ROW * index as f64);
-                }
-            }
-            By::Cpu => {
-                for (cpu, spans) in by_cpu(self.system, schedule).iter().enumerate() {
-                    self.cpu(cpu, spans, TOP + ROW * cpu as f64);
-                }
-            }
+        for (index, (row, parts)) in rows.enumerate() {
+            self.row(row, parts, form.by, self.layout.top + self.layout.row * (index + 1) as f64 - 10.0);
         }
         for (index, line) in legend.iter().enumerate() {
             let y = bottom + 26.0 + LEGEND_ROW * index as f64;
-            self.canvas.put(format_args!("<g transform=\"translate(12 {y:.0})\">{line}</g>"));
+            self.canvas.put(format_args!("<g class=\"legend\" transform=\"translate(12 {y:.0})\">{line}</g>"));
         }
         self.canvas.finish()
     }
 
-    /// The patterns of the states in which a task does not execute.
-    fn patterns(&mut self) {
-        let hatch = "width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\"";
-        let line = "<line class=\"hatch\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\"/>";
-        let names = ["ready", "waits", "spins", "blocked", "undone"];
-        let [ready, waits, spins, blocked, undone] = names.map(|name| self.canvas.id(name));
-        self.canvas.put(format_args!(
-            "<defs><pattern id=\"{ready}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><circle class=\"dot\" cx=\"3\" cy=\"3\" r=\"1\"/></pattern>\
-             <pattern id=\"{waits}\" {hatch} patternTransform=\"rotate(45)\">{line}</pattern>\
-             <pattern id=\"{blocked}\" {hatch} patternTransform=\"rotate(-45)\">{line}</pattern>\
-             <pattern id=\"{spins}\" {hatch}><path class=\"hatch\" d=\"M0 0L7 7M7 0L0 7\"/></pattern>\
-             <pattern id=\"{undone}\" {hatch}><path class=\"undone\" d=\"M0 3.5H7\"/></pattern></defs>"
-        ));
-    }
-
     fn grid(&mut self, bottom: f64) {
-        for (at, label) in std::mem::take(&mut self.axis.ticks) {
-            let x = self.x(Instant::from_ns(at));
-            self.canvas.put(format_args!(
-                "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\"/>",
-                TOP - 8.0
-            ));
-            self.canvas.put(format_args!(
-                "<text class=\"small faint\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{label}</text>",
-                TOP - 14.0
-            ));
+        let Layout { left, right, top, .. } = self.layout;
+        let axis = Axis::new(self.schedule.window, self.layout.ticks());
+        let (mut lines, mut labels) = (String::new(), String::new());
+        for (at, label) in &axis.ticks {
+            let x = Px(self.x(Instant::from_ns(*at)));
+            // Writing to a string cannot fail.
+            let _ = write!(lines, "M{x} {}V{}", Px(top - 8.0), Px(bottom));
+            let _ = write!(labels, "<text x=\"{x}\">{label}</text>");
         }
-        let unit = self.axis.unit;
-        let y = TOP - 14.0;
-        self.canvas.put(format_args!("<text class=\"small faint\" x=\"12\" y=\"{y:.1}\">time in {unit}</text>"));
+        for base in (1..).map(|row| top + self.layout.row * f64::from(row) - 10.0).take_while(|&base| base < bottom) {
+            let _ = write!(lines, "M{} {}H{}", Px(left), Px(base), Px(right));
+        }
+        self.canvas.put(format_args!("<path class=\"grid\" d=\"{lines}\"/>"));
+        self.canvas.put(format_args!("<g class=\"ticks\" transform=\"translate(0 {})\">{labels}</g>", Px(top - 14.0)));
+        let y = Px(self.layout.unit);
+        self.canvas.put(format_args!("<text class=\"small faint\" x=\"12\" y=\"{y}\">time in {}</text>", axis.unit));
     }
 
-    /// The label and the line of a row.
-    fn label(&mut self, name: &str, base: f64) {
-        let shown = escaped(&short(name, NAME_MAX));
-        self.canvas.put(format_args!("<text x=\"12\" y=\"{:.1}\">{shown}</text>", base - 4.0));
-        let left = self.left;
+    /// A row, whose line is at `base`. Positions in it are relative to the line.
+    fn row(&mut self, row: &Row<'_>, parts: &Parts, by: By, base: f64) {
+        let shown = short(&row.name, self.layout.name_max());
         self.canvas.put(format_args!(
-            "<line class=\"grid\" x1=\"{left:.1}\" y1=\"{base:.1}\" x2=\"{RIGHT:.1}\" y2=\"{base:.1}\"/>"
+            "<g class=\"row\" transform=\"translate(0 {})\"><title>{}</title><text x=\"12\" y=\"{}\">{}</text>",
+            Px(base),
+            escaped(&row.name),
+            Px(self.layout.name),
+            escaped(&shown)
         ));
-    }
-
-    fn row(&mut self, row: &Row, top: f64) {
-        let name = &self.system.task(row.task).name;
-        let base = top + ROW - 10.0;
-        self.canvas.put(format_args!("<g><title>{}</title>", escaped(name)));
-        self.label(name, base);
-        for joined in self.joined(&row.spans) {
-            self.span(&joined, row.task, base);
+        for bar in &parts.bars {
+            self.bar(bar, by);
+            match by {
+                By::Task => self.signs(&bar.span),
+                By::Cpu => self.task(bar),
+            }
         }
-        for raised in &row.raised {
-            self.step(raised, row.task, base);
+        for (step, task) in parts.steps.iter().filter_map(|step| Some((step, row.task?))) {
+            self.step(step, task);
         }
-        for &(at, mark) in &row.marks {
-            self.mark(at, mark, base);
+        for marks in &parts.marks {
+            let class = if marks.events[0].0 == Mark::Missed { "late" } else { "mark" };
+            self.marks(marks, class);
         }
         self.canvas.put(format_args!("</g>"));
     }
 
-    /// A processor: the tasks that it executes, and the deadlines that tasks of it miss.
-    fn cpu(&mut self, cpu: usize, spans: &[(TaskId, &Span)], top: f64) {
-        let base = top + ROW - 10.0;
-        let name = format!("CPU {cpu}");
-        self.canvas.put(format_args!("<g><title>{name}</title>"));
-        self.label(&name, base);
-        for &(task, span) in spans {
-            self.bar(span, &words::span(self.system, task, span), base);
-            let (name, most) = (&self.system.task(task).name, self.room(span, 7.5));
-            let text = match self.sign(&span.state) {
-                Some(sign) => format!("{sign} {name}"),
-                None => name.clone(),
-            };
-            if most >= 3 {
-                self.inside(span, &short(&text, most), base);
-            }
+    /// The bar of a state. Waiting is drawn lower than execution.
+    fn bar(&mut self, bar: &Bar, by: By) {
+        let span = &bar.span;
+        let (from, until) = (self.x(span.from), self.x(span.until));
+        // A very short span is drawn wide enough to be visible.
+        let (x, width) = (Px(from), Px((until - from).max(0.6)));
+        let told = escaped(&words::bar(self.system, bar, by, self.digits));
+        let look = class(&span.state, &self.resources);
+        let several = if bar.is_merged && look != "ready" { " several" } else { "" };
+        let height = if span.state.held().is_some() { BAR } else { BAR / 2.0 };
+        self.canvas.put(format_args!(
+            "<rect class=\"{look}{several}\" x=\"{x}\" y=\"-{height}\" width=\"{width}\" height=\"{height}\"><title>{told}</title></rect>"
+        ));
+        if matches!(span.state, State::Undone(_)) {
+            self.canvas.put(format_args!(
+                "<rect class=\"undone\" x=\"{x}\" y=\"-{height}\" width=\"{width}\" height=\"{height}\"/>"
+            ));
         }
-        let (system, schedule) = (self.system, self.schedule);
-        for row in schedule.rows.iter().filter(|row| system.task(row.task).cpu.index() == cpu) {
-            for &(at, _) in row.marks.iter().filter(|(_, mark)| *mark == Mark::Missed) {
-                self.mark(at, Mark::Missed, base);
-            }
-        }
-        self.canvas.put(format_args!("</g>"));
     }
 
-    /// The spans, where one that is interrupted for less than a pixel is one of them, because no task executes. On a
-    /// real machine, interrupts cut each job, and the waits of others for it, into very many.
-    fn joined(&self, spans: &[Span]) -> Vec<Joined> {
-        let mut all: Vec<Joined> = Vec::new();
-        let mut left = spans;
-        while let [span, rest @ ..] = left {
-            left = rest;
-            match (all.last_mut(), rest) {
-                (Some(last), [next, after @ ..])
-                    if span.state == State::Ready(None)
-                        && self.x(span.until) - self.x(span.from) < 1.0
-                        && (&last.span.state, last.span.cpu, last.span.until) == (&next.state, next.cpu, span.from) =>
-                {
-                    last.span.until = next.until;
-                    last.interruptions += 1;
-                    last.interrupted += span.until.since(span.from);
-                    left = after;
-                }
-                _ => all.push(Joined { span: span.clone(), interruptions: 0, interrupted: Duration::ZERO }),
-            }
-        }
-        all
-    }
-
-    /// A state of a task, and the resource that it holds or the task for which it waits.
-    fn span(&mut self, joined: &Joined, task: TaskId, base: f64) {
-        let span = &joined.span;
-        self.bar(span, &words::joined(self.system, task, joined), base);
+    /// The resource that a bar holds, or the task for which it waits.
+    fn signs(&mut self, span: &Span) {
         if let Some(sign) = self.sign(&span.state).filter(|_| self.room(span, 7.5) >= 1) {
-            self.inside(span, &sign.to_string(), base);
+            self.inside(span, &sign.to_string());
         }
         let (State::Waits(_, Some(by)) | State::Spins(_, Some(by)) | State::Blocked(by)) = &span.state else { return };
         let name = &self.system.task(*by).name;
         if name.chars().count() <= self.room(span, 6.0) {
-            let (x, y) = (self.x(span.from), base - BAR / 2.0 - 2.0);
-            self.canvas
-                .put(format_args!("<text class=\"tiny faint\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escaped(name)));
+            let (x, y) = (Px(self.x(span.from)), Px(-BAR / 2.0 - 2.0));
+            self.canvas.put(format_args!("<text class=\"tiny faint\" x=\"{x}\" y=\"{y}\">{}</text>", escaped(name)));
         }
     }
 
-    /// The bar of a state. Waiting is drawn lower than execution.
-    fn bar(&mut self, span: &Span, told: &str, base: f64) {
-        let (from, until) = (self.x(span.from), self.x(span.until));
-        // A very short span is drawn wide enough to be visible.
-        let width = (until - from).max(0.6);
-        let told = escaped(told);
-        let hatched = |name| format!("class=\"frame\" fill=\"url(#{})\"", self.canvas.id(name));
-        let look = match &span.state {
-            State::Executes(held) | State::Undone(held) => match held.last() {
-                Some(&resource) => format!("class=\"frame\" fill=\"{}\"", colour(resource, &self.resources)),
-                None => "class=\"frame run\"".to_owned(),
-            },
-            State::Spins(..) => hatched("spins"),
-            State::Waits(..) => hatched("waits"),
-            State::Blocked(_) => hatched("blocked"),
-            State::Ready(_) => format!("fill=\"url(#{})\"", self.canvas.id("ready")),
+    /// The task that a processor executes, and the resource that it holds.
+    fn task(&mut self, bar: &Bar) {
+        let (name, most) = (&self.system.task(bar.task).name, self.room(&bar.span, 7.5));
+        let text = match self.sign(&bar.span.state) {
+            Some(sign) => format!("{sign} {name}"),
+            None => name.clone(),
         };
-        let height = if span.state.held().is_some() { BAR } else { BAR / 2.0 };
-        let top = base - height;
-        self.canvas.put(format_args!(
-            "<rect {look} x=\"{from:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.0}\"><title>{told}</title></rect>",
-            top
-        ));
-        if matches!(span.state, State::Undone(_)) {
-            let undone = self.canvas.id("undone");
-            self.canvas.put(format_args!(
-                "<rect class=\"over\" fill=\"url(#{undone})\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.0}\"/>"
-            ));
+        if most >= 3 {
+            self.inside(&bar.span, &short(&text, most));
         }
     }
 
@@ -269,49 +258,34 @@ impl Picture<'_> {
     }
 
     /// Text in the middle of a bar.
-    fn inside(&mut self, span: &Span, text: &str, base: f64) {
-        let x = f64::midpoint(self.x(span.from), self.x(span.until));
+    fn inside(&mut self, span: &Span, text: &str) {
+        let x = Px(f64::midpoint(self.x(span.from), self.x(span.until)));
         let held = span.state.held().and_then(<[ResourceId]>::last);
-        let class = if held.is_some_and(|&resource| is_dark(colour(resource, &self.resources))) {
-            "letter light"
-        } else {
-            "letter"
-        };
-        let y = base - 5.0;
-        self.canvas.put(format_args!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escaped(text)));
+        let class =
+            if held.is_some_and(|&resource| is_dark(resource, &self.resources)) { "letter light" } else { "letter" };
+        self.canvas.put(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"-5\">{}</text>", escaped(text)));
     }
 
     /// A line above the bar for the time at which the task has another priority than its own.
-    fn step(&mut self, raised: &Raised, task: TaskId, base: f64) {
-        let (from, until, y) = (self.x(raised.from), self.x(raised.until), base - BAR - 3.0);
-        let own = self.system.task(task).priority;
+    fn step(&mut self, step: &Step, task: TaskId) {
+        let (from, until, y) = (self.x(step.from), self.x(step.until), -BAR - 3.0);
+        let told = words::step(step, self.system.task(task).priority, self.digits);
         self.canvas.put(format_args!(
-            "<path class=\"step\" d=\"M{from:.1} {:.1}V{y:.1}H{until:.1}v4\"><title>priority {} instead of {own}, from {} for {}</title></path>",
-            y + 4.0,
-            raised.to,
-            since_start(raised.from),
-            raised.until.since(raised.from)
+            "<path class=\"step\" d=\"M{} {}V{y}H{}v4\"><title>{told}</title></path>",
+            Px(from),
+            Px(y + 4.0),
+            Px(until)
         ));
-        let label = raised.to.to_string();
+        let label = step.to.to_string();
         if until - from > 6.0 * label.len() as f64 + 12.0 {
-            self.canvas.put(format_args!(
-                "<text class=\"tiny faint\" x=\"{:.1}\" y=\"{:.1}\">{label}</text>",
-                from + 6.0,
-                y - 2.0
-            ));
+            let (x, y) = (Px(from + 6.0), Px(y - 2.0));
+            self.canvas.put(format_args!("<text class=\"tiny faint\" x=\"{x}\" y=\"{y}\">{label}</text>"));
         }
     }
 
-    fn mark(&mut self, at: Instant, mark: Mark, base: f64) {
-        let (class, meaning) = match mark {
-            Mark::Arrival => ("mark", "arrival at"),
-            Mark::Deadline => ("mark", "deadline at"),
-            Mark::Missed => ("late", "deadline missed at"),
-            Mark::Restart => ("mark", "section restarts at"),
-            Mark::Finish => return,
-        };
-        let path = mark_path(mark, self.x(at), base);
-        let at = since_start(at);
-        self.canvas.put(format_args!("<path class=\"{class}\" d=\"{path}\"><title>{meaning} {at}</title></path>"));
+    fn marks(&mut self, marks: &Marks, class: &str) {
+        let path = marks_path(marks.events.iter().map(|&(mark, _)| mark), self.x(marks.from), 0.0);
+        let told = words::marks(marks, self.digits);
+        self.canvas.put(format_args!("<path class=\"{class}\" d=\"{path}\"><title>{told}</title></path>"));
     }
 }

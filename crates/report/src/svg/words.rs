@@ -1,19 +1,36 @@
 //! A schedule in words: the descriptions of its intervals, and of the whole picture.
 
-use crate::{Mark, Schedule, Span, State};
-use lockwright_model::{Duration, Instant, ResourceId, System, TaskId};
+use super::parts::{Bar, Marks, Step};
+use crate::{By, Mark, Schedule, State};
+use lockwright_model::{Duration, Instant, Priority, ResourceId, System, TaskId};
 use std::fmt::Write;
-
-/// A span, and the interruptions within it that are too short to be seen.
-pub(super) struct Joined {
-    pub(super) span: Span,
-    pub(super) interruptions: u64,
-    pub(super) interrupted: Duration,
-}
 
 /// The time since the start.
 pub fn since_start(at: Instant) -> Duration {
     at.since(Instant::ZERO)
+}
+
+/// Times as descriptions give them: times that are long beside the window have no more digits than can be of use.
+#[derive(Clone, Copy)]
+pub(super) struct Digits {
+    /// The unit to which long times are rounded: at most a hundred-thousandth of the window.
+    unit: u64,
+}
+
+impl Digits {
+    pub(super) fn of(window: Duration) -> Self {
+        let parts = (window.as_ns() / 100_000).max(1);
+        Self { unit: 10_u64.pow(parts.ilog10()) }
+    }
+
+    fn time(self, time: Duration) -> Duration {
+        let (ns, unit) = (time.as_ns(), self.unit);
+        if ns / unit < 10 { time } else { Duration::from_ns((ns + unit / 2) / unit * unit) }
+    }
+
+    fn at(self, at: Instant) -> Duration {
+        self.time(since_start(at))
+    }
 }
 
 /// The state of a task, without the task.
@@ -41,30 +58,59 @@ pub fn state(system: &System, state: &State) -> String {
     }
 }
 
-/// One interval of a task.
-pub fn span(system: &System, task: TaskId, span: &Span) -> String {
-    told(system, task, span, Duration::ZERO)
+/// A bar: the state that is drawn, and the others in it. In the row of a task, the task is not named again.
+pub(super) fn bar(system: &System, bar: &Bar, by: By, digits: Digits) -> String {
+    let span = &bar.span;
+    let name = match by {
+        By::Task => String::new(),
+        By::Cpu => format!("`{}` ", system.task(bar.task).name),
+    };
+    let place = if by == By::Task && system.cpus() > 1 { format!(" on CPU {}", span.cpu.0) } else { String::new() };
+    let mut text = format!(
+        "{name}{}{place} for {}, from {}",
+        state(system, &span.state),
+        digits.time(bar.own()),
+        digits.at(span.from)
+    );
+    let (count, time) =
+        bar.others().fold((0, Duration::ZERO), |(count, time), other| (count + other.count, time + other.time));
+    let is_idle = bar.others().all(|other| other.state == State::Ready(None));
+    let (what, time) = (if is_idle { "no task executes" } else { "something else" }, digits.time(time));
+    let _ = match count {
+        0 => Ok(()),
+        1 => write!(text, "; {what} once, for {time}"),
+        several => write!(text, "; {what} {several} times, for {time}"),
+    };
+    text
 }
 
-/// One interval of a task, without the interruptions within it.
-pub(super) fn joined(system: &System, task: TaskId, joined: &Joined) -> String {
-    let text = told(system, task, &joined.span, joined.interrupted);
-    match joined.interruptions {
-        0 => text,
-        1 => format!("{text}; meanwhile its CPU executes no task once, for {}", joined.interrupted),
-        several => format!("{text}; meanwhile its CPU executes no task {several} times, for {}", joined.interrupted),
+/// Steps of the priority of a task.
+pub(super) fn step(step: &Step, own: Priority, digits: Digits) -> String {
+    let (to, from, total) = (step.to, digits.at(step.from), digits.time(step.total));
+    match step.count {
+        1 => format!("priority {to} instead of {own}, from {from} for {total}"),
+        several => format!("priority up to {to} instead of {own}, {several} times from {from}, for {total}"),
     }
 }
 
-fn told(system: &System, task: TaskId, span: &Span, without: Duration) -> String {
-    let place = if system.cpus() > 1 { format!(" on CPU {}", span.cpu.0) } else { String::new() };
-    format!(
-        "`{}` {}{place} for {}, from {}",
-        system.task(task).name,
-        state(system, &span.state),
-        span.until.since(span.from).saturating_sub(without),
-        since_start(span.from)
-    )
+/// Events of one instant, or of a short time.
+pub(super) fn marks(marks: &Marks, digits: Digits) -> String {
+    let event = |&(mark, count): &(Mark, u64)| {
+        let word = match mark {
+            Mark::Arrival => "arrival",
+            Mark::Deadline => "deadline",
+            Mark::Missed => "missed deadline",
+            Mark::Restart => "restart",
+            Mark::Finish => "finish",
+        };
+        if count == 1 { word.to_owned() } else { format!("{count} {word}s") }
+    };
+    let events = marks.events.iter().map(event).collect::<Vec<_>>().join(" and ");
+    let from = digits.at(marks.from);
+    match marks.until == marks.from {
+        true => format!("{events} at {from}"),
+        false => format!("{events} from {from} to {}", digits.at(marks.until)),
+    }
 }
 
 /// The whole picture: how long each task executed and waited, and its deadline misses.
