@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 20] = [
     "mutex.rs",
+    "counted.rs",
     "cond.rs",
     "fifo.rs",
     "rwlock.rs",

@@ -4,6 +4,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `mutex` | `lw_mutex_*` |
+//! | `counted` | what threads did with mutexes: `lw_mutex_statistics`, `lw_mutex_histogram` |
 //! | `cond` | `lw_cond_*` |
 //! | `fifo` | `lw_fifo_mutex_*` |
 //! | `rwlock` | `lw_rwlock_*` |
@@ -34,6 +35,7 @@ mod argument;
 mod barrier;
 mod buffer;
 mod cond;
+mod counted;
 mod cut;
 mod deadlock;
 mod errno;
