@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 21] = [
     "mutex.rs",
     "counted.rs",
     "cond.rs",
@@ -23,6 +23,7 @@ const SOURCES: [&str; 20] = [
     "pqueue.rs",
     "taskset.rs",
     "statistics.rs",
+    "trace.rs",
     "task.rs",
     "fault.rs",
 ];

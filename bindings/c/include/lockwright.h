@@ -129,6 +129,9 @@
 // No task, in `holder`.
 #define LW_NO_TASK 4294967295
 
+// The greatest number of events of one task in a trace.
+#define LW_TRACE_EVENTS_MAX (1 << 24)
+
 // A section in progress. Valid only inside the body that receives it.
 typedef struct lw_ics_section_t lw_ics_section_t;
 
@@ -1506,6 +1509,37 @@ int lw_taskset_waits(const struct lw_taskset_t *set,
 // - ERANGE: the text did not fit, and was cut.
 // - EINVAL: `set` is not a task set that is built, nothing is counted, `capacity` is 0, or `text` is NULL.
 int lw_taskset_report(const struct lw_taskset_t *set, char *text, size_t capacity);
+
+// Begins to trace what the jobs of a complete task set do, from the next job of each task on. Allocates room for
+// `events` events of each task, 16 bytes each, so call it before the threads begin. Later calls do nothing.
+//
+// A job has three events (its release, its start and its end), and each of its sections three more (the request, the
+// lock and the unlock). Once the room of a task is full, its further events are counted and dropped; no job waits for
+// room. A traced job reads the clock as after `lw_taskset_measure`, and a job that is both traced and counted reads it
+// once for both. It makes no system call and allocates nothing for the trace. Without this call nothing is traced.
+//
+// Returns:
+// - 0: success, also if it was called before.
+// - EINVAL: `set` is not a task set that is built, or `events` is not from 1 to `LW_TRACE_EVENTS_MAX`.
+int lw_taskset_trace(struct lw_taskset_t *set, size_t events);
+
+// Writes what the jobs did since `lw_taskset_trace` to a file, as a Perfetto trace, which https://ui.perfetto.dev
+// shows. Times are those of CLOCK_MONOTONIC in nanoseconds. Replaces a file that is there. Writes the number of events
+// that did not fit to `*dropped`, unless `dropped` is NULL.
+//
+// Tasks may execute meanwhile. The call allocates memory and makes system calls, so an ordinary thread makes it, for
+// example at the end of the program.
+//
+// For each task there is a track with its jobs, on which a job that waits for a resource does not execute, and a track
+// with its waits and sections. A task is shown as executing from the start of a job to its end, also while a more
+// urgent task preempts it, and on its own CPU, also while a protocol moves it to another one.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `set` is not a task set that is built, nothing is traced, `path` is NULL or not UTF-8, or `dropped` is
+//   misaligned.
+// - Any other number: the file cannot be written.
+int lw_taskset_write_trace(const struct lw_taskset_t *set, const char *path, uint64_t *dropped);
 
 // Makes the calling thread a task of the set, until `lw_task_leave` or the end of the thread.
 //
