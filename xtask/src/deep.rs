@@ -88,19 +88,16 @@ pub fn run(names: &[String]) -> Result<(), String> {
 
 /// Runs the checks one after another. Returns those that failed, and why.
 fn failed(checks: &[&Check], run: impl Fn(&Check) -> Result<(), String>) -> Vec<(&'static str, String)> {
-    let failure = |check: &&Check| {
-        let begin = std::time::Instant::now();
-        eprintln!("xtask: {}: {}", check.name, check.covers);
-        let why = run(check).err();
-        let done = if why.is_some() { "failed after" } else { "took" };
-        eprintln!("xtask: {} {done} {} s", check.name, begin.elapsed().as_secs());
-        why.map(|why| (check.name, why))
-    };
+    let failure = |check: &&Check| run(check).err().map(|why| (check.name, why));
     checks.iter().filter_map(failure).collect()
 }
 
 fn run_here(check: &Check) -> Result<(), String> {
-    (check.run)()
+    let begin = std::time::Instant::now();
+    eprintln!("xtask: {}: {}", check.name, check.covers);
+    let done = (check.run)();
+    eprintln!("xtask: {} took {} s", check.name, begin.elapsed().as_secs());
+    done
 }
 
 /// Runs the check in a process of its own, and keeps the end of its output for the error.

@@ -28,7 +28,7 @@ pub struct Serve {
     /// Let the page save the file
     #[arg(long)]
     pub save: bool,
-    /// Answer one question of a page, for the server that starts this process
-    #[arg(long, hide = true)]
-    pub answer: bool,
+    /// Answer one question of a page, for the server with this process id, which starts this process
+    #[arg(long, hide = true, value_name = "PID")]
+    pub answer: Option<u32>,
 }

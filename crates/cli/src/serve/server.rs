@@ -55,8 +55,8 @@ pub fn serve(arguments: &Serve, console: &Console) -> Result<Exit, Exit> {
         console.error("`serve` needs a process of its own, which a signal can end", "execute the command `lockwright`");
         return Err(Exit::BadInput);
     }
-    if arguments.answer {
-        return answer(arguments, console);
+    if let Some(server) = arguments.answer {
+        return answer(server, arguments, console);
     }
     read(&arguments.file).map_err(|fault| {
         console.error(fault.message, help);

@@ -50,12 +50,12 @@ pub struct Answer {
 ///
 /// # Errors
 /// The console has the message.
-pub fn answer(arguments: &Serve, console: &Console) -> Result<Exit, Exit> {
+pub fn answer(server: u32, arguments: &Serve, console: &Console) -> Result<Exit, Exit> {
     let question = serde_json::from_reader(streams::input()).map_err(|error| {
         console.error(format!("this is no question of a page: {error}"), "leave --answer out");
         Exit::BadInput
     })?;
-    end_with_the_server();
+    end_with(server);
     let answer = Work::of(arguments).answer(question);
     console.print(&json::to_text(&answer))?;
     Ok(Exit::Holds)
@@ -64,9 +64,8 @@ pub fn answer(arguments: &Serve, console: &Console) -> Result<Exit, Exit> {
 /// Time between two looks at the server.
 const GLANCE: std::time::Duration = std::time::Duration::from_millis(200);
 
-/// Ends this process soon after the server has ended, however that ended.
-fn end_with_the_server() {
-    let server = parent_id();
+/// Ends this process soon after its server has ended, however and whenever that ended: it may be gone already.
+fn end_with(server: u32) {
     std::thread::spawn(move || {
         // BOUND: the end of the process.
         while parent_id() == server {

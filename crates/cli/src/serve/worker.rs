@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 /// Starts the processes.
 pub struct Worker {
-    /// The command line: `serve --answer`, with the settings of the server.
+    /// The command line: `serve --answer=PID`, with the settings of the server.
     words: Vec<OsString>,
 }
 
@@ -19,7 +19,7 @@ impl Worker {
     /// The worker of a server.
     pub fn of(arguments: &Serve) -> Self {
         let Serve { file, overheads, duration, .. } = arguments;
-        let mut words: Vec<OsString> = vec!["serve".into(), "--answer".into()];
+        let mut words: Vec<OsString> = vec!["serve".into(), format!("--answer={}", std::process::id()).into()];
         words.extend(overheads.as_deref().map(overheads_word));
         words.extend(duration.map(|duration| format!("--for={}ns", duration.as_ns()).into()));
         words.extend(["--".into(), file.into()]);

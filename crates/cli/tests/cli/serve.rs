@@ -212,6 +212,30 @@ fn results_end_with_their_server() {
     }
 }
 
+/// Also a server that ends while it starts the process of a result leaves no computation.
+#[test]
+fn a_result_without_a_server_ends() {
+    let files =
+        [File::new(INVERSION), File::named("question", &json!({ "text": large(), "protocol": "all" }).to_string())];
+    // The parent of this command is this test, and no process 1.
+    for (server, is_ended) in [("1".to_owned(), true), (std::process::id().to_string(), false)] {
+        let mut command = lockwright();
+        command.args(["serve", &format!("--answer={server}")]).arg(&files[0].path);
+        let question = std::fs::File::open(&files[1].path).expect("a file");
+        let child = command.stdin(question).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = child.expect("the binary starts");
+        std::thread::sleep(Duration::from_secs(2));
+        let status = child.try_wait().expect("it is a child");
+        if !is_ended && status.is_some_and(|status| status.success()) {
+            return eprintln!("not judged: the large system is computed too fast for this test");
+        }
+        assert_eq!(status.is_some(), is_ended, "{status:?}");
+        if status.is_none() {
+            child.kill().and_then(|()| child.wait()).expect("it ends");
+        }
+    }
+}
+
 #[test]
 fn a_result_that_nobody_waits_for_ends() {
     let file = File::new(INVERSION);
