@@ -63,8 +63,9 @@ impl Job<'_> {
     /// Locks a resource to read it until the returned section is dropped. Under `phase_fair` and `task_fair`, other
     /// jobs may read it at the same time. Under every other protocol this is [`Job::lock`].
     ///
-    /// A task set from a [`System`] declares which sections read; under these two protocols a job can neither read a
-    /// resource that its task only writes, nor write one that it only reads, because the bounds would not hold.
+    /// A task set from a [`System`](lockwright_model::System) declares which sections read; under these two protocols a
+    /// job can neither read a resource that its task only writes, nor write one that it only reads, because the bounds
+    /// would not hold.
     ///
     /// # Errors
     /// Those of [`Job::lock`].
