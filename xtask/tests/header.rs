@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 21] = [
     "mutex.rs",
+    "counted.rs",
     "cond.rs",
     "fifo.rs",
     "rwlock.rs",
@@ -22,6 +23,7 @@ const SOURCES: [&str; 19] = [
     "pqueue.rs",
     "taskset.rs",
     "statistics.rs",
+    "trace.rs",
     "task.rs",
     "fault.rs",
 ];

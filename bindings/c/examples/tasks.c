@@ -1,7 +1,8 @@
 /* Two threads are the tasks of a set under DPCP: their sections on the bus execute on the bus's CPU. Needs
- * permission for SCHED_FIFO. Prints what their jobs did.
+ * permission for SCHED_FIFO. Prints what their jobs did. With the name of a file, also writes a trace of the jobs there,
+ * which https://ui.perfetto.dev shows.
  *
- *     cc tasks.c $(pkg-config --cflags --libs lockwright) -pthread && ./a.out
+ *     cc tasks.c $(pkg-config --cflags --libs lockwright) -pthread && ./a.out jobs.pftrace
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,7 +12,8 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { JOBS = 1000, NO_RIGHT = 77 };
+/* A job has three events, and its section three. */
+enum { JOBS = 1000, EVENTS = 6 * JOBS, NO_RIGHT = 77 };
 
 static lw_taskset_t set;
 static uint32_t bus;
@@ -78,7 +80,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     cpu_set_t cpus;
     if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) {
         return 1;
@@ -90,7 +92,7 @@ int main(void) {
         lw_taskset_task(&set, "logging", last, 10, &bus, 1, &logging.task) != 0 ||
         lw_taskset_deadline(&set, control.task, (uint64_t)control.period_ns) != 0 ||
         lw_taskset_deadline(&set, logging.task, (uint64_t)logging.period_ns) != 0 || lw_taskset_build(&set) != 0 ||
-        lw_taskset_measure(&set) != 0) {
+        lw_taskset_measure(&set) != 0 || (argc > 1 && lw_taskset_trace(&set, EVENTS) != 0)) {
         return fail(1);
     }
     pthread_t threads[2];
@@ -108,7 +110,11 @@ int main(void) {
         return fail(1);
     }
     fputs(report, stdout);
+    uint64_t dropped = 0;
+    if (argc > 1 && lw_taskset_write_trace(&set, argv[1], &dropped) != 0) {
+        return fail(1);
+    }
     lw_taskset_destroy(&set);
     printf("messages %ld\n", messages);
-    return messages == 2 * JOBS ? 0 : 1;
+    return messages == 2 * JOBS && dropped == 0 ? 0 : 1;
 }

@@ -33,8 +33,8 @@
  * During the call:
  *   - No function is a cancellation point.
  *   - A signal does not end a wait: the function goes on waiting. Only a wait for a condition may return early.
- *   - No function allocates memory, except lw_section_*_open, lw_ics_init, lw_taskset_*, lw_task_join, and a function
- *     of mutexes or condition variables that returns EDEADLK.
+ *   - No function allocates memory, except lw_section_*_open, lw_ics_init, lw_taskset_*, lw_task_join, lw_mutex_init of
+ *     a counted mutex, and a function of mutexes or condition variables that returns EDEADLK.
  *
  * EIO means an internal error of this library. Please report it.
  *
@@ -76,6 +76,9 @@
 // Unlocking frees the mutex and wakes the first waiter. A running thread may lock the mutex before the woken waiter
 // does.
 #define LW_UNLOCK_PARALLEL 2
+
+// The number of addresses in a process at which mutexes are counted.
+#define LW_MUTEX_COUNTED_MAX 256
 
 // The number of places in the queue of a `lw_fifo_mutex_t`. Each thread that holds or requests the mutex needs one,
 // and two more are needed. A request that gives up may need its place until the next thread in the queue executes.
@@ -126,6 +129,9 @@
 // No task, in `holder`.
 #define LW_NO_TASK 4294967295
 
+// The greatest number of events of one task in a trace.
+#define LW_TRACE_EVENTS_MAX (1 << 24)
+
 // A section in progress. Valid only inside the body that receives it.
 typedef struct lw_ics_section_t lw_ics_section_t;
 
@@ -168,9 +174,53 @@ typedef struct lw_mutex_options_t {
     // 1: a thread does not check for a deadlock before it waits. (If the mutexes inherit, the kernel still detects
     // most deadlocks, but `lw_deadlock_cycle` reports no cycle.)
     uint32_t unchecked;
+    // 1: locks, waits and sections are counted, and `lw_mutex_statistics` reports them. Not together with `shared`. At
+    // most `LW_MUTEX_COUNTED_MAX` addresses of a process are counted.
+    uint32_t counted;
     // Must be 0.
-    uint32_t reserved[4];
+    uint32_t reserved[3];
 } lw_mutex_options_t;
+
+// What threads did with a counted mutex since its initialisation. Times are in nanoseconds of CLOCK_MONOTONIC.
+//
+// A thread is its id in the kernel (`gettid`), or 0 if there is none, and its name as it was when the thread last
+// waited, or first locked a counted mutex. A name ends with a 0, and is empty if it is not known.
+typedef struct lw_mutex_statistics_t {
+    // The number of locks. A further lock by the owner of a recursive mutex is none.
+    uint64_t sections;
+    // The number of locks that found the mutex locked and waited. A wait that ended without the mutex is not counted.
+    uint64_t waits;
+    // The sum of the waits.
+    uint64_t total_wait_ns;
+    // The longest wait.
+    uint64_t longest_wait_ns;
+    // The longest time from a lock to its unlock, preemption included. A wait for a condition ends a section.
+    uint64_t longest_section_ns;
+    // The number of threads that wait now.
+    uint64_t waiting;
+    // The thread of the longest wait.
+    uint32_t waiter;
+    // The thread that held the mutex when the longest wait began.
+    uint32_t holder;
+    // The thread of the longest section.
+    uint32_t longest_by;
+    // 0.
+    uint32_t reserved;
+    // The name of `waiter`.
+    char waiter_name[16];
+    // The name of `holder`.
+    char holder_name[16];
+    // The name of `longest_by`.
+    char longest_by_name[16];
+} lw_mutex_statistics_t;
+
+// A part of the distribution of waits.
+typedef struct lw_wait_bin_t {
+    // The longest wait of this part, in nanoseconds, at most a sixteenth above the shortest.
+    uint64_t up_to_ns;
+    // The number of waits.
+    uint64_t waits;
+} lw_wait_bin_t;
 
 // A condition variable: 64 bytes, aligned to 8.
 //
@@ -406,15 +456,19 @@ extern "C" {
 // `options` may be NULL, which stands for the defaults: priority inheritance, deadlock detection, and threads of one
 // process. No thread may use the mutex during the call. Initialise a shared mutex once, before other processes use it.
 //
+// The first counted mutex of a process maps and locks 2 MB of memory for the counts.
+//
 // Returns:
 // - 0: success.
-// - EINVAL: `mutex` is NULL or misaligned, `options` is misaligned, or an option has an invalid value.
+// - EINVAL: `mutex` is NULL or misaligned, `options` is misaligned, an option has an invalid value, or the mutex is
+//   both counted and shared.
+// - ENOSPC: too many mutexes are counted. The mutex is not initialised.
 int lw_mutex_init(struct lw_mutex_t *mutex, const struct lw_mutex_options_t *options);
 
 // Destroys a mutex: every later use except `lw_mutex_init` returns EINVAL.
 //
 // No other thread may use the mutex during the call. A mutex owns no memory and no other resource, so a mutex that is
-// never destroyed leaks nothing.
+// never destroyed leaks nothing. The address of a counted mutex keeps its place among the counts.
 //
 // Returns:
 // - 0: success.
@@ -517,6 +571,28 @@ int lw_mutex_ceiling(const struct lw_mutex_t *mutex, int *ceiling);
 // - EPERM: the caller holds the mutex and has no permission to rise to `ceiling`.
 // - Otherwise the errors of `lw_mutex_lock`. After an error the ceiling is unchanged.
 int lw_mutex_set_ceiling(struct lw_mutex_t *mutex, int ceiling, int *before);
+
+// Writes what threads did with a counted mutex to `*statistics`. All values are 0 if no thread has locked it. Threads
+// may use the mutex meanwhile; then one value may be of another moment than the next one.
+//
+// A counted mutex always takes the slow path, and reads the clock after a lock, before an unlock and before a wait:
+// see docs/c.md for the cost. A signal moves a thread that waits for a condition to the mutex; the time until it has
+// the mutex is part of its wait for the condition. A child process of `fork` counts nothing.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `mutex` is not an initialised mutex with the option `counted`, or `statistics` is NULL or misaligned.
+int lw_mutex_statistics(const struct lw_mutex_t *mutex, struct lw_mutex_statistics_t *statistics);
+
+// Writes the distribution of the waits for a counted mutex: the first `capacity` parts with waits to `bins`, the
+// shortest waits first, and the number of all such parts to `*length`. `bins` may be NULL if `capacity` is 0. There
+// are at most 976 parts.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `mutex` is not an initialised mutex with the option `counted`, `length` is NULL or misaligned, or
+//   `capacity` is not 0 and `bins` is NULL or misaligned.
+int lw_mutex_histogram(const struct lw_mutex_t *mutex, struct lw_wait_bin_t *bins, size_t capacity, size_t *length);
 
 // Initialises `*cond` as a condition variable without waiters, whatever the memory contained before.
 //
@@ -1433,6 +1509,37 @@ int lw_taskset_waits(const struct lw_taskset_t *set,
 // - ERANGE: the text did not fit, and was cut.
 // - EINVAL: `set` is not a task set that is built, nothing is counted, `capacity` is 0, or `text` is NULL.
 int lw_taskset_report(const struct lw_taskset_t *set, char *text, size_t capacity);
+
+// Begins to trace what the jobs of a complete task set do, from the next job of each task on. Allocates room for
+// `events` events of each task, 16 bytes each, so call it before the threads begin. Later calls do nothing.
+//
+// A job has three events (its release, its start and its end), and each of its sections three more (the request, the
+// lock and the unlock). Once the room of a task is full, its further events are counted and dropped; no job waits for
+// room. A traced job reads the clock as after `lw_taskset_measure`, and a job that is both traced and counted reads it
+// once for both. It makes no system call and allocates nothing for the trace. Without this call nothing is traced.
+//
+// Returns:
+// - 0: success, also if it was called before.
+// - EINVAL: `set` is not a task set that is built, or `events` is not from 1 to `LW_TRACE_EVENTS_MAX`.
+int lw_taskset_trace(struct lw_taskset_t *set, size_t events);
+
+// Writes what the jobs did since `lw_taskset_trace` to a file, as a Perfetto trace, which https://ui.perfetto.dev
+// shows. Times are those of CLOCK_MONOTONIC in nanoseconds. Replaces a file that is there. Writes the number of events
+// that did not fit to `*dropped`, unless `dropped` is NULL.
+//
+// Tasks may execute meanwhile. The call allocates memory and makes system calls, so an ordinary thread makes it, for
+// example at the end of the program.
+//
+// For each task there is a track with its jobs, on which a job that waits for a resource does not execute, and a track
+// with its waits and sections. A task is shown as executing from the start of a job to its end, also while a more
+// urgent task preempts it, and on its own CPU, also while a protocol moves it to another one.
+//
+// Returns:
+// - 0: success.
+// - EINVAL: `set` is not a task set that is built, nothing is traced, `path` is NULL or not UTF-8, or `dropped` is
+//   misaligned.
+// - Any other number: the file cannot be written.
+int lw_taskset_write_trace(const struct lw_taskset_t *set, const char *path, uint64_t *dropped);
 
 // Makes the calling thread a task of the set, until `lw_task_leave` or the end of the thread.
 //

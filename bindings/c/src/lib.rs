@@ -4,6 +4,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `mutex` | `lw_mutex_*` |
+//! | `counted` | what threads did with mutexes: `lw_mutex_statistics`, `lw_mutex_histogram` |
 //! | `cond` | `lw_cond_*` |
 //! | `fifo` | `lw_fifo_mutex_*` |
 //! | `rwlock` | `lw_rwlock_*` |
@@ -18,6 +19,7 @@
 //! | `buffer`, `queue`, `pqueue` | `lw_buffer_*`, `lw_queue_*`, `lw_pqueue_*`; `object` is what they share |
 //! | `taskset` | `lw_taskset_*`: tasks and resources |
 //! | `statistics` | what jobs did: `lw_taskset_measure`, `lw_taskset_report` |
+//! | `trace` | what jobs did, as a trace: `lw_taskset_trace`, `lw_taskset_write_trace` |
 //! | `task` | `lw_task_*`: the calling thread as one of the tasks |
 //! | `fault` | errors of task sets, as a number and as a text |
 //! | `argument` | the pointers that C passes, with the contract of the header, and checks of what they point to |
@@ -34,6 +36,7 @@ mod argument;
 mod barrier;
 mod buffer;
 mod cond;
+mod counted;
 mod cut;
 mod deadlock;
 mod errno;
@@ -53,6 +56,7 @@ mod sem;
 mod statistics;
 mod task;
 mod taskset;
+mod trace;
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 compile_error!("lw_mutex_t has the layout of 64-bit Linux, whose kernel follows lists through it");

@@ -5,6 +5,7 @@ use crate::errno::{of_acquired, of_done, of_error};
 use crate::panic::guarded;
 use libc::{c_int, timespec};
 use lockwright::mutex::{Limit, RawError, RawMutex, attributes};
+use lockwright::statistics::{count_mutexes, own_counters};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Priority inheritance: the owner executes at the priority of its most urgent waiter, even along chains of owners.
@@ -103,8 +104,11 @@ pub struct lw_mutex_options_t {
     /// 1: a thread does not check for a deadlock before it waits. (If the mutexes inherit, the kernel still detects
     /// most deadlocks, but `lw_deadlock_cycle` reports no cycle.)
     pub unchecked: u32,
+    /// 1: locks, waits and sections are counted, and `lw_mutex_statistics` reports them. Not together with `shared`. At
+    /// most `LW_MUTEX_COUNTED_MAX` addresses of a process are counted.
+    pub counted: u32,
     /// Must be 0.
-    pub reserved: [u32; 4],
+    pub reserved: [u32; 3],
 }
 
 impl lw_mutex_options_t {
@@ -117,7 +121,8 @@ impl lw_mutex_options_t {
         shared: 0,
         recursive: 0,
         unchecked: 0,
-        reserved: [0; 4],
+        counted: 0,
+        reserved: [0; 3],
     };
 
     /// Returns a mutex with these options, or `None` if an option has an invalid value.
@@ -140,10 +145,14 @@ impl lw_mutex_options_t {
             | choose(self.kernel_owned, 0, attributes::KERNEL_OWNED)?
             | choose(self.shared, 0, attributes::SHARED)?
             | choose(self.recursive, attributes::ERROR_CHECK, attributes::RECURSIVE)?
-            | choose(self.unchecked, attributes::CHECKED, 0)?;
+            | choose(self.unchecked, attributes::CHECKED, 0)?
+            | choose(self.counted, 0, attributes::COUNTED)?;
+        if bits & attributes::COUNTED != 0 && bits & attributes::SHARED != 0 {
+            return None;
+        }
         // SAFETY: the header forbids moving or freeing a mutex while a thread holds it, and changing it other than by
         // this library.
-        (self.reserved == [0; 4]).then(|| unsafe { RawMutex::new(bits, ceiling) })
+        (self.reserved == [0; 3]).then(|| unsafe { RawMutex::new(bits, ceiling) })
     }
 }
 
@@ -155,21 +164,40 @@ fn choose(option: u32, no: u32, yes: u32) -> Option<u32> {
     }
 }
 
+/// Begins to count if the mutex is counted. Returns false if there is no place for it.
+fn begin_counting(mutex: &RawMutex) -> bool {
+    if mutex.attributes() & attributes::COUNTED == 0 {
+        return true;
+    }
+    count_mutexes();
+    // A child process counts nothing.
+    own_counters().is_none_or(|counters| counters.start(std::ptr::from_ref(mutex).addr()))
+}
+
 /// Initialises `*mutex` as a free mutex, whatever the memory contained before.
 ///
 /// `options` may be NULL, which stands for the defaults: priority inheritance, deadlock detection, and threads of one
 /// process. No thread may use the mutex during the call. Initialise a shared mutex once, before other processes use it.
 ///
+/// The first counted mutex of a process maps and locks 2 MB of memory for the counts.
+///
 /// Returns:
 /// - 0: success.
-/// - EINVAL: `mutex` is NULL or misaligned, `options` is misaligned, or an option has an invalid value.
+/// - EINVAL: `mutex` is NULL or misaligned, `options` is misaligned, an option has an invalid value, or the mutex is
+///   both counted and shared.
+/// - ENOSPC: too many mutexes are counted. The mutex is not initialised.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_init(mutex: Mut<'_, lw_mutex_t>, options: Const<'_, lw_mutex_options_t>) -> c_int {
     guarded(|| {
         let options = if options.is_null() { Some(lw_mutex_options_t::DEFAULT) } else { options.read() };
         let raw = options.and_then(lw_mutex_options_t::build);
         match raw.and_then(|raw| mutex.make(Mutex::new(raw))) {
-            Some(_) => 0,
+            Some(made) if begin_counting(&made.raw) => 0,
+            Some(made) => {
+                // ORDERING: Relaxed: no other thread uses the mutex yet.
+                made.check.store(0, Ordering::Relaxed);
+                libc::ENOSPC
+            }
             None => libc::EINVAL,
         }
     })
@@ -178,7 +206,7 @@ pub unsafe extern "C" fn lw_mutex_init(mutex: Mut<'_, lw_mutex_t>, options: Cons
 /// Destroys a mutex: every later use except `lw_mutex_init` returns EINVAL.
 ///
 /// No other thread may use the mutex during the call. A mutex owns no memory and no other resource, so a mutex that is
-/// never destroyed leaks nothing.
+/// never destroyed leaks nothing. The address of a counted mutex keeps its place among the counts.
 ///
 /// Returns:
 /// - 0: success.

@@ -112,7 +112,7 @@ pub fn require_place<T>(place: &Mut<'_, T>) -> Result<(), Fault> {
 }
 
 /// Returns the text, if there is one and it is UTF-8.
-fn text(text: Const<'_, c_char>) -> Result<&str, Fault> {
+pub fn text(text: Const<'_, c_char>) -> Result<&str, Fault> {
     let text = text.text().ok_or(Fault::Plain(libc::EINVAL, "a text is missing; the pointer is NULL"))?;
     text.to_str().map_err(|_| Fault::Plain(libc::EINVAL, "a text is not UTF-8"))
 }

@@ -10,6 +10,9 @@
 #[path = "../../../crates/sys/tests/support/machine.rs"]
 mod machine;
 
+use lockwright_report::perfetto::proto::{Data, Trace};
+use prost::Message;
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -200,6 +203,54 @@ fn the_sanitizer_detects_a_write_past_a_mutex() {
     std::fs::write(&file, text).expect("can be written");
     let output = run(&mut Command::new(compile(&file, Linking::Sanitized, &[])));
     assert!(!output.status.success() && said(&output).contains("heap-buffer-overflow"), "{}", said(&output));
+}
+
+/// The trace of the example has every job and section that its report counts.
+#[test]
+fn a_trace_has_what_the_report_counts() {
+    if !require_compilers(Linking::Shared) {
+        return;
+    }
+    let Some(_machine) = machine::require_realtime() else { return };
+    let path = library().join("jobs.pftrace");
+    let output =
+        run(Command::new(compile(&here().join("examples/tasks.c"), Linking::Shared, &["-DTRACED"])).arg(&path));
+    assert!(output.status.success(), "{}", said(&output));
+    let report = String::from_utf8_lossy(&output.stdout);
+    let counts = |task: &str| -> Vec<u64> {
+        let row = |columns: usize| {
+            let mut rows = report.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            rows.find(|row| {
+                row.first() == Some(&task) && row.get(1).is_some_and(|cell| (cell == &"bus") == (columns == 2))
+            })
+        };
+        // Jobs; sections and waits.
+        let number = |row: &[&str], at: usize| row[at].parse().expect("a number");
+        let (jobs, bus) = (row(1).expect("a row"), row(2).expect("a row"));
+        vec![number(&jobs, 1), number(&jobs, 1), number(&bus, 2), number(&bus, 3)]
+    };
+    let trace = Trace::decode(&*std::fs::read(&path).expect("there is a trace")).expect("it is one");
+    let mut tracks: HashMap<u64, (String, u64)> = HashMap::new();
+    let mut seen: HashMap<(String, String), u64> = HashMap::new();
+    for packet in trace.packet {
+        match packet.data.expect("a packet has contents") {
+            Data::Track(track) => {
+                let parent = track.parent_uuid.unwrap_or(0);
+                tracks.insert(track.uuid.expect("an id"), (track.name.expect("a name"), parent));
+            }
+            Data::Event(event) => {
+                let (name, parent) = &tracks[&event.track_uuid.expect("a track")];
+                let task = if name == "locks" { &tracks[parent].0 } else { name };
+                *seen.entry((task.clone(), event.name.unwrap_or_default())).or_default() += 1;
+            }
+        }
+    }
+    for task in ["control", "logging"] {
+        let of = |what: &str| seen.get(&(task.to_owned(), what.to_owned())).copied().unwrap_or(0);
+        let traced = ["arrival", "finish", "holding bus", "waiting for bus"].map(of);
+        assert_eq!(counts(task), traced, "{task}: {report}");
+        assert_eq!(of("arrival"), 1_000, "{task}: {report}");
+    }
 }
 
 #[test]

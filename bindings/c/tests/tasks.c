@@ -136,7 +136,7 @@ static void *holds_the_counter(void *unused) {
 static void jobs_are_counted(void) {
     lw_task_statistics_t of;
     lw_wait_statistics_t waits;
-    char text[4096], small[8];
+    char path[64], text[4096], small[8];
     cpus = 1;
     EXPECT(0, lw_taskset_init(&set, "pip"));
     EXPECT(0, lw_taskset_resource(&set, "counter", -1, &counter));
@@ -156,7 +156,21 @@ static void jobs_are_counted(void) {
     EXPECT(0, lw_taskset_bound(&set, tasks[0], 1000000));
     EXPECT(0, lw_taskset_waits(&set, tasks[0], counter, &waits));
     CHECK(waits.sections == 0 && waits.holder == LW_NO_TASK);
+    /* A job with one section has six events. */
+    uint64_t dropped = 99;
+    snprintf(path, sizeof path, "/tmp/lockwright-%d.pftrace", (int)getpid());
+    EXPECT(EINVAL, lw_taskset_write_trace(&set, path, &dropped));
+    CHECK(access(path, F_OK) != 0 && dropped == 99);
+    EXPECT(EINVAL, lw_taskset_trace(&set, 0));
+    EXPECT(EINVAL, lw_taskset_trace(&set, (size_t)LW_TRACE_EVENTS_MAX + 1));
+    EXPECT(0, lw_taskset_trace(&set, 4));
     join(start(holds_the_counter, NULL));
+    EXPECT(0, lw_taskset_write_trace(&set, path, &dropped));
+    CHECK(dropped == 2 && access(path, F_OK) == 0);
+    EXPECT(0, lw_taskset_write_trace(&set, path, NULL));
+    EXPECT(0, unlink(path));
+    EXPECT(ENOENT, lw_taskset_write_trace(&set, "/no/such/folder/file", &dropped));
+    EXPECT(EINVAL, lw_taskset_write_trace(&set, NULL, &dropped));
     EXPECT(0, lw_taskset_statistics(&set, tasks[0], &of));
     CHECK(of.jobs == 1 && of.misses == 1 && of.above_bound == 1 && of.worst_job == 1);
     CHECK(of.worst_ns >= 3000000 && of.mean_ns == of.worst_ns && of.p999_ns == of.worst_ns);

@@ -30,7 +30,6 @@ pub mod json;
 mod kept;
 pub mod layout;
 pub mod measure;
-pub mod perfetto;
 mod placed;
 pub mod progress;
 mod ranking;

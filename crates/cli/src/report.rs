@@ -3,18 +3,8 @@
 
 use lockwright_analysis::{Analysis, Blocker, Blocking, Proof, TaskBound, Unbounded};
 use lockwright_model::{Duration, Observation, Protocol, Scheduler, System, TaskId};
+use lockwright_report::table_order;
 use std::cmp::Reverse;
-
-/// The order of the rows: by CPU, then by decreasing priority, then as in the file.
-#[must_use]
-pub fn table_order(system: &System) -> Vec<TaskId> {
-    let mut order: Vec<TaskId> = system.task_ids().collect();
-    order.sort_by_key(|&id| {
-        let task = system.task(id);
-        (task.cpu, Reverse(task.priority), id)
-    });
-    order
-}
 
 /// The bounds of one task.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -11,7 +11,7 @@ use crate::interrupt;
 use crate::json::{self, BlockedBy, Explain, Output, PointResult, ProtocolResult, SensitivityResult, TestResult};
 use crate::layout::{Column, Layout};
 use crate::ranking::ranking;
-use crate::report::{Bound, Rank, Report, Row, Standard, table_order};
+use crate::report::{Bound, Rank, Report, Row, Standard};
 use crate::same::grouped;
 use crate::table;
 use crate::tame::tame;
@@ -21,6 +21,7 @@ use lockwright_analysis::{
     Demanded, Proof, Scheduled, Sensitivity, Uncovered, Untested, best_scheduled, explain_demand, scheduled,
 };
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
+use lockwright_report::table_order;
 
 /// Why a scheduler leaves no choice of the locks.
 const RULED: &str = "under `p-edf` resources use SRP on one CPU and MSRP across CPUs, unless they are objects";

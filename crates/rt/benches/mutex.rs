@@ -81,6 +81,10 @@ fn uncontended(criterion: &mut Criterion) {
     ours("lockwright inherit", of(MutexProtocol::Inherit).build(0));
     ours("lockwright robust", robust(of(MutexProtocol::None)).build(0));
     ours("lockwright inherit robust", robust(of(MutexProtocol::Inherit)).build(0));
+    lockwright::statistics::count_mutexes();
+    for (name, protocol) in [("plain", MutexProtocol::None), ("inherit", MutexProtocol::Inherit)] {
+        ours(&format!("lockwright {name}, counted"), of(protocol).counted(true).build(0));
+    }
     let fifo = FifoMutex::<u32>::new(0);
     group.bench_function("lockwright fifo", |bencher| bencher.iter(|| *black_box(&fifo).lock().expect("is free") += 1));
     group.finish();

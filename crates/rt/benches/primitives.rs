@@ -1,9 +1,11 @@
-//! Semaphores, barriers and one-time initialisation, beside the C library's, std's and parking_lot's, on one CPU.
+//! Semaphores, barriers and one-time initialisation, beside the C library's, std's and parking_lot's, on one CPU; and
+//! jobs of a task set, counted, traced and neither.
 
 use criterion::{Bencher, Criterion, criterion_group, criterion_main};
 use lockwright::barrier::Barrier;
 use lockwright::once::Once;
 use lockwright::semaphore::Semaphore;
+use lockwright::tasks::{Protocol, TaskSet};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -154,6 +156,43 @@ fn onces(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// A job with one section on a free resource. Each measurement has a task set of its own, whose trace has room for all
+/// events.
+fn jobs(criterion: &mut Criterion) {
+    bind();
+    let mut group = criterion.benchmark_group("job");
+    for (name, is_counted, is_traced) in
+        [("plain", false, false), ("counted", true, false), ("traced", false, true), ("counted, traced", true, true)]
+    {
+        group.bench_function(name, |bencher| bencher.iter_custom(|jobs| execute(jobs, is_counted, is_traced)));
+    }
+    group.finish();
+}
+
+/// The time that this number of jobs takes.
+fn execute(jobs: u64, is_counted: bool, is_traced: bool) -> Duration {
+    let mut builder = TaskSet::builder(Protocol::Pip);
+    let bus = builder.resource("bus");
+    let task = builder.task("control", 0, 20, &[bus]);
+    let set = builder.build().expect("a task set");
+    if is_counted {
+        set.measure();
+    }
+    if is_traced {
+        set.trace(6 * jobs as usize);
+    }
+    // Without permission there is nothing to measure.
+    let Ok(me) = set.join(task) else { return Duration::from_nanos(jobs) };
+    let begin = Instant::now();
+    for _ in 0..jobs {
+        let job = me.begin().expect("no job has begun");
+        drop(black_box(job.lock(bus).expect("the task is a user")));
+    }
+    let time = begin.elapsed();
+    assert!(set.traced().is_none_or(|trace| trace.dropped == 0));
+    time
+}
+
 /// Binds the thread, and those that it starts, to the last CPU that it may use.
 fn bind() {
     // SAFETY: all zeros is an empty set; the sets are valid for the calls.
@@ -174,6 +213,6 @@ fn short() -> Criterion {
 criterion_group! {
     name = benches;
     config = short();
-    targets = semaphores, barriers, onces
+    targets = semaphores, barriers, onces, jobs
 }
 criterion_main!(benches);

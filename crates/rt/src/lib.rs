@@ -11,7 +11,7 @@
 //! | [`section`] | non-preemptive sections: no other thread of the processor preempts a holder of a spinlock |
 //! | [`ics`] | interruptible sections: urgent threads interrupt others, whose sections are executed again |
 //! | [`tasks`] | the locks of a task set under any of the protocols, for the threads of a program |
-//! | [`statistics`] | what the mutexes of a preloaded program did, also of another process |
+//! | [`statistics`] | what counted mutexes did, those of a preloaded program too, also of another process |
 //! | [`locks`] | spinlocks, the crate `lockwright-locks` |
 //! | [`objects`] | non-blocking buffers, queues and priority queues, the crate `lockwright-objects` |
 //! | [`model`] | the systems from which [`tasks`] makes its locks, the crate `lockwright-model`; its feature `format` reads task-set files |
@@ -40,6 +40,7 @@ compile_error!("lockwright runs on Linux: it needs SCHED_FIFO and futexes with p
 pub mod barrier;
 #[cfg(test)]
 mod behind;
+mod groups;
 pub mod ics;
 mod levels;
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod machine;
 #[allow(dead_code, reason = "for the other tests of mutexes")]
 mod support;
 
-use lockwright::mutex::{Condvar, FifoMutex, Guard, LockError};
+use lockwright::mutex::{Builder, Condvar, FifoMutex, Guard, LockError};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,7 +74,11 @@ fn counted<T>(body: impl FnOnce() -> T) -> T {
 fn no_path_allocates() {
     const ROUNDS: u64 = 150;
     let Some(_stage) = Stage::set() else { return };
-    for kind in kinds() {
+    lockwright::statistics::count_mutexes();
+    // Mutexes that processes share are not counted.
+    let is_private = |kind: &Builder| format!("{kind:?}").contains("shared: false");
+    let with_counts = kinds().into_iter().filter(is_private).map(|kind| kind.counted(true));
+    for kind in kinds().into_iter().chain(with_counts) {
         for condvar in [Condvar::new(), Condvar::shared()] {
             let mutex = kind.build(0_u64);
             std::thread::scope(|scope| {

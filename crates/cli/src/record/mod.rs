@@ -13,9 +13,9 @@ use crate::export::{ResultFile, ResultFolder};
 use crate::html;
 use crate::interrupt;
 use crate::json::{self, RecordOutput};
-use crate::perfetto;
 use crate::tame::tame;
 use lockwright_record::{Choices, Findings, Recording, Run, Trends, infer, start};
+use lockwright_report::perfetto;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! A recording as a Perfetto trace of its threads.
 
-use crate::perfetto::{Actor, Scene};
 use lockwright_model::{CpuId, Event, Instant, Record, ResourceId, TaskId};
 use lockwright_record::{EventKind, Inferred, Recording};
+use lockwright_report::perfetto::{Actor, Scene};
 
 /// The threads and objects that ids can name; a trace shows no others.
 const IDS_MAX: u32 = u16::MAX as u32;

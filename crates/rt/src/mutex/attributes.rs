@@ -45,6 +45,9 @@ pub const CHECKED: u32 = 1 << 19;
 /// unlock sets this bit.
 pub const BY_OTHERS: u32 = 1 << 20;
 
+/// What threads do with the mutex is counted, once [`count_mutexes`](crate::statistics::count_mutexes) was called.
+pub const COUNTED: u32 = 1 << 21;
+
 /// Whether only the owner can unlock a mutex with these attributes.
 #[must_use]
 pub fn is_unlocked_by_owner(attributes: u32) -> bool {
@@ -52,4 +55,4 @@ pub fn is_unlocked_by_owner(attributes: u32) -> bool {
 }
 
 /// The attributes for which an exchange of the word is not enough.
-pub(super) const SLOW: u32 = ROBUST | PROTECT | KERNEL_OWNED;
+pub(super) const SLOW: u32 = ROBUST | PROTECT | KERNEL_OWNED | COUNTED;

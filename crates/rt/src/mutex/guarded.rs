@@ -5,6 +5,7 @@ use super::condvar::{RawCondvar, WaitEnd};
 use super::cycle::Cycle;
 use super::error::{Acquired, Limit, RawError};
 use super::raw::RawMutex;
+use crate::statistics::MutexStatistics;
 use lockwright_sys::SysError;
 use lockwright_sys::futex::Deadline;
 use std::cell::UnsafeCell;
@@ -141,6 +142,19 @@ impl<T: ?Sized> Mutex<T> {
     /// Returns the kernel's id of the thread that holds the mutex, or `None` if it is free.
     pub fn owner(&self) -> Option<u32> {
         Some(self.raw.owner()).filter(|&owner| owner != 0)
+    }
+
+    /// Returns what threads did with a [counted](Builder::counted) mutex, or `None` if no lock of it was counted. A
+    /// value may be of another moment than the next one.
+    pub fn statistics(&self) -> Option<MutexStatistics> {
+        self.raw.statistics()
+    }
+
+    /// Returns the distribution of the waits for a [counted](Builder::counted) mutex: for each group of waits in which
+    /// there are any, the longest wait of the group, at most a sixteenth longer than the shortest, and the number of
+    /// waits. The shortest ones come first.
+    pub fn wait_histogram(&self) -> impl Iterator<Item = (lockwright_model::Duration, u64)> {
+        self.raw.wait_histogram()
     }
 
     /// Returns the mutex without its value.

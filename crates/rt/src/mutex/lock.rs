@@ -1,6 +1,6 @@
 //! Locking a mutex: without contention, and otherwise from top to bottom.
 
-use super::attributes::{CHECKED, ERROR_CHECK, INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE};
+use super::attributes::{CHECKED, COUNTED, ERROR_CHECK, INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE};
 use super::ceiling;
 use super::cycle::Cycle;
 use super::error::{Acquired, Limit, RawError};
@@ -89,6 +89,13 @@ impl RawMutex {
     fn lock_slow(&self, limit: Limit) -> Result<Acquired, RawError> {
         let _errno = KeepErrno::now();
         let (me, attributes) = (gettid(), self.attributes());
+        if attributes & COUNTED == 0 {
+            return self.lock_from_top(me, attributes, limit);
+        }
+        self.counting(me, limit != Limit::Now, || self.lock_from_top(me, attributes, limit))
+    }
+
+    fn lock_from_top(&self, me: Tid, attributes: u32, limit: Limit) -> Result<Acquired, RawError> {
         // ORDERING: Relaxed: a thread that reads its own id wrote it.
         if owner(self.word.load(Ordering::Relaxed)) == me.0 {
             match (attributes & TYPE, limit) {
@@ -158,6 +165,14 @@ impl RawMutex {
     /// the mutex.
     pub(super) fn lock_after_wait(&self, was_woken: bool) -> Result<Acquired, RawError> {
         let (me, attributes) = (gettid(), self.attributes());
+        if attributes & COUNTED == 0 {
+            return self.lock_after(me, attributes, was_woken);
+        }
+        // A mutex that was handed to the caller is its own.
+        self.counting(me, !was_woken, || self.lock_after(me, attributes, was_woken))
+    }
+
+    fn lock_after(&self, me: Tid, attributes: u32, was_woken: bool) -> Result<Acquired, RawError> {
         match self.rise(attributes, true) {
             Ok(risen) => {
                 let locked = self.lock_risen(me, attributes, Way::Waited { was_woken });
@@ -175,7 +190,9 @@ impl RawMutex {
 
     /// Completes the lock after the kernel has made the caller the owner of a mutex that inherits.
     pub(super) fn settle_moved(&self) -> Result<Acquired, RawError> {
-        self.lock_risen(gettid(), self.attributes(), Way::Given)
+        let (me, attributes) = (gettid(), self.attributes());
+        let settle = || self.lock_risen(me, attributes, Way::Given);
+        if attributes & COUNTED == 0 { settle() } else { self.counting(me, false, settle) }
     }
 
     /// Changes the ceiling of a mutex that has one, to a level of SCHED_FIFO. Returns the previous ceiling.

@@ -9,8 +9,9 @@
 //! | service in the order of requests, so that each thread waits for a known number of sections | [`FifoMutex`] |
 //!
 //! Without contention, lock and unlock are one atomic operation each and make no system call. Ceilings, the list of
-//! robust mutexes and [`Builder::kernel_owned`] add to this cost. Nothing spins: a waiter suspends, and the waiters of
-//! a [`Mutex`] are served in the order of their priorities. Only the report of a deadlock allocates.
+//! robust mutexes, [`Builder::kernel_owned`] and [`Builder::counted`] add to this cost. Nothing spins: a waiter
+//! suspends, and the waiters of a [`Mutex`] are served in the order of their priorities. Only the report of a deadlock
+//! allocates.
 //!
 //! ```
 //! use lockwright::mutex::{Mutex, MutexProtocol};
@@ -25,6 +26,7 @@ pub mod attributes;
 mod builder;
 mod ceiling;
 mod condvar;
+mod counted;
 mod cycle;
 mod error;
 mod fifo;

@@ -1,6 +1,8 @@
 //! Unlocking a mutex.
 
-use super::attributes::{BY_OTHERS, CHECKED, INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE, is_unlocked_by_owner};
+use super::attributes::{
+    BY_OTHERS, CHECKED, COUNTED, INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE, is_unlocked_by_owner,
+};
 use super::ceiling;
 use super::error::{Acquired, RawError};
 use super::raw::{INCONSISTENT, NOT_RECOVERABLE, RawMutex};
@@ -90,6 +92,9 @@ impl RawMutex {
         let has = owner(self.word.load(Ordering::Relaxed)) == me.0;
         if is_unlocked_by_owner(attributes) && !has {
             return Err(RawError::NotOwner);
+        }
+        if attributes & COUNTED != 0 {
+            self.count_unlock();
         }
         if !has && attributes & CHECKED != 0 {
             // ORDERING: Relaxed: a hint for later deadlock checks.

@@ -5,6 +5,7 @@
 //! name before its first lock and before each wait, and leaves it with each mutex that it locks. While it holds a
 //! mutex, it makes no system call but a reading of the clock, which needs none on most machines.
 
+use crate::groups::{GROUPS, add, group};
 use lockwright_sys::clock;
 use lockwright_sys::sched::ThreadName;
 use lockwright_sys::shared::SharedWords;
@@ -14,19 +15,22 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The name of the shared memory.
 pub(super) const NAME: &CStr = c"lockwright-mutexes";
-/// How many mutexes are counted: a power of two.
+/// How many mutexes are counted without a distribution of waits, and how many with it.
 const MUTEXES_MAX: usize = 4096;
+pub(super) const DETAILED_MAX: usize = 256;
 /// How many places are tried for an entry.
 const PROBES: usize = 64;
 
 /// The first words.
 pub(super) mod head {
     /// The first word: the kind of memory, and the version of its layout.
-    pub const MAGIC: u64 = u64::from_le_bytes(*b"LWMUTEX1");
+    pub const MAGIC: u64 = u64::from_le_bytes(*b"LWMUTEX2");
     /// The monotonic clock when counting began.
     pub const SINCE: usize = 1;
     /// How many mutexes found no place, counted once for each lock.
     pub const LEFT_OUT: usize = 2;
+    /// The words of each mutex.
+    pub const EACH: usize = 3;
     pub const WORDS: usize = 8;
 }
 
@@ -49,13 +53,19 @@ pub(super) mod of_mutex {
     pub const WAITER: usize = 12;
     pub const HOLDER: usize = 15;
     pub const LONGEST_BY: usize = 18;
+    /// The words without the distribution.
     pub const WORDS: usize = 24;
+    /// If the distribution of waits is counted: the number of waits in each group of times.
+    pub const GROUPS: usize = WORDS;
+    pub const DETAILED_WORDS: usize = WORDS + super::GROUPS;
 }
 
 /// The counters of all mutexes.
 #[derive(Debug)]
 pub struct MutexCounters {
     words: SharedWords,
+    /// The words of each mutex.
+    each: usize,
 }
 
 /// The name of a thread as two words, its first byte the lowest one.
@@ -91,14 +101,25 @@ impl Default for MutexCounters {
 }
 
 impl MutexCounters {
-    /// Begins to count.
+    /// Begins to count, without the distribution of waits.
     #[must_use]
     pub fn new() -> Self {
-        let words = SharedWords::new(NAME, head::WORDS + MUTEXES_MAX * of_mutex::WORDS);
+        Self::with(MUTEXES_MAX, of_mutex::WORDS)
+    }
+
+    /// Begins to count, with the distribution of waits.
+    #[must_use]
+    pub fn detailed() -> Self {
+        Self::with(DETAILED_MAX, of_mutex::DETAILED_WORDS)
+    }
+
+    fn with(mutexes: usize, each: usize) -> Self {
+        let words = SharedWords::new(NAME, head::WORDS + mutexes * each);
         words[head::SINCE].store(clock::now_ns(), Ordering::Relaxed);
-        // ORDERING: Release: who reads the first word finds the second.
+        words[head::EACH].store(each as u64, Ordering::Relaxed);
+        // ORDERING: Release: who reads the first word finds the others.
         words[0].store(head::MAGIC, Ordering::Release);
-        Self { words }
+        Self { words, each }
     }
 
     /// All words, as they are now.
@@ -107,23 +128,45 @@ impl MutexCounters {
         |at| Some(self.words.get(at)?.load(Ordering::Acquire))
     }
 
-    /// Returns the entry of a mutex, if there is a place.
-    ///
-    /// BOUND: PROBES.
+    /// The words of each mutex.
+    pub(super) fn words_each(&self) -> usize {
+        self.each
+    }
+
+    /// Returns the entry of a mutex, which it gets now if it has none and there is a place.
     fn entry(&self, mutex: usize) -> Option<&[AtomicU64]> {
+        self.find(mutex, true)
+    }
+
+    /// Returns the words of a mutex that was used.
+    pub(super) fn words_of(&self, mutex: usize) -> Option<&[AtomicU64]> {
+        self.find(mutex, false)
+    }
+
+    /// Gives a mutex its entry, with all counts 0. No thread uses the mutex. Returns whether there is a place.
+    pub fn start(&self, mutex: usize) -> bool {
+        let entry = self.entry(mutex);
+        // ORDERING: Relaxed: the thread that makes a mutex publishes it.
+        entry.iter().flat_map(|entry| &entry[1..]).for_each(|word| word.store(0, Ordering::Relaxed));
+        entry.is_some()
+    }
+
+    /// BOUND: PROBES.
+    fn find(&self, mutex: usize, may_claim: bool) -> Option<&[AtomicU64]> {
         /// 2^64 divided by the golden ratio, which spreads addresses evenly.
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let first = ((mutex as u64).wrapping_mul(SPREAD) >> 32) as usize;
+        let mutexes = (self.words.len() - head::WORDS) / self.each;
         for probe in 0..PROBES {
-            let at = head::WORDS + (first + probe) % MUTEXES_MAX * of_mutex::WORDS;
-            let entry = &self.words[at..at + of_mutex::WORDS];
+            let at = head::WORDS + (first + probe) % mutexes * self.each;
+            let entry = &self.words[at..at + self.each];
             // ORDERING: Relaxed, here and below: the mutex orders what its holders write; readers want no order.
             let found = entry[0].load(Ordering::Relaxed);
             let claimed = || {
                 let claim = entry[0].compare_exchange(0, mutex as u64, Ordering::Relaxed, Ordering::Relaxed);
                 claim.map_or_else(|other| other == mutex as u64, |_| true)
             };
-            if found == mutex as u64 || (found == 0 && claimed()) {
+            if found == mutex as u64 || (may_claim && found == 0 && claimed()) {
                 return Some(entry);
             }
         }
@@ -176,6 +219,9 @@ impl MutexCounters {
         let wait_ns = now.saturating_sub(since_ns);
         add(&entry[of_mutex::WAITS], 1);
         add(&entry[of_mutex::TOTAL_WAIT], wait_ns);
+        if let Some(waits) = entry.get(of_mutex::GROUPS + group(wait_ns)) {
+            add(waits, 1);
+        }
         if wait_ns > get(&entry[of_mutex::LONGEST_WAIT]) {
             entry[of_mutex::LONGEST_WAIT].store(wait_ns, Ordering::Relaxed);
             put_thread(&entry[of_mutex::WAITER..], thread.into(), asked.name);
@@ -220,11 +266,6 @@ impl MutexCounters {
 
 fn get(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
-}
-
-/// Adds to a counter that only the holder of the mutex writes.
-fn add(counter: &AtomicU64, more: u64) {
-    counter.store(get(counter).saturating_add(more), Ordering::Relaxed);
 }
 
 /// The name of the owner of a mutex, if this thread owns it.

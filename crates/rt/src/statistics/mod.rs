@@ -1,18 +1,24 @@
 //! The statistics of the mutexes of a process, read from this or another process.
 //!
+//! A program counts those of its own mutexes that are built with
+//! [`Builder::counted`](crate::mutex::Builder::counted), from [`count_mutexes`] on.
 //! `liblockwright_pthread.so` counts the mutexes of a preloaded program under `LOCKWRIGHT_STATS`. `lockwright watch`
-//! shows them. Statistics of task sets are [`tasks::Statistics`](crate::tasks::Statistics).
+//! shows both. Statistics of task sets are [`tasks::Statistics`](crate::tasks::Statistics).
 
 mod counters;
+mod own;
 
 pub use counters::{Asked, MutexCounters};
+pub use own::{COUNTED_MAX, count_mutexes, own_counters};
 
+use crate::groups::group_end;
 use counters::{head, of_mutex};
 use lockwright_model::Duration;
 use lockwright_sys::clock;
 use lockwright_sys::sched::ThreadName;
 use lockwright_sys::shared::read_named;
 use std::io;
+use std::sync::atomic::Ordering;
 
 /// The mutexes of a process that were used since counting began.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,16 +32,19 @@ pub struct Mutexes {
     pub left_out: u64,
 }
 
-/// The statistics of one mutex. If a program frees a mutex and makes another one at the same address, both count as
-/// one.
+/// The statistics of one mutex.
+///
+/// A lock after a wait for a condition is a lock like any other. If a signal moved the thread to the mutex, the time
+/// until the thread had it is part of its wait for the condition, and no wait for the mutex. If a program frees a mutex
+/// and makes another one at the same address, both count as one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MutexStatistics {
     /// Its address.
     pub address: u64,
-    /// The number of locks.
+    /// The number of locks. A further lock by the owner of a recursive mutex is none.
     pub sections: u64,
-    /// The number of locks that found it locked and waited.
+    /// The number of locks that found it locked and waited. A wait that ended without the mutex is not counted.
     pub waits: u64,
     /// The sum of these waits.
     pub total_wait: Duration,
@@ -71,6 +80,12 @@ impl SeenThread {
     pub fn name(&self) -> impl std::fmt::Display {
         ThreadName(self.name)
     }
+
+    /// The bytes of the name: at most 15, and zeros.
+    #[must_use]
+    pub const fn name_bytes(&self) -> [u8; 16] {
+        self.name
+    }
 }
 
 impl Mutexes {
@@ -80,61 +95,103 @@ impl Mutexes {
     /// Those of [`tasks::Statistics::of_process`](crate::tasks::Statistics::of_process).
     pub fn of_process(process: u32) -> io::Result<Option<Self>> {
         let all = read_named(process, counters::NAME)?;
-        let Some(words) = all.first() else { return Ok(None) };
+        let now_ns = clock::now_ns();
+        let tables: io::Result<Vec<Self>> = all.iter().map(|words| Self::of_table(words, now_ns)).collect();
+        // A preloaded program that also counts its own mutexes has two tables.
+        Ok(tables?.into_iter().reduce(|mut one, other| {
+            one.counted = one.counted.max(other.counted);
+            one.mutexes.extend(other.mutexes);
+            one.left_out += other.left_out;
+            one
+        }))
+    }
+
+    /// Reads the words of [`MutexCounters`].
+    fn of_table(words: &[u64], now_ns: u64) -> io::Result<Self> {
         let word = |at: usize| words.get(at).copied();
         let other = || io::Error::new(io::ErrorKind::InvalidData, "the process has statistics of another version");
         if word(0) != Some(head::MAGIC) {
             return Err(other());
         }
-        let now_ns = clock::now_ns();
-        let since = |ns: u64| Duration::from_ns(now_ns.saturating_sub(ns));
-        Ok(Some(Self {
-            counted: since(word(head::SINCE).ok_or_else(other)?),
-            mutexes: each(&word, now_ns).collect(),
+        let words_each = word(head::EACH).and_then(|each| usize::try_from(each).ok());
+        let words_each = words_each.filter(|&each| each >= of_mutex::WORDS).ok_or_else(other)?;
+        let since_ns = word(head::SINCE).ok_or_else(other)?;
+        Ok(Self {
+            counted: Duration::from_ns(now_ns.saturating_sub(since_ns)),
+            mutexes: each(&word, words_each, now_ns).collect(),
             left_out: word(head::LEFT_OUT).unwrap_or(0),
-        }))
+        })
     }
 }
 
 impl MutexCounters {
     /// Calls `each` with the statistics of every mutex. Allocates nothing, so a signal handler may call it.
     pub fn for_each(&self, call: impl FnMut(MutexStatistics)) {
-        each(&self.words(), clock::now_ns()).for_each(call);
+        each(&self.words(), self.words_each(), clock::now_ns()).for_each(call);
+    }
+
+    /// Returns the statistics of one mutex, or `None` if no lock of it was counted. Allocates nothing.
+    #[must_use]
+    pub fn of(&self, mutex: usize) -> Option<MutexStatistics> {
+        let words = self.words_of(mutex)?;
+        // ORDERING: Acquire: as in `MutexCounters::words`.
+        let word = |at: usize| words.get(at).map_or(0, |word| word.load(Ordering::Acquire));
+        Some(read(word, clock::now_ns())).filter(|read| read.sections > 0)
+    }
+
+    /// Returns the distribution of the waits for one mutex: for each group of waits in which there are any, the longest
+    /// wait of the group, at most a sixteenth longer than the shortest, and the number of waits.
+    pub fn histogram(&self, mutex: usize) -> impl Iterator<Item = (Duration, u64)> {
+        let groups = self.words_of(mutex).and_then(|words| words.get(of_mutex::GROUPS..)).unwrap_or_default();
+        // ORDERING: Relaxed: each value was there at some moment.
+        let waits = groups.iter().map(|waits| waits.load(Ordering::Relaxed)).enumerate();
+        waits.filter(|&(_, waits)| waits > 0).map(|(group, waits)| (time(group_end(group)), waits))
     }
 }
 
+fn time(ns: u64) -> Duration {
+    Duration::from_ns(ns.min(i64::MAX as u64))
+}
+
 /// The mutexes in these words.
-fn each<'w>(word: &'w impl Fn(usize) -> Option<u64>, now_ns: u64) -> impl Iterator<Item = MutexStatistics> + 'w {
-    let entries = (head::WORDS..).step_by(of_mutex::WORDS);
+fn each<'w>(
+    word: &'w impl Fn(usize) -> Option<u64>,
+    words_each: usize,
+    now_ns: u64,
+) -> impl Iterator<Item = MutexStatistics> + 'w {
+    let entries = (head::WORDS..).step_by(words_each);
     let known = entries.map_while(move |at| {
-        let get = |index| word(at + index).unwrap_or(0);
-        let thread = |index| {
-            let mut name = [0; 16];
-            for (half, index) in name.chunks_exact_mut(size_of::<u64>()).zip([index + 1, index + 2]) {
-                half.copy_from_slice(&get(index).to_le_bytes());
-            }
-            let id = u32::try_from(get(index)).unwrap_or(0);
-            (id > 0).then_some(SeenThread { id, name })
-        };
-        let owner = u32::try_from(get(of_mutex::OWNER)).unwrap_or(0);
-        let time = |index| Duration::from_ns(get(index).min(i64::MAX as u64));
-        let held_ns = now_ns.saturating_sub(get(of_mutex::SINCE));
-        word(at + of_mutex::WORDS - 1)?;
-        Some(MutexStatistics {
-            address: get(of_mutex::ADDRESS),
-            sections: get(of_mutex::SECTIONS),
-            waits: get(of_mutex::WAITS),
-            total_wait: time(of_mutex::TOTAL_WAIT),
-            longest_wait: time(of_mutex::LONGEST_WAIT),
-            waiter: thread(of_mutex::WAITER),
-            holder: thread(of_mutex::HOLDER),
-            longest_section: time(of_mutex::LONGEST_SECTION),
-            longest_by: thread(of_mutex::LONGEST_BY),
-            held: (owner > 0).then_some((owner, Duration::from_ns(held_ns))),
-            waiting: get(of_mutex::WAITING),
-        })
+        word(at + words_each - 1)?;
+        Some(read(|index| word(at + index).unwrap_or(0), now_ns))
     });
     known.filter(|mutex| mutex.address != 0 && mutex.sections > 0)
+}
+
+/// The mutex whose words are these.
+fn read(word: impl Fn(usize) -> u64, now_ns: u64) -> MutexStatistics {
+    let thread = |index| {
+        let mut name = [0; 16];
+        for (half, index) in name.chunks_exact_mut(size_of::<u64>()).zip([index + 1, index + 2]) {
+            half.copy_from_slice(&word(index).to_le_bytes());
+        }
+        let id = u32::try_from(word(index)).unwrap_or(0);
+        (id > 0).then_some(SeenThread { id, name })
+    };
+    let owner = u32::try_from(word(of_mutex::OWNER)).unwrap_or(0);
+    let held_ns = now_ns.saturating_sub(word(of_mutex::SINCE));
+    MutexStatistics {
+        address: word(of_mutex::ADDRESS),
+        sections: word(of_mutex::SECTIONS),
+        waits: word(of_mutex::WAITS),
+        total_wait: time(word(of_mutex::TOTAL_WAIT)),
+        longest_wait: time(word(of_mutex::LONGEST_WAIT)),
+        waiter: thread(of_mutex::WAITER),
+        holder: thread(of_mutex::HOLDER),
+        longest_section: time(word(of_mutex::LONGEST_SECTION)),
+        longest_by: thread(of_mutex::LONGEST_BY),
+        held: (owner > 0).then_some((owner, Duration::from_ns(held_ns))),
+        waiting: word(of_mutex::WAITING),
+    }
 }
 
 #[cfg(test)]

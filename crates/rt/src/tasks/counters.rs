@@ -6,6 +6,7 @@
 //! The counters are words in memory that other processes may read. [`Statistics`](super::Statistics) are read from
 //! these words, by this process and by others.
 
+use crate::groups::{add, group};
 use lockwright_model::{Duration, ResourceId, System, TaskId};
 use lockwright_sys::clock;
 use lockwright_sys::shared::SharedWords;
@@ -16,9 +17,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) const NOBODY: u64 = u32::MAX as u64;
 /// No bound or deadline.
 pub(super) const NONE: u64 = u64::MAX;
-/// Times are counted in groups that are at most a sixteenth wide: 16 for each power of two.
-const GROUP_BITS: u32 = 4;
-pub(super) const GROUPS: usize = (64 - GROUP_BITS as usize + 1) << GROUP_BITS;
 
 /// The name of the shared memory.
 pub(super) const NAME: &CStr = c"lockwright-tasks";
@@ -62,7 +60,7 @@ pub(super) mod of_task {
     /// The number of resources that the task uses.
     pub const USED: usize = 12;
     pub const GROUPS: usize = 16;
-    pub const WORDS: usize = GROUPS + super::GROUPS;
+    pub const WORDS: usize = GROUPS + crate::groups::GROUPS;
 }
 
 /// The words of a task and a resource: one line of the cache.
@@ -95,34 +93,14 @@ pub(super) struct Counters {
     holders: usize,
 }
 
-/// Adds to a counter that no other thread writes.
-fn add(counter: &AtomicU64, more: u64) {
-    // ORDERING: Relaxed, here and where nothing else is said: a report is read while tasks execute, and promises no
-    // more than that each value was there at some moment.
-    counter.store(counter.load(Ordering::Relaxed).saturating_add(more), Ordering::Relaxed);
-}
-
 /// Raises a maximum that no other thread writes. Returns whether the value is a new one.
 fn raise(most: &AtomicU64, to: u64) -> bool {
+    // ORDERING: Relaxed, here and where nothing else is said: as in `add`.
     let is_new = to > most.load(Ordering::Relaxed);
     if is_new {
         most.store(to, Ordering::Relaxed);
     }
     is_new
-}
-
-/// The group of a time.
-fn group(ns: u64) -> usize {
-    let power = (u64::BITS - ns.leading_zeros()).saturating_sub(GROUP_BITS + 1);
-    ((power as usize) << GROUP_BITS) + (ns >> power) as usize
-}
-
-/// The longest time of a group.
-pub(super) fn group_end(group: usize) -> u64 {
-    // Groups of the same width begin at a multiple of 16 from 16 on.
-    let power = (group >> GROUP_BITS).saturating_sub(1) as u32;
-    let first = (group - ((power as usize) << GROUP_BITS)) as u64;
-    (first << power) | ((1 << power) - 1)
 }
 
 /// The resources that a task uses, in the order of their ids.
@@ -297,24 +275,5 @@ impl Counters {
         let _ = holder.compare_exchange(task.0.into(), NOBODY, Ordering::Relaxed, Ordering::Relaxed);
         self.of_use(task, resource, of_use::HELD_SINCE).store(0, Ordering::Relaxed);
         raise(self.of_use(task, resource, of_use::LONGEST_SECTION), section_ns);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_cover_all_times_in_order() {
-        let mut times: Vec<u64> = (0..64).flat_map(|bit| [1_u64 << bit, (1 << bit) + 1, (1_u64 << bit) - 1]).collect();
-        times.extend([0, 15, 16, 17, 31, 32, 33, 1_000, 123_456_789, u64::MAX]);
-        times.sort_unstable();
-        for &ns in &times {
-            let group = group(ns);
-            let end = group_end(group);
-            assert!(group < GROUPS && ns <= end && end - ns <= ns / 16, "{ns}: group {group} ends at {end}");
-            assert!(group == 0 || group_end(group - 1) < ns, "{ns}: the group before ends at {}", group_end(group - 1));
-        }
-        assert_eq!(group(u64::MAX), GROUPS - 1);
     }
 }

@@ -4,24 +4,13 @@
 //! An order is written before it is carried out, and its end after it, so that at any time the kernel has the value of
 //! an order that has begun and is not superseded by one that has ended.
 
+use super::log::Log;
 use lockwright_model::{CpuId, TaskId};
 use lockwright_sys::clock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The orders of a run.
 #[derive(Debug)]
-pub struct Journal {
-    entries: Box<[Entry]>,
-    /// The number of entries that were begun, also beyond the capacity.
-    next: AtomicUsize,
-}
-
-/// The time of an order in nanoseconds of the monotonic clock, and the order. A time of 0 means that there is none.
-#[derive(Debug)]
-struct Entry {
-    at_ns: AtomicU64,
-    order: AtomicU64,
-}
+pub struct Journal(Log);
 
 /// An order about a task, or the end of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,30 +36,22 @@ pub enum Order {
 impl Journal {
     /// A journal for `capacity` orders, with every page touched.
     pub(crate) fn new(capacity: usize) -> Self {
-        let entry = |_| Entry { at_ns: AtomicU64::new(0), order: AtomicU64::new(1) };
-        Self { entries: (0..capacity).map(entry).collect(), next: AtomicUsize::new(0) }
+        Self(Log::new(capacity))
     }
 
     /// Writes an order of this moment. Counts it if the journal is full.
     pub(crate) fn write(&self, task: TaskId, order: Order) {
-        // ORDERING: Relaxed: each entry has one writer, and readers come after the end of all threads.
-        let place = self.next.fetch_add(1, Ordering::Relaxed);
-        if let Some(entry) = self.entries.get(place) {
-            entry.order.store(pack(task, order), Ordering::Relaxed);
-            entry.at_ns.store(clock::now_ns(), Ordering::Relaxed);
-        }
+        self.0.write(pack(task, order), clock::now_ns);
     }
 
     /// The orders in the order of time. The threads that write have ended.
     #[must_use]
     pub fn orders(&self) -> Vec<(u64, TaskId, Order)> {
-        // ORDERING: Relaxed: the join of the writers orders it.
-        let read = |entry: &Entry| {
-            let at_ns = entry.at_ns.load(Ordering::Relaxed);
-            let (task, order) = unpack(entry.order.load(Ordering::Relaxed));
+        let read = |(at_ns, word)| {
+            let (task, order) = unpack(word);
             (at_ns, task, order)
         };
-        let mut orders: Vec<_> = self.entries.iter().map(read).filter(|order| order.0 > 0).collect();
+        let mut orders: Vec<_> = self.0.entries().map(read).collect();
         orders.sort_by_key(|order| order.0);
         orders
     }
@@ -78,8 +59,7 @@ impl Journal {
     /// The number of orders that did not fit.
     #[must_use]
     pub fn dropped(&self) -> usize {
-        // ORDERING: Relaxed: as in `orders`.
-        self.next.load(Ordering::Relaxed).saturating_sub(self.entries.len())
+        self.0.dropped()
     }
 }
 

@@ -35,7 +35,8 @@
 //! ```
 //!
 //! [`TaskSet::measure`] begins to count what the jobs do, and [`TaskSet::statistics`] reports it. `lockwright watch`
-//! shows it while the program runs.
+//! shows it while the program runs. [`TaskSet::trace`] keeps each event with its time, and [`TaskSet::traced`] returns
+//! them as the records of a simulation or a run.
 //!
 //! # Rules for a program
 //!
@@ -50,18 +51,23 @@ mod builder;
 mod counters;
 pub(crate) mod error;
 pub(crate) mod executor;
+mod job;
 pub(crate) mod journal;
 pub(crate) mod lock;
+mod log;
 pub(crate) mod priorities;
 mod set;
 mod statistics;
+mod trace;
 
 pub use crate::levels::TASK_LEVELS_MAX;
 pub use builder::TaskSetBuilder;
 pub use error::{MachineError, TaskError};
+pub use job::{Job, Section};
 pub use lock::ResourceError;
 pub use lockwright_model::{Invalid, Protocol, ResourceId, Scheduler, System, TaskId};
 pub use lockwright_protocol::Refusal;
 pub use lockwright_sys::futex::Deadline;
-pub use set::{Job, Member, Section, TaskSet};
+pub use set::{Member, TaskSet};
 pub use statistics::{Request, ResourceStatistics, Statistics, TaskStatistics};
+pub use trace::{TRACE_EVENTS_MAX, Trace};

@@ -5,6 +5,7 @@ use super::error::{MachineError, TaskError, check_scheduler, check_system};
 use super::lock::{Locks, ResourceError};
 use super::priorities::Levels;
 use super::statistics::Statistics;
+use super::trace::{Note, TRACE_EVENTS_MAX, Trace, Traces};
 use lockwright_model::{Duration, Instant, Mode, NESTING_MAX, Protocol, ResourceId, Scheduler, System, TaskId};
 use lockwright_protocol::Refusal;
 use lockwright_sys::clock;
@@ -32,6 +33,8 @@ struct Shared {
     has_deadline: Vec<bool>,
     /// The counters of the jobs, from the first request for them on.
     counters: OnceLock<Counters>,
+    /// The events of the jobs, from the first request for them on.
+    traces: OnceLock<Traces>,
 }
 
 impl Shared {
@@ -92,8 +95,8 @@ impl TaskSet {
         let levels = levels.map_err(|too_many| MachineError::TooManyPriorities { needed: too_many.0 })?;
         let locks = Locks::new(system, protocol, levels, &cpus);
         let taken = system.tasks().iter().map(|_| AtomicBool::new(false)).collect();
-        let (system, counters) = (system.clone(), OnceLock::new());
-        Ok(Self(Arc::new(Shared { system, protocol, locks, cpus, taken, has_deadline, counters })))
+        let (system, counters, traces) = (system.clone(), OnceLock::new(), OnceLock::new());
+        Ok(Self(Arc::new(Shared { system, protocol, locks, cpus, taken, has_deadline, counters, traces })))
     }
 
     /// Returns the tasks and resources.
@@ -159,6 +162,50 @@ impl TaskSet {
         self.0.counters.get()?.read()
     }
 
+    /// Begins to trace what jobs do, from the next job of each task on: releases, starts, requests, locks, unlocks and
+    /// ends. Allocates room for `events` events of each task, 16 bytes each, so call it before the tasks begin. Until
+    /// then nothing is traced, and a job reads no clock for it. Later calls do nothing.
+    ///
+    /// A job has three events and each of its sections three more. Once the room of a task is full, its further events
+    /// are counted and dropped. A traced job reads the clock as a [counted](TaskSet::measure) one does; if it is also
+    /// counted, it reads the clock once for both.
+    ///
+    /// # Panics
+    /// Panics if `events` is more than [`TRACE_EVENTS_MAX`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use lockwright::tasks::{Protocol, TaskSet};
+    ///
+    /// let mut builder = TaskSet::builder(Protocol::Pip);
+    /// let control = builder.task("control", 0, 20, &[]);
+    /// let set = builder.build()?;
+    /// set.trace(10_000);
+    /// // The thread of the task would do this:
+    /// set.join(control)?.begin()?.end()?;
+    /// let trace = set.traced().expect("it is traced");
+    /// assert_eq!((trace.records.len(), trace.dropped), (4, 0));
+    /// # Ok::<(), lockwright::tasks::TaskError>(())
+    /// ```
+    pub fn trace(&self, events: usize) {
+        assert!(events <= TRACE_EVENTS_MAX, "a task has at most {TRACE_EVENTS_MAX} events");
+        self.0.traces.get_or_init(|| Traces::new(self.0.system.tasks().len(), events));
+    }
+
+    /// Returns what the jobs did since [`TaskSet::trace`], or `None` before. Tasks may execute meanwhile. Allocates
+    /// memory, so do not call it in a job.
+    #[must_use]
+    pub fn traced(&self) -> Option<Trace> {
+        self.0.traces.get().map(Traces::read)
+    }
+
+    /// Returns the relative deadline of a task, if the program or the file gave it one.
+    #[must_use]
+    pub fn deadline(&self, task: TaskId) -> Option<Duration> {
+        let has_deadline = self.0.has_deadline.get(task.index()).copied().unwrap_or(false);
+        has_deadline.then(|| self.0.system.task(task).deadline)
+    }
+
     /// Makes the calling thread a task until the returned value is dropped: under SCHED_FIFO, on the task's CPU.
     /// Afterwards it gets its previous policy and CPUs back. [`Member::leave`] reports whether the kernel refuses that.
     ///
@@ -200,17 +247,19 @@ impl TaskSet {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     resource: ResourceId,
-    /// When it was locked, if the job is counted.
+    /// When it was locked, if the job is counted or traced.
     since_ns: u64,
 }
 
-/// The times of a job that is counted, by the monotonic clock.
+/// The times of a job that is counted or traced, by the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     /// The release, from which the response time counts.
     release_ns: u64,
     /// The absolute deadline, if the program named it.
     due_ns: Option<u64>,
+    is_counted: bool,
+    is_traced: bool,
 }
 
 /// A thread that has joined a task set as a task.
@@ -225,7 +274,7 @@ pub struct Member {
     /// The resources that the job holds, in the order of locking.
     held: RefCell<Vec<Held>>,
     begun: Cell<bool>,
-    /// The times of the job, if it is counted.
+    /// The times of the job, if it is counted or traced.
     measured: Cell<Option<Measured>>,
     /// Makes the member neither `Send` nor `Sync`: it belongs to this thread.
     here: PhantomData<*mut ()>,
@@ -236,39 +285,6 @@ impl Member {
     #[must_use]
     pub fn task(&self) -> TaskId {
         self.task
-    }
-
-    /// Begins a job. Under `srp`, under `omlp` in a cluster, and under the scheduler `p-edf`, returns when the job may
-    /// start. Under `p-edf` its deadline is the relative deadline of the task from now; see [`Member::begin_due`].
-    ///
-    /// # Errors
-    /// [`TaskError::Begun`] if another job of the task has not ended; [`TaskError::Lock`].
-    ///
-    /// # Bound
-    /// Under `srp`, one section of a less urgent task. Under `omlp` in a cluster, one request of a less urgent task,
-    /// from its issue to its release. Under `p-edf`, the jobs of its CPU with earlier deadlines, one section of a job
-    /// with a later one, with the spinning before it, and what the threads of the CPU execute between their jobs; a job
-    /// that suspends itself keeps its place, and later jobs wait for it. Under the others, one decision.
-    pub fn begin(&self) -> Result<Job<'_>, TaskError> {
-        self.begin_job()?;
-        Ok(Job { member: self })
-    }
-
-    /// As [`Member::begin`], for a job whose absolute deadline is `due`: the release of the job plus the relative
-    /// deadline of the task. A thread that begins a job late, for example because the job before took too long, gives
-    /// the job the deadline that it would have had in time. The deadline has no effect under other schedulers than
-    /// `p-edf`.
-    ///
-    /// # Errors
-    /// Those of [`Member::begin`].
-    ///
-    /// # Bound
-    /// That of [`Member::begin`], if the job is late only because the job before it was. A job with an earlier deadline
-    /// than that, or one that begins late for another reason, may also wait for a whole job with a later deadline,
-    /// which had started above a section that holds this job back.
-    pub fn begin_due(&self, due: Deadline) -> Result<Job<'_>, TaskError> {
-        self.begin_job_due(due)?;
-        Ok(Job { member: self })
     }
 
     /// Begins a job with this deadline by the monotonic clock.
@@ -290,6 +306,10 @@ impl Member {
             self.measured.set(None);
             self.end().and(Err(error))
         })?;
+        if let (Some(_), Some(job)) = (self.traced(), measured) {
+            self.note(Note::Release, job.release_ns);
+            self.note(Note::Start, clock::now_ns());
+        }
         Ok(())
     }
 
@@ -329,7 +349,7 @@ impl Member {
     }
 
     /// Ends sections that were forgotten, in reverse order, and then the job.
-    fn end(&self) -> Result<(), ResourceError> {
+    pub(super) fn end(&self) -> Result<(), ResourceError> {
         let mut result = Ok(());
         // BOUND: the number of resources held, at most NESTING_MAX.
         loop {
@@ -345,8 +365,12 @@ impl Member {
 
     fn give_back(&self, Held { resource, since_ns }: Held) -> Result<(), ResourceError> {
         self.held.borrow_mut().retain(|held| held.resource != resource);
-        if let Some(counters) = self.counted() {
-            counters.unlocking(self.task, resource, clock::now_ns().saturating_sub(since_ns));
+        if self.measured.get().is_some() {
+            let now = clock::now_ns();
+            self.note(Note::Unlock(resource), now);
+            if let Some(counters) = self.counted() {
+                counters.unlocking(self.task, resource, now.saturating_sub(since_ns));
+            }
         }
         self.shared.locks.unlock(self.task, resource)
     }
@@ -354,15 +378,37 @@ impl Member {
     /// The counters, if the present job is counted.
     #[inline]
     fn counted(&self) -> Option<&Counters> {
-        self.measured.get().and_then(|_| self.shared.counters.get())
+        self.measured.get().filter(|job| job.is_counted).and_then(|_| self.shared.counters.get())
+    }
+
+    /// The lists of events, if the present job is traced.
+    #[inline]
+    fn traced(&self) -> Option<&Traces> {
+        self.measured.get().filter(|job| job.is_traced).and_then(|_| self.shared.traces.get())
+    }
+
+    fn note(&self, note: Note, at_ns: u64) {
+        if let Some(traces) = self.traced() {
+            traces.write(self.task, note, at_ns);
+        }
     }
 
     /// Counts the job, which ends now.
     fn count_job(&self) {
-        let Some(counters) = self.counted() else { return };
-        let Some(Measured { release_ns, due_ns }) = self.measured.take() else { return };
+        let Some(Measured { release_ns, due_ns, .. }) = self.measured.get() else { return };
         let now = clock::now_ns();
-        counters.finish(self.task, now.saturating_sub(release_ns), due_ns.map(|due| now > due));
+        self.note(Note::End, now);
+        if let Some(counters) = self.counted() {
+            counters.finish(self.task, now.saturating_sub(release_ns), due_ns.map(|due| now > due));
+        }
+        self.measured.set(None);
+    }
+
+    /// The times of a job that begins now, if it is counted or traced.
+    fn measure(&self, release_ns: u64, due_ns: Option<u64>) -> Option<Measured> {
+        let shared = &self.shared;
+        let (is_counted, is_traced) = (shared.counters.get().is_some(), shared.traces.get().is_some());
+        (is_counted || is_traced).then_some(Measured { release_ns, due_ns, is_counted, is_traced })
     }
 
     /// Checks what the protocol of one resource does not check or cannot: a resource that the job already holds, two at
@@ -391,8 +437,8 @@ fn by_monotonic_clock(due: Deadline, now: u64, time_of_day: u64) -> u64 {
     }
 }
 
-/// The parts of [`Job`] and [`Section`], for languages without guards. See those types for the rest of the
-/// documentation.
+/// The parts of [`Job`](super::Job) and [`Section`](super::Section), for languages without guards. See those types for
+/// the rest of the documentation.
 #[doc(hidden)]
 impl Member {
     /// Whether the caller is the thread that joined. A child process has a copy of that thread's memory, but is another
@@ -408,10 +454,10 @@ impl Member {
     /// Those of [`Member::begin`].
     pub fn begin_job(&self) -> Result<(), TaskError> {
         let by_deadline = self.shared.system.scheduler() == Scheduler::PEdf;
-        let is_counted = self.shared.counters.get().is_some();
-        let now = if by_deadline || is_counted { clock::now_ns() } else { 0 };
+        let is_measured = self.measure(0, None).is_some();
+        let now = if by_deadline || is_measured { clock::now_ns() } else { 0 };
         let relative = self.shared.system.task(self.task).deadline;
-        let measured = is_counted.then_some(Measured { release_ns: now, due_ns: None });
+        let measured = if is_measured { self.measure(now, None) } else { None };
         self.begin_at(Instant::from_ns(now.saturating_add(relative.as_ns())), measured)
     }
 
@@ -423,17 +469,17 @@ impl Member {
         let now = clock::now_ns();
         let at_ns = by_monotonic_clock(due, now, clock::time_of_day_ns());
         let relative = self.shared.system.task(self.task).deadline.as_ns();
-        let measured = |_| match self.shared.has_deadline[self.task.index()] {
-            true => Measured { release_ns: at_ns.saturating_sub(relative), due_ns: Some(at_ns) },
-            false => Measured { release_ns: now, due_ns: None },
+        let measured = match self.shared.has_deadline[self.task.index()] {
+            true => self.measure(at_ns.saturating_sub(relative), Some(at_ns)),
+            false => self.measure(now, None),
         };
-        self.begin_at(Instant::from_ns(at_ns), self.shared.counters.get().map(measured))
+        self.begin_at(Instant::from_ns(at_ns), measured)
     }
 
     /// Ends the job.
     ///
     /// # Errors
-    /// [`TaskError::NotBegun`], and those of [`Job::end`].
+    /// [`TaskError::NotBegun`], and those of [`Job::end`](super::Job::end).
     pub fn end_job(&self) -> Result<(), TaskError> {
         if self.begun.get() { Ok(self.end()?) } else { Err(TaskError::NotBegun) }
     }
@@ -441,7 +487,7 @@ impl Member {
     /// Locks a resource to read or to write. Returns whether it was held.
     ///
     /// # Errors
-    /// [`TaskError::NotBegun`], and those of [`Job::lock`].
+    /// [`TaskError::NotBegun`], and those of [`Job::lock`](super::Job::lock).
     pub fn lock(&self, resource: ResourceId, mode: Mode) -> Result<bool, TaskError> {
         if !self.begun.get() {
             return Err(TaskError::NotBegun);
@@ -451,17 +497,39 @@ impl Member {
             return Err(TaskError::NotAUser);
         }
         self.admit(resource).map_err(ResourceError::from)?;
-        let Some(counters) = self.counted() else {
-            let waited = self.shared.locks.lock_in(mode, self.task, resource)?;
-            self.hold(resource, 0);
-            return Ok(waited);
-        };
-        let (holder, asked) = (counters.holder(resource), clock::now_ns());
-        counters.asks(self.task, resource, asked);
+        if self.measured.get().is_some() {
+            return self.lock_measured(resource, mode);
+        }
+        let waited = self.shared.locks.lock_in(mode, self.task, resource)?;
+        self.hold(resource, 0);
+        Ok(waited)
+    }
+
+    /// Locks a resource in a job that is counted or traced.
+    fn lock_measured(&self, resource: ResourceId, mode: Mode) -> Result<bool, TaskError> {
+        let counters = self.counted();
+        let (holder, asked) = (counters.map(|counters| counters.holder(resource)), clock::now_ns());
+        self.note(Note::Request(resource), asked);
+        if let Some(counters) = counters {
+            counters.asks(self.task, resource, asked);
+        }
         let locked = self.shared.locks.lock_in(mode, self.task, resource);
-        counters.asked(self.task);
-        let (waited, now) = (locked?, clock::now_ns());
-        counters.locked(self.task, resource, now, holder, waited.then(|| now.saturating_sub(asked)));
+        let now = clock::now_ns();
+        self.note(
+            match locked {
+                Ok(false) => Note::Lock(resource),
+                Ok(true) => Note::LockAfterWait(resource),
+                Err(_) => Note::Refused,
+            },
+            now,
+        );
+        if let Some(counters) = counters {
+            counters.asked(self.task);
+        }
+        let waited = locked?;
+        if let (Some(counters), Some(holder)) = (counters, holder) {
+            counters.locked(self.task, resource, now, holder, waited.then(|| now.saturating_sub(asked)));
+        }
         self.hold(resource, now);
         Ok(waited)
     }
@@ -469,7 +537,7 @@ impl Member {
     /// Unlocks a resource.
     ///
     /// # Errors
-    /// [`TaskError::Lock`] if the job does not hold the resource, and those of [`Section::end`].
+    /// [`TaskError::Lock`] if the job does not hold the resource, and those of [`Section::end`](super::Section::end).
     pub fn unlock(&self, resource: ResourceId) -> Result<(), TaskError> {
         let held = self.held.borrow().iter().find(|held| held.resource == resource).copied();
         let held = held.ok_or_else(|| ResourceError::from(Refusal::NotHeld))?;
@@ -487,98 +555,6 @@ impl Drop for Member {
     /// error.
     fn drop(&mut self) {
         let _ = self.depart();
-    }
-}
-
-/// A job, which ends when this value is dropped, even during a panic.
-#[derive(Debug)]
-#[must_use = "the job ends when this is dropped"]
-pub struct Job<'a> {
-    member: &'a Member,
-}
-
-impl Job<'_> {
-    /// Locks a resource until the returned section is dropped.
-    ///
-    /// # Errors
-    /// [`TaskError::NotAUser`]; [`TaskError::Lock`] if the protocol refuses or a system call failed. After an error the
-    /// resource is not held.
-    ///
-    /// # Bound
-    /// The protocol's; see its page in `docs/`.
-    pub fn lock(&self, resource: ResourceId) -> Result<Section<'_>, TaskError> {
-        self.lock_in(resource, Mode::Write)
-    }
-
-    /// Locks a resource to read it until the returned section is dropped. Under `phase_fair` and `task_fair`, other
-    /// jobs may read it at the same time. Under every other protocol this is [`Job::lock`].
-    ///
-    /// A task set from a [`System`] declares which sections read; under these two protocols a job can neither read a
-    /// resource that its task only writes, nor write one that it only reads, because the bounds would not hold.
-    ///
-    /// # Errors
-    /// Those of [`Job::lock`].
-    ///
-    /// # Bound
-    /// The protocol's; see its page in `docs/`.
-    pub fn read(&self, resource: ResourceId) -> Result<Section<'_>, TaskError> {
-        self.lock_in(resource, Mode::Read)
-    }
-
-    fn lock_in(&self, resource: ResourceId, mode: Mode) -> Result<Section<'_>, TaskError> {
-        let waited = self.member.lock(resource, mode)?;
-        Ok(Section { member: self.member, resource, waited })
-    }
-
-    /// Ends the job like dropping it does, and returns the error if that fails.
-    ///
-    /// # Errors
-    /// [`TaskError::Lock`] if a system call failed.
-    pub fn end(self) -> Result<(), TaskError> {
-        let member = self.member;
-        std::mem::forget(self);
-        Ok(member.end()?)
-    }
-}
-
-impl Drop for Job<'_> {
-    fn drop(&mut self) {
-        // A level that could not be set is set with the next change of the task.
-        let _ = self.member.end();
-    }
-}
-
-/// A critical section, which ends when this value is dropped, even during a panic. A section that is forgotten
-/// (`std::mem::forget`) ends with its job.
-#[derive(Debug)]
-#[must_use = "the section ends when this is dropped"]
-pub struct Section<'a> {
-    member: &'a Member,
-    resource: ResourceId,
-    waited: bool,
-}
-
-impl Section<'_> {
-    /// Whether the resource was held when it was requested.
-    #[must_use]
-    pub fn waited(&self) -> bool {
-        self.waited
-    }
-
-    /// Ends the section like dropping it does, and returns the error if that fails.
-    ///
-    /// # Errors
-    /// [`TaskError::Lock`] if a system call failed; the resource is nevertheless unlocked.
-    pub fn end(self) -> Result<(), TaskError> {
-        let (member, resource) = (self.member, self.resource);
-        std::mem::forget(self);
-        member.unlock(resource)
-    }
-}
-
-impl Drop for Section<'_> {
-    fn drop(&mut self) {
-        let _ = self.member.unlock(self.resource);
     }
 }
 

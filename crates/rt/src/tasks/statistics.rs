@@ -1,6 +1,7 @@
 //! Reports of what jobs did.
 
-use super::counters::{Counters, GROUPS, NAME, NOBODY, NONE, group_end, head, of_task, of_use};
+use super::counters::{Counters, NAME, NOBODY, NONE, head, of_task, of_use};
+use crate::groups::{GROUPS, group_end};
 use lockwright_model::{Duration, RESOURCES_MAX, ResourceId, TASKS_MAX, TaskId};
 use lockwright_sys::clock;
 use lockwright_sys::shared::read_named;

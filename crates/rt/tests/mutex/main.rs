@@ -8,6 +8,7 @@ mod condvar;
 mod condvar_deadlock;
 mod condvar_mixed;
 mod condvar_stress;
+mod counted;
 mod counting;
 mod deadlock;
 mod death;

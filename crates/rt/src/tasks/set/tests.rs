@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::machine::require_realtime;
+use crate::tasks::Section;
 use lockwright_model::{CpuId, Priority, Resource, Step, Task};
 use lockwright_sys::SysError;
 use std::sync::atomic::AtomicU64;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tasks::{Statistics, TaskStatistics};
+use lockwright_model::Event;
 
 const MS: u64 = 1_000_000;
 
@@ -181,4 +182,58 @@ fn what_is_refused_is_not_counted() {
     assert_eq!(sections(low), [(a, 1, 0)], "{found}");
     assert!(low.resources[0].longest_section <= low.worst, "{found}");
     assert_eq!((high.jobs, sections(high)), (1, vec![(a, 1, 1), (b, 1, 0)]), "{found}");
+}
+
+/// The times of a trace are those from which the statistics are computed.
+#[test]
+fn a_trace_has_the_jobs_and_locks_that_are_counted() {
+    let Some(_machine) = require_realtime() else { return };
+    let (set, logging, urgent) = contended(|set, _| {
+        set.measure();
+        set.trace(100);
+    });
+    let (found, trace) = (statistics(&set), set.traced().expect("it is traced"));
+    assert_eq!(trace.dropped, 0);
+    let bus = ResourceId(0);
+    for task in [logging, urgent] {
+        let of = &found.tasks[task.index()];
+        let at = |wanted: Event| -> Vec<Instant> {
+            let records = trace.records.iter().filter(|record| record.task == task && record.event == wanted);
+            records.map(|record| record.at).collect()
+        };
+        let times = |from: Event, to: Event| -> Vec<Duration> {
+            let (from, to) = (at(from), at(to));
+            assert_eq!(from.len(), to.len(), "{trace:?}");
+            to.iter().zip(&from).map(|(to, from)| Duration::from_ns(to.as_ns() - from.as_ns())).collect()
+        };
+        assert_eq!(times(Event::Arrive, Event::Finish), [of.worst], "{task:?}: {trace:?}");
+        assert_eq!(at(Event::Run).len(), at(Event::Stop).len(), "{task:?}: {trace:?}");
+        let resource = &of.resources[0];
+        assert_eq!(times(Event::Request(bus), Event::Acquire(bus)), [resource.total_wait], "{task:?}: {trace:?}");
+        assert_eq!(times(Event::Acquire(bus), Event::Release(bus)), [resource.longest_section], "{task:?}: {trace:?}");
+        assert_eq!(at(Event::Stop).len() as u64, 1 + resource.waits, "a task that waits does not execute: {trace:?}");
+    }
+    assert!(trace.records.is_sorted_by_key(|record| record.at), "{trace:?}");
+    // Only one of the tasks has a deadline.
+    assert_eq!((set.deadline(logging), set.deadline(urgent)), (None, Some(Duration::from_ms(1))));
+}
+
+#[test]
+fn a_trace_drops_what_does_not_fit_and_is_off_by_default() {
+    let Some(_machine) = require_realtime() else { return };
+    let (set, ..) = contended(|set, _| set.trace(2));
+    let trace = set.traced().expect("it is traced");
+    // Of the six events of each task, there are the first two.
+    assert_eq!(trace.dropped, 8, "{trace:?}");
+    let events: Vec<Event> = trace.records.iter().map(|record| record.event).collect();
+    assert_eq!(events.iter().filter(|&&event| event == Event::Arrive).count(), 2, "{trace:?}");
+    assert_eq!(events.iter().filter(|&&event| event == Event::Run).count(), 2, "{trace:?}");
+    assert_eq!((events.len(), set.statistics()), (4, None), "{trace:?}");
+    assert_eq!(contended(|set, _| set.measure()).0.traced(), None);
+}
+
+#[test]
+#[should_panic(expected = "at most")]
+fn a_trace_has_a_greatest_size() {
+    set(Protocol::Pip).0.trace(TRACE_EVENTS_MAX + 1);
 }

@@ -86,7 +86,7 @@ impl Scene {
             title: title.to_owned(),
             cpus: system.cpus(),
             actors: system.task_ids().map(actor).collect(),
-            order: crate::report::table_order(system),
+            order: crate::table_order(system),
             resources: system.resources().iter().map(|resource| resource.name.clone()).collect(),
         }
     }

@@ -1,0 +1,98 @@
+//! Counted mutexes: what threads do with them is in the counters of the process.
+//!
+//! The attribute sends every lock and unlock to the slow path, which calls these functions. The paths of other mutexes
+//! without contention do not look at it.
+
+use super::attributes::COUNTED;
+use super::error::{Acquired, RawError};
+use super::raw::RawMutex;
+use super::word::{HANDED, owner};
+use crate::statistics::{MutexCounters, MutexStatistics, own_counters};
+use lockwright_model::Duration;
+use lockwright_sys::sched::Tid;
+use std::sync::atomic::Ordering;
+
+impl RawMutex {
+    /// Locks by `lock`, and counts that, with the wait if the caller `may_wait` and another thread has the mutex.
+    pub(super) fn counting(
+        &self,
+        me: Tid,
+        may_wait: bool,
+        lock: impl FnOnce() -> Result<Acquired, RawError>,
+    ) -> Result<Acquired, RawError> {
+        let Some(counters) = own_counters() else { return lock() };
+        // ORDERING: Relaxed: the caller waits or not, whichever word it finds.
+        let word = self.word.load(Ordering::Relaxed);
+        let (place, holder) = (self.place(), owner(word));
+        // Of a mutex that was handed over, the next owner is not known.
+        let waits = may_wait && holder != me.0 && (holder != 0 || word == HANDED);
+        let asked = counters.asks(place, waits.then_some(holder));
+        let locked = lock();
+        match &locked {
+            Err(_) => counters.refused(place, &asked),
+            Ok(_) if self.is_taken_again() => counters.locked_again(place),
+            Ok(_) => counters.locked(place, me.0, asked),
+        }
+        locked
+    }
+
+    /// Counts the end of a section, before the unlock. The caller may unlock.
+    pub(super) fn count_unlock(&self) {
+        if let Some(counters) = own_counters() {
+            counters.unlocking(self.place());
+        }
+    }
+
+    /// Returns what threads did with the mutex, or `None` if it is not counted or no lock of it was counted. A value
+    /// may be of another moment than the next one. Allocates nothing.
+    pub fn statistics(&self) -> Option<MutexStatistics> {
+        self.counters()?.of(self.place())
+    }
+
+    /// Returns the distribution of the waits for a counted mutex: for each group of waits in which there are any, the
+    /// longest wait of the group, at most a sixteenth longer than the shortest, and the number of waits. The shortest
+    /// ones come first.
+    pub fn wait_histogram(&self) -> impl Iterator<Item = (Duration, u64)> {
+        self.counters().into_iter().flat_map(|counters| counters.histogram(self.place()))
+    }
+
+    fn counters(&self) -> Option<&'static MutexCounters> {
+        own_counters().filter(|_| self.attributes() & COUNTED != 0)
+    }
+
+    /// The address by which it is counted.
+    fn place(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutex::word::FREE;
+    use crate::mutex::{Builder, Limit, MutexProtocol};
+    use crate::statistics::count_mutexes;
+    use lockwright_sys::futex;
+
+    /// The owner of a mutex that was handed over is not known before the heir executes.
+    #[test]
+    fn a_wait_behind_a_hand_over_is_counted_without_a_holder() {
+        count_mutexes();
+        let mutex = Builder::new().protocol(MutexProtocol::None).counted(true).build_raw();
+        drop(mutex.lock(Limit::Never));
+        drop(mutex.unlock());
+        mutex.word.store(HANDED, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| mutex.lock(Limit::Never).and_then(|_| mutex.unlock()));
+            // BOUND: until the other thread has executed.
+            while mutex.statistics().is_some_and(|seen| seen.waiting == 0 && seen.sections == 1) {
+                std::thread::yield_now();
+            }
+            mutex.word.store(FREE, Ordering::Relaxed);
+            futex::wake(RawMutex::scope(mutex.attributes()), &raw const mutex.word, 1);
+            assert_eq!(waiter.join().expect("it does not panic"), Ok(()));
+        });
+        let seen = mutex.statistics().expect("it is counted");
+        assert_eq!((seen.sections, seen.waits, seen.holder), (2, 1, None));
+    }
+}
