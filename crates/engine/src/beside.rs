@@ -18,8 +18,12 @@ use std::thread::JoinHandle;
 const SAMPLE_NS: u64 = 500_000;
 /// The steps of one unit of work, some microseconds.
 const STEPS: u64 = 2_000;
-/// The most samples of a thread; later ones are dropped.
-const SAMPLES_MAX: usize = 200_000;
+/// The most samples of a thread: a minute, which is more than twice [`LONGEST`] and the set-up of a run.
+const SAMPLES_MAX: usize = 120_000;
+/// The longest duration of a run.
+const LONGEST: Duration = Duration::from_ms(10_000);
+/// The time between two looks at whether the run is stopped before it begins.
+const GLANCE_NS: u64 = 20_000_000;
 
 /// The work of one thread: pairs of a time and the units that were done by then.
 type Work = Vec<(u64, u64)>;
@@ -28,41 +32,59 @@ type Work = Vec<(u64, u64)>;
 /// threads while jobs arrived, as a share of their work in an equally long time before the run.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`run`]; [`RunError::TooLong`] if the duration exceeds 10 s.
 pub fn run_beside(system: &System, config: &RunConfig, control: &Control) -> Result<(Outcome, f64), RunError> {
+    if config.duration > LONGEST {
+        return Err(RunError::TooLong);
+    }
     let mut cpus = sched::affinity()?;
     cpus.truncate(system.cpus());
-    let is_over = Arc::new(AtomicBool::new(false));
+    let end = End::default();
     let threads: Vec<JoinHandle<Result<Work, RunError>>> = cpus
         .iter()
         .map(|&cpu| {
-            let is_over = Arc::clone(&is_over);
+            let is_over = Arc::clone(&end.0);
             spawn("lockwright-beside", move || work(cpu, &is_over))
         })
         .collect::<Result<_, _>>()?;
     let idle = clock::now_ns();
-    let slept = clock::sleep_until(idle + config.duration.as_ns());
+    let alone_until = idle + config.duration.as_ns();
+    while clock::now_ns() < alone_until && !control.is_stopped() {
+        clock::sleep_until(alone_until.min(clock::now_ns() + GLANCE_NS))?;
+    }
     let outcome = run(system, config, control);
     let start = control.start();
-    // ORDERING: Relaxed: a flag alone; the work comes with the end of the thread.
-    is_over.store(true, Ordering::Relaxed);
+    drop(end);
     let mut all = Vec::with_capacity(threads.len());
     for thread in threads {
         all.push(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
     }
-    slept?;
     let outcome = outcome?;
     let in_window = |from: u64| all.iter().map(|work| between(work, from, config.duration)).sum::<f64>();
     let (alone, beside) = (in_window(idle), start.map_or(0.0, in_window));
     Ok((outcome, if alone > 0.0 { beside / alone } else { 0.0 }))
 }
 
+/// Ends the work when it is dropped, so also after an error or a panic.
+#[derive(Default)]
+struct End(Arc<AtomicBool>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed: a flag alone; the work comes with the end of the thread.
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Works on this CPU until the end.
 fn work(cpu: usize, is_over: &AtomicBool) -> Result<Work, RunError> {
-    sched::set_affinity(sched::gettid(), &[cpu])?;
+    let me = sched::gettid();
+    // A real-time thread that starts a run has threads of its own policy, which would keep the CPUs from it.
+    sched::set_other(me)?;
+    sched::set_affinity(me, &[cpu])?;
     let mut samples = Work::with_capacity(SAMPLES_MAX);
     let (mut done, mut next) = (0_u64, 0);
-    // BOUND: until the run is over, which its watchdog sees to.
+    // BOUND: until the run is over, or has failed: `End`.
     while !is_over.load(Ordering::Relaxed) {
         black_box((0..STEPS).fold(done, |sum, step| black_box(sum ^ step)));
         done += 1;

@@ -297,7 +297,6 @@ pub(crate) fn check_counts(cpus: usize, resources: &[Resource], tasks: &[Task]) 
     Ok(())
 }
 
-/// Refuses an empty name, and a name in `earlier`, the names of the same kind so far. Adds the name to them.
 /// Refuses an empty name, and one that an earlier task or resource has.
 pub(crate) fn check_name(kind: &str, name: &str, is_repeated: bool, subject: Subject) -> Result<(), Invalid> {
     if name.is_empty() {

@@ -161,13 +161,14 @@ pub struct Rtas2008 {
     /// Number of task sets at each point [1 to 1,000,000]
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = up_to::<u64>(1_000_000))]
     pub samples: u64,
-    /// Also execute the sets of figure 2 with real threads, each for this time, beside ordinary work [50 ms to 2 s]
-    /// [without a value: 250 ms]
+    /// Also execute the sets of figure 2 with real threads, each for this time, beside ordinary work [40 ms to 2 s]
+    /// [without a value: 240 ms]
     ///
-    /// One ordinary thread on each CPU counts its work, as a share of its work without the set. It takes about 200
-    /// times as long, and needs the permission for real-time threads, as `lockwright run` does.
-    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "250 ms", conflicts_with = "share",
-        value_parser = duration_in(Duration::from_ms(50)..=Duration::from_ms(2_000), "50 ms to 2 s"))]
+    /// One ordinary thread on each CPU counts its work, as a share of its work without the set. TIME becomes a multiple
+    /// of 40 ms, the period of all tasks. All sets together take about 200 times TIME. It needs the permission for
+    /// real-time threads, as `lockwright run` does.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "240 ms", conflicts_with = "share",
+        value_parser = duration_in(Duration::from_ms(40)..=Duration::from_ms(2_000), "40 ms to 2 s"))]
     pub real: Option<Duration>,
     /// Charge the overheads of `worst.toml` and `average.toml` in this directory, instead of those of the paper
     ///

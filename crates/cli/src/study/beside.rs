@@ -7,12 +7,17 @@ use crate::curves::{self, Grid, Point};
 use crate::exit::Exit;
 use crate::run::{Stopper, refuse};
 use crate::units;
-use lockwright_engine::{Ended, RunConfig, run_beside};
+use lockwright_engine::{Control, Ended, RunConfig, run, run_beside};
 use lockwright_model::{CPUS_MAX, Duration, Protocol};
 use lockwright_study::rtas2008::{background_left, background_system};
 
 /// The period of all tasks: the shortest of the simulation.
 const PERIOD: Duration = Duration::from_ms(40);
+/// The time of each run: a whole number of periods, as in the simulation, since all tasks begin at once.
+fn whole_periods(duration: Duration) -> Duration {
+    Duration::from_ns(duration.as_ns().div_ceil(PERIOD.as_ns()) * PERIOD.as_ns())
+}
+
 /// The number of sets of each simulated point.
 const SIMULATED: u64 = 10;
 /// The numbers of resources.
@@ -30,12 +35,27 @@ struct Ran {
     misses: u64,
 }
 
-/// Executes the sets, each for `duration`, and writes `figure-2-real.csv` and its picture.
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(CPUS_MAX)
+}
+
+/// Executes a first set for a moment.
 ///
 /// # Errors
-/// The machine refuses real time, or a file cannot be written; the console has the message.
+/// The machine refuses real time; the console has the message.
+pub fn try_out(seed: u64, console: &Console) -> Result<(), Exit> {
+    let system = background_system(seed, 0, (cpus(), RESOURCES[0]), PERIOD);
+    let config = RunConfig::new(WAITS[0].1, Duration::from_ms(1));
+    run(&system, &config, &Control::new()).map(drop).map_err(|error| refuse(&system, &error, console))
+}
+
+/// Executes the sets, each for `duration` or until the period ends in which that does, and writes `figure-2-real.csv`
+/// and its picture.
+///
+/// # Errors
+/// The machine refuses real time, the user interrupts, or a file cannot be written; the console has the message.
 pub fn execute(seed: u64, duration: Duration, folder: &Folder, console: &Console) -> Result<Grid, Exit> {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from).min(CPUS_MAX);
+    let (cpus, duration) = (cpus(), whole_periods(duration));
     let stopper = Stopper::listen(console);
     let all = 11 * WAITS.len() * RESOURCES.len();
     // As long again without the set, and about as long to set a run up.
@@ -47,14 +67,14 @@ pub fn execute(seed: u64, duration: Duration, folder: &Folder, console: &Console
         units::count(seconds.max(1), "second"),
     ));
     let mut found: Vec<Ran> = Vec::with_capacity(all);
-    'sets: for share in (0..=10).map(|tenths| 10 * tenths) {
+    for share in (0..=10).map(|tenths| 10 * tenths) {
         for (curve, (spins, protocol, resources)) in methods().enumerate() {
-            let Some(control) = stopper.control() else { break 'sets };
+            let Some(control) = stopper.control() else { return Err(interrupted(console)) };
             let system = background_system(seed, share, (cpus, resources), PERIOD);
             let (outcome, executed) = run_beside(&system, &RunConfig::new(protocol, duration), &control)
                 .map_err(|error| refuse(&system, &error, console))?;
             if outcome.ended == Ended::Interrupted {
-                break 'sets;
+                return Err(interrupted(console));
             }
             let simulated = background_left(seed, SIMULATED, share, (cpus as u64, resources), spins);
             let misses = outcome.tasks.iter().map(|task| task.observation.misses).sum();
@@ -62,6 +82,11 @@ pub fn execute(seed: u64, duration: Duration, folder: &Folder, console: &Console
         }
     }
     write(&found, cpus, folder, console)
+}
+
+fn interrupted(console: &Console) -> Exit {
+    console.note("interrupted: the sets with real threads are written only when all of them have been executed");
+    Exit::Interrupted
 }
 
 /// Whether waiting jobs spin, the protocol and the number of resources, by curve.
@@ -119,4 +144,15 @@ fn write(found: &[Ran], cpus: usize, folder: &Folder, console: &Console) -> Resu
     }
     console.note("figure-2-real.csv has the shares of work beside real threads");
     Ok(grid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_executed_for_whole_periods() {
+        let of = |ms| whole_periods(Duration::from_ms(ms)).as_ns() / 1_000_000;
+        assert_eq!([40, 50, 80, 240, 250, 2_000].map(of), [40, 80, 80, 240, 280, 2_000]);
+    }
 }

@@ -71,8 +71,9 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
     };
     let study = Study::new(&numbers, switches, machine, arguments.seed, arguments.samples);
     let html = page::open(&arguments.run, &arguments.output, console)?;
+    // A machine that refuses real time leaves no unfinished study.
+    arguments.real.map_or(Ok(()), |_| beside::try_out(arguments.seed, console))?;
     let folder = Folder::open(&arguments.output, &identity, arguments.run.resume, console)?;
-    // First, as a machine may refuse it.
     let real = match arguments.real {
         Some(duration) => Some(beside::execute(arguments.seed, duration, &folder, console)?),
         None => {

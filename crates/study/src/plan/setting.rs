@@ -306,7 +306,9 @@ impl Setting {
     /// Returns the number of the cell for random numbers: it depends on the values alone, and not on the other cells of
     /// a study. FNV-1a over the names and the texts.
     pub(super) fn number_of_cell(&self) -> u64 {
-        let texts = Key::ALL.into_iter().filter_map(|key| Some([key.name(), "=", &self.get(key)?.label, "\n"]));
+        // Clusters of every size have the same tasks, so that studies compare the sizes.
+        let drawn = Key::ALL.into_iter().filter(|&key| key != Key::Cluster);
+        let texts = drawn.filter_map(|key| Some([key.name(), "=", &self.get(key)?.label, "\n"]));
         texts
             .flatten()
             .flat_map(str::bytes)

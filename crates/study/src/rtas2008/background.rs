@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn real_sets_are_those_of_the_simulation() {
+    fn real_sets_have_the_load_and_sections_of_the_simulation() {
         let period = Duration::from_ms(40);
         for (share, cpus, resources) in [(0, 2, 1), (30, 2, 4), (100, 1, 2), (70, 4, 2)] {
             let system = background_system(1, share, (cpus, resources), period);
