@@ -179,7 +179,7 @@ fn execute(jobs: u64, is_counted: bool, is_traced: bool) -> Duration {
         set.measure();
     }
     if is_traced {
-        set.trace(6 * jobs as usize);
+        set.trace(6 * jobs as usize).expect("there is memory");
     }
     // Without permission there is nothing to measure.
     let Ok(me) = set.join(task) else { return Duration::from_nanos(jobs) };

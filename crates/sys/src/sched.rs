@@ -179,28 +179,35 @@ pub fn set_deadline(tid: Tid, runtime_ns: u64, period_ns: u64) -> Result<(), Sys
     if result == 0 { Ok(()) } else { Err(SysError::last("sched_setattr")) }
 }
 
-/// Shrinks the reservation of a thread under SCHED_DEADLINE to nothing. Call it before the thread ends or leaves the
-/// policy: the kernel counts the new reservation at once, and would keep the old one until its deadline.
+/// Takes a thread from SCHED_DEADLINE to the ordinary policy, and gives its reservation back at once. The kernel would
+/// keep it until the deadline, so the reservation is first made as small as it counts.
 ///
 /// Linux 6.18 takes a reservation that it keeps back twice if the scheduling domains are built again meanwhile; then it
 /// refuses SCHED_DEADLINE to all programs. Reading `/proc/sys/kernel/sched_rt_runtime_us` builds them again.
 ///
+/// BOUND: if the thread has used up what it could execute, 4.2 s: then it gets enough for both calls.
+///
 /// # Errors
-/// EPERM if the thread is under another policy and the process lacks CAP_SYS_NICE; EINVAL if the kernel's longest
-/// period is shorter than 4.2 s; ESRCH if the thread has ended. Nothing is changed then.
-pub fn shrink_deadline(tid: Tid) -> Result<(), SysError> {
-    /// The shortest runtime. Its share of the period is less than the smallest that the kernel counts.
-    const RUNTIME_NS: u64 = 1_024;
+/// Those of [`set_other`]. If the kernel refuses the smaller reservation, it keeps the old one until the deadline.
+pub fn leave_deadline(tid: Tid) -> Result<(), SysError> {
+    /// Enough for the second call, and 0.0024 % of a CPU.
+    const RUNTIME_NS: u64 = 100_000;
     /// The longest period by default.
     const PERIOD_NS: u64 = 4_194_304_000;
-    set_deadline(tid, RUNTIME_NS, PERIOD_NS)
+    let _ = set_deadline(tid, RUNTIME_NS, PERIOD_NS);
+    set_other(tid)
 }
 
-/// Makes the kernel count all reservations under SCHED_DEADLINE again, where it does that (Linux 6.18): it builds the
-/// scheduling domains again. Only right if no thread left SCHED_DEADLINE within its longest period, 4.2 s by default.
+/// Makes the kernel count all reservations under SCHED_DEADLINE again, if its account is visibly wrong: the sum is
+/// negative. Does nothing if the kernel does not show it to this process.
 pub fn recount_deadlines() {
-    // Not every kernel has the file, and its contents do not matter.
-    let _ = std::fs::read("/proc/sys/kernel/sched_rt_runtime_us");
+    let shown = std::fs::read_to_string("/sys/kernel/debug/sched/debug").unwrap_or_default();
+    // Such as `  .dl_bw->total_bw               : 104856`.
+    let mut sums = shown.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.contains("total_bw"));
+    if sums.any(|(_, sum)| sum.trim_start().starts_with('-')) {
+        // Reading it builds the scheduling domains again. Its contents do not matter.
+        let _ = std::fs::read("/proc/sys/kernel/sched_rt_runtime_us");
+    }
 }
 
 /// Whether this process may put a thread under SCHED_FIFO at this level. Tries it on a new thread.
@@ -218,9 +225,7 @@ pub fn try_fifo(level: u8) -> Result<(), SysError> {
 pub fn try_deadline() -> Result<(), SysError> {
     try_out(|| {
         set_deadline(gettid(), 100_000, 100_000_000)?;
-        // If the kernel refuses, it keeps the reservation until the deadline.
-        let _ = shrink_deadline(gettid());
-        Ok(())
+        leave_deadline(gettid())
     })
 }
 

@@ -318,7 +318,8 @@ impl<'a> Crew<'a> {
                 return;
             }
             if !begins {
-                return shared.give_back(task);
+                let _ = shared.demote(task);
+                return;
             }
             let report = thread.execute();
             shared.ends.leave(task, report, &shared.control);

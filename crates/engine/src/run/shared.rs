@@ -46,18 +46,11 @@ impl Shared {
         self.start_ns.load(Ordering::Relaxed)
     }
 
-    /// Gives back the reservation of a task, if it has one. Its thread then has no time to execute, so it ends or
-    /// leaves SCHED_DEADLINE at once.
-    pub(super) fn give_back(&self, task: TaskId) {
-        if !self.reservations.is_empty() {
-            // If the kernel refuses, it keeps the reservation until the deadline.
-            let _ = sched::shrink_deadline(self.locks.executor.seat(task).tid());
-        }
-    }
-
     /// Puts the thread of a task under the ordinary policy, permanently.
     pub(super) fn demote(&self, task: TaskId) -> Result<(), SysError> {
-        self.give_back(task);
+        if !self.reservations.is_empty() {
+            let _ = sched::leave_deadline(self.locks.executor.seat(task).tid());
+        }
         self.locks.executor.demote(task)
     }
 }

@@ -36,7 +36,7 @@ pub enum Order {
 impl Journal {
     /// A journal for `capacity` orders, with every page touched.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self(Log::new(capacity))
+        Self(Log::new(capacity).expect("there is memory for the journal"))
     }
 
     /// Writes an order of this moment. Counts it if the journal is full.

@@ -1,6 +1,7 @@
 //! A list of fixed capacity that threads fill with times and words. What does not fit is counted. A writer allocates
 //! nothing and never waits.
 
+use std::collections::TryReserveError;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 #[derive(Debug)]
@@ -19,9 +20,14 @@ struct Entry {
 
 impl Log {
     /// Room for `capacity` entries, with every page touched.
-    pub(super) fn new(capacity: usize) -> Self {
-        let entry = |_| Entry { at_ns: AtomicU64::new(0), word: AtomicU64::new(1) };
-        Self { entries: (0..capacity).map(entry).collect(), next: AtomicUsize::new(0) }
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn new(capacity: usize) -> Result<Self, TryReserveError> {
+        let mut entries = Vec::new();
+        entries.try_reserve_exact(capacity)?;
+        entries.extend((0..capacity).map(|_| Entry { at_ns: AtomicU64::new(0), word: AtomicU64::new(1) }));
+        Ok(Self { entries: entries.into(), next: AtomicUsize::new(0) })
     }
 
     /// Writes an entry. Counts it if there is no room.

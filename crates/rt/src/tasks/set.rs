@@ -12,6 +12,7 @@ use lockwright_sys::clock;
 use lockwright_sys::futex::{Clock, Deadline};
 use lockwright_sys::sched::{self, ME, Scheduling};
 use std::cell::{Cell, RefCell};
+use std::collections::TryReserveError;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -170,6 +171,9 @@ impl TaskSet {
     /// are counted and dropped. A traced job reads the clock as a [counted](TaskSet::measure) one does; if it is also
     /// counted, it reads the clock once for both.
     ///
+    /// # Errors
+    /// There is not enough memory.
+    ///
     /// # Panics
     /// Panics if `events` is more than [`TRACE_EVENTS_MAX`].
     ///
@@ -180,16 +184,20 @@ impl TaskSet {
     /// let mut builder = TaskSet::builder(Protocol::Pip);
     /// let control = builder.task("control", 0, 20, &[]);
     /// let set = builder.build()?;
-    /// set.trace(10_000);
+    /// set.trace(10_000).expect("there is memory");
     /// // The thread of the task would do this:
     /// set.join(control)?.begin()?.end()?;
     /// let trace = set.traced().expect("it is traced");
     /// assert_eq!((trace.records.len(), trace.dropped), (4, 0));
     /// # Ok::<(), lockwright::tasks::TaskError>(())
     /// ```
-    pub fn trace(&self, events: usize) {
+    pub fn trace(&self, events: usize) -> Result<(), TryReserveError> {
         assert!(events <= TRACE_EVENTS_MAX, "a task has at most {TRACE_EVENTS_MAX} events");
-        self.0.traces.get_or_init(|| Traces::new(self.0.system.tasks().len(), events));
+        if self.0.traces.get().is_none() {
+            // Another thread may have been faster; its lists stay.
+            let _ = self.0.traces.set(Traces::new(self.0.system.tasks().len(), events)?);
+        }
+        Ok(())
     }
 
     /// Returns what the jobs did since [`TaskSet::trace`], or `None` before. Tasks may execute meanwhile. Allocates
@@ -307,8 +315,10 @@ impl Member {
             self.end().and(Err(error))
         })?;
         if let (Some(_), Some(job)) = (self.traced(), measured) {
-            self.note(Note::Release, job.release_ns);
-            self.note(Note::Start, clock::now_ns());
+            let now_ns = clock::now_ns();
+            // A job may begin before its release; its events are in the order of time all the same.
+            self.note(Note::Release, job.release_ns.clamp(1, now_ns));
+            self.note(Note::Start, now_ns);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 
 use super::log::Log;
 use lockwright_model::{Event, Instant, Record, ResourceId, TaskId};
+use std::collections::TryReserveError;
 
 /// The greatest number of events of one task.
 pub const TRACE_EVENTS_MAX: usize = 1 << 24;
@@ -15,7 +16,8 @@ pub const TRACE_EVENTS_MAX: usize = 1 << 24;
 pub struct Trace {
     /// The events of all tasks in the order of time, in nanoseconds of the monotonic clock.
     pub records: Vec<Record>,
-    /// The number of events that did not fit.
+    /// The number of events that did not fit, with those of the job that was then under way: it is not shown, because
+    /// its end is unknown.
     pub dropped: u64,
 }
 
@@ -46,8 +48,11 @@ pub(super) struct Traces(Box<[Log]>);
 
 impl Traces {
     /// Room for `events` events of each task.
-    pub(super) fn new(tasks: usize, events: usize) -> Self {
-        Self((0..tasks).map(|_| Log::new(events)).collect())
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn new(tasks: usize, events: usize) -> Result<Self, TryReserveError> {
+        (0..tasks).map(|_| Log::new(events)).collect::<Result<_, _>>().map(Self)
     }
 
     /// Writes an event of `task`, whose thread is the caller.
@@ -57,21 +62,30 @@ impl Traces {
 
     /// All events.
     pub(super) fn read(&self) -> Trace {
-        let mut records: Vec<Record> =
-            (0..).map(TaskId).zip(&self.0).flat_map(|(task, log)| of_task(task, log)).collect();
+        let (mut records, mut dropped) = (Vec::new(), 0);
+        for (task, log) in (0..).map(TaskId).zip(&self.0) {
+            let mut notes: Vec<(u64, Note)> = log.entries().map(|(at_ns, word)| (at_ns, unpack(word))).collect();
+            if log.dropped() > 0 {
+                // A job without its end would look as if it waited, or missed its deadline.
+                let kept = notes.iter().rposition(|&(_, note)| note == Note::End).map_or(0, |last| last + 1);
+                dropped += log.dropped() + notes.len() - kept;
+                notes.truncate(kept);
+            }
+            records.extend(of_task(task, &notes));
+        }
         records.sort_by_key(|record| record.at);
-        Trace { records, dropped: self.0.iter().map(|log| log.dropped() as u64).sum() }
+        Trace { records, dropped: dropped as u64 }
     }
 }
 
 /// The records of one task. A job that waits executes nothing until it has the resource. A lock without a wait has one
 /// time for its request and its grant, so that the time between them does not look like a wait.
-fn of_task(task: TaskId, log: &Log) -> Vec<Record> {
+fn of_task(task: TaskId, notes: &[(u64, Note)]) -> Vec<Record> {
     let mut records = Vec::new();
     let mut request = None;
-    for (at_ns, word) in log.entries() {
-        let mut push = |at_ns: u64, event| records.push(Record { at: Instant::from_ns(at_ns), task, event });
-        match unpack(word) {
+    let mut push = |at_ns: u64, event| records.push(Record { at: Instant::from_ns(at_ns), task, event });
+    for &(at_ns, note) in notes {
+        match note {
             Note::Release => push(at_ns, Event::Arrive),
             Note::Start => push(at_ns, Event::Run),
             Note::Request(resource) => request = Some((at_ns, resource)),
@@ -95,9 +109,10 @@ fn of_task(task: TaskId, log: &Log) -> Vec<Record> {
             }
         }
     }
-    // The job waits now, or an event did not fit.
+    // The job waits now.
     if let Some((at_ns, resource)) = request {
-        records.push(Record { at: Instant::from_ns(at_ns), task, event: Event::Request(resource) });
+        push(at_ns, Event::Request(resource));
+        push(at_ns, Event::Stop);
     }
     records
 }
@@ -136,21 +151,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_list_counts_what_it_drops() {
+    fn a_full_list_shows_whole_jobs_and_counts_the_rest() {
         let (one, other, bus) = (TaskId(0), TaskId(1), ResourceId(7));
-        let traces = Traces::new(2, 4);
-        for (note, at_ns) in
-            [(Note::Release, 5), (Note::Start, 6), (Note::Request(bus), 7), (Note::LockAfterWait(bus), 9)]
-        {
-            traces.write(one, note, at_ns);
-        }
+        let traces = Traces::new(2, 8).expect("there is memory");
+        let job = |from_ns: u64| {
+            let notes = [Note::Release, Note::Start, Note::Request(bus), Note::LockAfterWait(bus)];
+            notes.into_iter().zip([0, 1, 2, 4]).for_each(|(note, after)| traces.write(one, note, from_ns + after));
+        };
+        job(5);
         traces.write(other, Note::Release, 8);
-        assert_eq!(traces.read().dropped, 0);
-        for (note, at_ns) in [(Note::Unlock(bus), 10), (Note::End, 11)] {
-            traces.write(one, note, at_ns);
-        }
+        traces.write(other, Note::Start, 9);
+        traces.write(other, Note::Request(bus), 10);
         let record = |at_ns, task, event| Record { at: Instant::from_ns(at_ns), task, event };
-        let wanted = [
+        let mut wanted = vec![
             record(5, one, Event::Arrive),
             record(6, one, Event::Run),
             record(7, one, Event::Request(bus)),
@@ -158,8 +171,18 @@ mod tests {
             record(8, other, Event::Arrive),
             record(9, one, Event::Acquire(bus)),
             record(9, one, Event::Run),
+            record(9, other, Event::Run),
+            record(10, other, Event::Request(bus)),
+            record(10, other, Event::Stop),
         ];
-        assert_eq!(traces.read(), Trace { records: wanted.to_vec(), dropped: 2 });
+        assert_eq!(traces.read(), Trace { records: wanted.clone(), dropped: 0 });
+        traces.write(one, Note::Unlock(bus), 11);
+        traces.write(one, Note::End, 12);
+        // Two events fit, and two do not.
+        job(20);
+        let ends = [Event::Release(bus), Event::Finish, Event::Stop];
+        wanted.extend([(11, ends[0]), (12, ends[1]), (12, ends[2])].map(|(at_ns, event)| record(at_ns, one, event)));
+        assert_eq!(traces.read(), Trace { records: wanted, dropped: 4 });
     }
 
     #[test]

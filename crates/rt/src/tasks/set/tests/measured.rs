@@ -190,7 +190,7 @@ fn a_trace_has_the_jobs_and_locks_that_are_counted() {
     let Some(_machine) = require_realtime() else { return };
     let (set, logging, urgent) = contended(|set, _| {
         set.measure();
-        set.trace(100);
+        set.trace(100).expect("there is memory");
     });
     let (found, trace) = (statistics(&set), set.traced().expect("it is traced"));
     assert_eq!(trace.dropped, 0);
@@ -221,19 +221,36 @@ fn a_trace_has_the_jobs_and_locks_that_are_counted() {
 #[test]
 fn a_trace_drops_what_does_not_fit_and_is_off_by_default() {
     let Some(_machine) = require_realtime() else { return };
-    let (set, ..) = contended(|set, _| set.trace(2));
+    let (set, ..) = contended(|set, _| set.trace(2).expect("there is memory"));
     let trace = set.traced().expect("it is traced");
-    // Of the six events of each task, there are the first two.
-    assert_eq!(trace.dropped, 8, "{trace:?}");
-    let events: Vec<Event> = trace.records.iter().map(|record| record.event).collect();
-    assert_eq!(events.iter().filter(|&&event| event == Event::Arrive).count(), 2, "{trace:?}");
-    assert_eq!(events.iter().filter(|&&event| event == Event::Run).count(), 2, "{trace:?}");
-    assert_eq!((events.len(), set.statistics()), (4, None), "{trace:?}");
+    // Of the six events of each task, two fit, and a job without its end is not shown.
+    assert_eq!((trace.dropped, trace.records.len(), set.statistics()), (12, 0, None), "{trace:?}");
     assert_eq!(contended(|set, _| set.measure()).0.traced(), None);
+}
+
+/// The deadline of the job is 600 ms away, and the relative one 400 ms: the job begins before its release.
+#[test]
+fn a_job_before_its_release_is_traced_in_order() {
+    let Some(_machine) = require_realtime() else { return };
+    let mut builder = TaskSet::builder(Protocol::Pip);
+    let early = builder.task("early", 0, 10, &[]);
+    builder.deadline(early, Duration::from_ms(400));
+    let set = builder.build().expect("a task set");
+    set.trace(100).expect("there is memory");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let me = set.join(early).expect("permission was checked");
+            let due = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns() + 600 * MS };
+            me.begin_due(due).expect("no job has begun").end().expect("the job had begun");
+            me.leave().expect("the kernel restores the thread");
+        });
+    });
+    let events = set.traced().expect("it is traced").records.into_iter().map(|record| record.event);
+    assert_eq!(events.collect::<Vec<_>>(), [Event::Arrive, Event::Run, Event::Finish, Event::Stop]);
 }
 
 #[test]
 #[should_panic(expected = "at most")]
 fn a_trace_has_a_greatest_size() {
-    set(Protocol::Pip).0.trace(TRACE_EVENTS_MAX + 1);
+    set(Protocol::Pip).0.trace(TRACE_EVENTS_MAX + 1).expect("there is memory");
 }
