@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The oldest compiler that builds the project: `rust-version` of the workspace.
 pub const RUST_OLDEST: (u32, u32) = (1, 90);
@@ -124,6 +125,10 @@ pub fn run(command: &mut Command) -> Result<(), String> {
 
 /// How many lines of a failed command's output are repeated in its error.
 const END: usize = 80;
+/// How long output is awaited after the end of a command.
+const REST: Duration = Duration::from_secs(2);
+/// The time between two looks at whether a command without output has ended.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// Runs a command. Its output goes to the terminal as it comes, and the error has the end of it.
 pub fn run_with_end(command: &mut Command) -> Result<(), String> {
@@ -132,19 +137,33 @@ pub fn run_with_end(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{name} ended with {status}. Its output ends:\n{end}")) }
 }
 
-/// Runs a command, and prints its output as it comes. Returns also the last lines.
+/// Runs a command, and prints its output as it comes. Returns also the last lines. What a process that it left behind
+/// prints later than [`REST`] is lost.
 fn told(command: &mut Command) -> std::io::Result<(ExitStatus, String)> {
     let (output, input) = std::io::pipe()?;
     let mut child = command.stdout(input.try_clone()?).stderr(input).spawn()?;
     // The command would hold the pipe's other end, and the output would not end.
     command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
-    let mut end = VecDeque::new();
-    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line).into_owned();
-        eprintln!("{line}");
-        end.push_back(line);
-        if end.len() > END {
-            end.pop_front();
+    let (lines, printed) = channel();
+    std::thread::spawn(move || {
+        let mut read = BufReader::new(output).split(b'\n').map_while(Result::ok);
+        read.try_for_each(|line| lines.send(String::from_utf8_lossy(&line).into_owned()))
+    });
+    let (mut end, mut ended) = (VecDeque::new(), None);
+    while ended.is_none_or(|at: Instant| at.elapsed() < REST) {
+        match printed.recv_timeout(GLANCE) {
+            Ok(line) => {
+                eprintln!("{line}");
+                end.push_back(line);
+                if end.len() > END {
+                    end.pop_front();
+                }
+            }
+            Err(RecvTimeoutError::Timeout) if ended.is_none() => {
+                ended = child.try_wait()?.map(|_| Instant::now());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     Ok((child.wait()?, end.make_contiguous().join("\n")))
@@ -208,6 +227,10 @@ mod tests {
         let error = shell("seq 1000; echo last >&2; exit 3").expect_err("the status is 3");
         assert!(error.contains("status: 3") && error.ends_with("\n1000\nlast"), "{error}");
         assert_eq!(error.lines().count(), 1 + END, "{error}");
+        // A process that holds the output is not awaited.
+        let begin = Instant::now();
+        assert_eq!(shell("sleep 20 & echo told"), Ok(()));
+        assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
     }
 
     #[test]

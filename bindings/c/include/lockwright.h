@@ -1515,20 +1515,20 @@ int lw_taskset_report(const struct lw_taskset_t *set, char *text, size_t capacit
 //
 // A job has three events (its release, its start and its end), and each of its sections three more (the request, the
 // lock and the unlock). Once the room of a task is full, its further events are counted and dropped; no job waits for
-// room. The trace then ends with the last complete job of the task. A traced job reads the clock as after `lw_taskset_measure`, and a job that is both traced and counted reads it
-// once for both. It makes no system call and allocates nothing for the trace. Without this call nothing is traced.
+// room. The trace then ends with the last complete job of the task. A traced job reads the clock as after
+// `lw_taskset_measure`, and a job that is both traced and counted reads it once for both. It makes no system call and
+// allocates nothing for the trace. Without this call nothing is traced.
 //
 // Returns:
 // - 0: success, also if it was called before.
 // - EINVAL: `set` is not a task set that is built, or `events` is not from 1 to `LW_TRACE_EVENTS_MAX`.
 // - ENOMEM: there is no memory for so many events. All of it is written at once, 256 MB for each task at the most.
-int lw_taskset_trace(struct lw_taskset_t *set,
-                     size_t events);
+int lw_taskset_trace(struct lw_taskset_t *set, size_t events);
 
 // Writes what the jobs did since `lw_taskset_trace` to a file, as a Perfetto trace, which https://ui.perfetto.dev
 // shows. Times are those of CLOCK_MONOTONIC in nanoseconds. Overwrites a file that is there, also if the new contents
-// cannot be written whole. Writes the number of events that did not fit, with those of the job that was under way then,
-// to `*dropped`, unless `dropped` is NULL.
+// cannot be written whole. Writes the number of events that did not fit, with those of the job that was under way
+// then, to `*dropped`, unless `dropped` is NULL.
 //
 // Tasks may execute meanwhile. The call allocates memory and makes system calls, so an ordinary thread makes it, for
 // example at the end of the program.
