@@ -15,7 +15,7 @@ use crate::layout::Layout;
 use crate::placed::{Assigned, placed};
 use crate::ranking::ranking;
 use crate::report::{Rank, Report};
-use crate::same::grouped;
+use crate::same::grouped_where;
 use crate::scheduled;
 use crate::table;
 use crate::tame::tame;
@@ -223,11 +223,13 @@ fn compare(input: &Input, answers: &[Answer], layout: Layout) -> String {
     text
 }
 
-/// The first answer of each group of protocols with the same rules, with the report that names the others.
+/// The first answer of each group of protocols with the same rules, bounds and sensitivity, with the report that names
+/// the others.
 fn groups<'a>(system: &System, answers: &'a [Answer]) -> Vec<(&'a Answer, Report)> {
     let bounds = answers.iter().map(|answer| (answer.analysis.protocol, answer.report.clone())).collect();
-    let groups = grouped(system, bounds).into_iter();
     let of = |protocol| answers.iter().find(|answer| answer.analysis.protocol == protocol);
+    let sensitivity = |protocol| of(protocol).and_then(|answer| answer.sensitivity.as_ref());
+    let groups = grouped_where(system, bounds, |one, other| sensitivity(one) == sensitivity(other)).into_iter();
     groups.filter_map(|(protocol, report)| Some((of(protocol)?, report))).collect()
 }
 

@@ -10,10 +10,21 @@ use std::cmp::Reverse;
 /// the first remains, and its report names the others.
 #[must_use]
 pub fn grouped(system: &System, bounds: Vec<(Protocol, Report)>) -> Vec<(Protocol, Report)> {
+    grouped_where(system, bounds, |_, _| true)
+}
+
+/// Like [`grouped`], but only protocols for which `is_alike` holds as well share a row.
+#[must_use]
+pub fn grouped_where(
+    system: &System,
+    bounds: Vec<(Protocol, Report)>,
+    is_alike: impl Fn(Protocol, Protocol) -> bool,
+) -> Vec<(Protocol, Report)> {
     let mut groups: Vec<(Protocol, Report)> = Vec::new();
     for (protocol, report) in bounds {
         let is_same = |(other, first): &&mut (Protocol, Report)| {
-            rules(system, *other).eq(rules(system, protocol)) && first.rows == report.rows
+            let has_same_rules = rules(system, *other).eq(rules(system, protocol));
+            has_same_rules && first.rows == report.rows && is_alike(*other, protocol)
         };
         match groups.iter_mut().find(is_same) {
             Some((_, first)) => first.same.push(report.protocol),
@@ -145,6 +156,18 @@ mod tests {
         let icpp = one.iter().find(|(first, _)| first == "icpp").expect("a group");
         assert!(icpp.1.contains(&"mpcp".to_owned()) && icpp.1.contains(&"msrp".to_owned()), "{one:?}");
         assert!(one.iter().any(|(first, same)| first == "pip" && same.is_empty()), "{one:?}");
+    }
+
+    /// What else is shown of a protocol, such as its sensitivity, can keep it apart.
+    #[test]
+    fn other_results_keep_protocols_apart() {
+        let system = parse_system(&format!("[platform]\npriorities = \"rate-monotonic\"\n{TASKS}")).expect("valid");
+        let bounds = |protocol| (protocol, Report::of_bounds(&system, &analyse(&system, protocol)));
+        let bounds = Protocol::ALL.into_iter().map(bounds).collect();
+        let groups = grouped_where(&system, bounds, |one, other| (one == Protocol::Mpcp) == (other == Protocol::Mpcp));
+        assert!(groups.iter().any(|(first, report)| *first == Protocol::Mpcp && report.same.is_empty()));
+        let icpp = groups.iter().find(|(first, _)| *first == Protocol::Icpp).expect("a group");
+        assert!(icpp.1.same.contains(&"msrp".to_owned()), "{:?}", icpp.1.same);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const MARGIN: u64 = 10;
 /// Greatest number of intervals in a picture: with more, it is larger than viewers open quickly.
 const INTERVALS_MAX: usize = 20_000;
-/// Greatest number of intervals, marks and steps that a picture draws; short neighbours are merged.
+/// With more intervals, marks and steps than this, short neighbours in a picture are merged, up to [`Level::FINE`].
 const PARTS_MAX: usize = 2_000;
 /// Greatest number of characters of a task's name in the name of a file.
 const NAME_MAX: usize = 60;
@@ -165,9 +165,15 @@ fn write_picture(
         );
         return Err(Exit::BadInput);
     }
-    let level = svg::level(system, &[schedule], form.by, form.width, PARTS_MAX);
-    let picture = svg::draw(system, schedule, Form { level, ..form });
+    let picture = picture(system, schedule, form);
     file.write(|out| Ok(out.write_all(picture.as_bytes())?), console)
+}
+
+/// The picture of a schedule. What is short is merged as far as [`PARTS_MAX`] asks for it, but nothing longer than
+/// eight units: rather than show states that did not happen, a picture has more parts.
+fn picture(system: &System, schedule: &Schedule, form: Form<'_>) -> String {
+    let level = svg::level(system, &[schedule], form.by, form.width, PARTS_MAX).min(Level::FINE);
+    svg::draw(system, schedule, Form { level, ..form })
 }
 
 /// The part of a task's name that any file may have.
@@ -215,6 +221,60 @@ fn beside(path: &Path, word: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockwright_model::Instant;
+    use lockwright_model::format::parse_system;
+    use lockwright_sim::{Config, Simulation};
+    use std::fmt::Write;
+
+    /// The bars that show execution: CPU, begin and end in the units of the picture.
+    fn executing(picture: &str) -> Vec<(usize, f64, f64)> {
+        let tree = roxmltree::Document::parse(picture).expect("valid XML");
+        let bar = |node: roxmltree::Node<'_, '_>| {
+            let told = node.first_element_child()?.text()?;
+            let (_, cpu) = told.split_once(" on CPU ").filter(|_| told.starts_with("executes"))?;
+            let cpu = cpu.split(' ').next()?.parse().ok()?;
+            let number = |name| node.attribute(name)?.parse::<f64>().ok();
+            Some((cpu, number("x")?, number("x")? + number("width")?))
+        };
+        tree.descendants().filter_map(bar).collect()
+    }
+
+    /// However dense a schedule is, its picture shows about one execution at a time on each CPU.
+    #[test]
+    fn dense_pictures_show_one_execution_at_a_time() {
+        let mut text = "[platform]\ncpus = 2\npriorities = \"rate-monotonic\"\n".to_owned();
+        for task in 0..60 {
+            let (cpu, period) = (task % 2, 20_000 + 2_310 * task);
+            // Writing to a string cannot fail.
+            let _ = write!(
+                text,
+                "[[task]]\nname = \"t{task}\"\ncpu = {cpu}\nperiod = \"{period} us\"\nwcet = \"{} us\"\n",
+                period / 32
+            );
+        }
+        let system = parse_system(&text).expect("valid");
+        let mut simulation = Simulation::new(&system, &Config::default(), Vec::new());
+        simulation.run_until(Instant::from_ns(2_000_000_000));
+        let records = simulation.into_tracer();
+        let window = Window { from: Instant::ZERO, until: Instant::from_ns(2_000_000_000) };
+        let schedule = Schedule::read(&system, &records, window);
+        let intervals: usize = schedule.rows.iter().map(|row| row.spans.len()).sum();
+        assert!((2 * PARTS_MAX..INTERVALS_MAX).contains(&intervals), "{intervals}");
+        let form = Form { title: "dense", by: By::Task, place: Place::File, width: svg::WIDTH, level: Level::FINEST };
+        let bars = executing(&picture(&system, &schedule, form));
+        assert!(bars.len() > 200, "{}", bars.len());
+        let mut longest = (0.0, None);
+        for (place, one) in bars.iter().enumerate() {
+            for other in bars[..place].iter().filter(|other| other.0 == one.0) {
+                let overlap = one.2.min(other.2) - one.1.max(other.1);
+                if overlap > longest.0 {
+                    longest = (overlap, Some((*one, *other)));
+                }
+            }
+        }
+        // Parts longer than eight units are kept apart.
+        assert!(longest.0 <= 8.0, "{longest:?}");
+    }
 
     #[test]
     fn each_protocol_has_its_own_file() {

@@ -23,7 +23,7 @@ pub const STYLE: &str = "\
 .picture text.light{fill:#ffffff}.bounds text{font-size:13px}.bounds .title{font-size:15px}.bounds .task{font-weight:600}.bounds text.letter{font-size:11px}\
 .picture .deadline,.picture .cut{stroke:#1a1a1a;stroke-width:2;fill:none}.picture .open{fill:none;stroke:#5c5c5c;stroke-dasharray:4 3}\
 .picture .bound{stroke:#0072b2;stroke-width:2;fill:none;stroke-dasharray:5 2}.picture .seen{stroke:#a34700;stroke-width:2;fill:none}.picture .bin{fill:#d58a4e}\
-.run,.waits,.spins,.blocked,.r0,.r1,.r2,.r3,.r4,.r5,.c0,.c1,.c2,.c3,.c4,.c5,.c6{stroke:#1a1a1a;stroke-width:.7}.several{stroke-width:1;stroke-dasharray:2 2}\
+.run,.waits,.spins,.blocked,.r0,.r1,.r2,.r3,.r4,.r5,.c0,.c1,.c2,.c3,.c4,.c5,.c6{stroke:#1a1a1a;stroke-width:.7}.several{stroke-width:1;stroke-dasharray:2 2}.ready.several{stroke:#7a7a7a}\
 .ready{fill:url(#h-ready)}.waits{fill:url(#h-waits)}.spins{fill:url(#h-spins)}.blocked{fill:url(#h-blocked)}.undone{fill:url(#h-undone)}\
 .r0{fill:#0072b2}.r1{fill:#d55e00}.r2{fill:#009e73}.r3{fill:#cc79a7}.r4{fill:#56b4e9}.r5{fill:#e69f00}\
 .c0{fill:#56b4e9}.c1{fill:#2fb58d}.c2{fill:#c4c4c4}.c3{fill:#e69f00}.c4{fill:#d55e00}.c5{fill:#cc79a7}.c6{fill:#f0e442}\

@@ -443,7 +443,7 @@ fn a_picture_has_a_limited_number_of_parts() {
     for by in [By::Task, By::Cpu] {
         let whole = svg::parts(&system, &schedule, by, svg::WIDTH, Level::FINEST);
         assert!(whole > 500, "{whole}");
-        for parts in [400, 100, 30] {
+        for parts in [400, 250, 170] {
             let level = svg::level(&system, &[&schedule], by, svg::WIDTH, parts);
             let drawn = svg::draw(&system, &schedule, Form { by, level, ..file("interrupted") });
             assert!(drawn_parts(&drawn) <= parts, "{by:?} {parts}: {}", drawn_parts(&drawn));
@@ -474,6 +474,37 @@ fn merged_intervals_are_told() {
     let drawn = svg::draw(&system, &schedule, Form { level, ..file("merged") });
     assert!(drawn.contains(">executes for 9.1 ms, from 0 ns; no task executes 9 times, for 900 us</title>"), "{drawn}");
     assert!(drawn.contains(">deadline at 20 ms</title>") && drawn.contains(">arrival at 0 ns</title>"), "{drawn}");
+}
+
+/// However coarse a picture is, each mark and each step stands where it happened.
+#[test]
+fn marks_keep_their_places() {
+    let system = parse_system("[platform]\ncpus = 1\n[[task]]\nname = \"job\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\n")
+        .expect("a valid system");
+    let record = |ms: u64, event| Record { at: Instant::from_ns(ms * 1_000_000), task: TaskId::new(0), event };
+    let mut records = Vec::new();
+    for (arrival, run, finish) in [(0, 1, 2), (10, 22, 23), (20, 33, 34), (30, 34, 35)] {
+        records.push(record(arrival, Event::Arrive));
+        let executes = [(run, Event::Run), (finish, Event::Finish), (finish, Event::Stop)];
+        records.extend(executes.map(|(ms, event)| record(ms, event)));
+    }
+    records.sort_by_key(|record| record.at);
+    let schedule = Schedule::read(&system, &records, window(0, 40));
+    let level = svg::level(&system, &[&schedule], By::Task, svg::WIDTH, 1);
+    let drawn = svg::draw(&system, &schedule, Form { level, ..file("marks") });
+    for told in
+        ["deadline and arrival at 10 ms", "missed deadline at 20 ms", "missed deadline at 30 ms", "arrival at 0 ns"]
+    {
+        assert!(drawn.contains(told), "{told}: {drawn}");
+    }
+    assert_eq!(drawn.matches("class=\"late\"").count(), 3, "two misses, and the legend: {drawn}");
+    // Marks that are nearer than a pixel are one, and the legend says so.
+    let records = [record(0, Event::Arrive), record(1, Event::Run), record(2, Event::Finish), record(2, Event::Stop)];
+    let later = Record { at: Instant::from_ns(10_020_000), ..record(0, Event::Arrive) };
+    let records: Vec<Record> = records.into_iter().chain([later]).collect();
+    let drawn = svg::draw(&system, &Schedule::read(&system, &records, window(0, 40)), file("near marks"));
+    assert!(drawn.contains(">deadline and arrival from 10 ms to 10."), "{drawn}");
+    assert!(drawn.contains("marks merged up to "), "{drawn}");
 }
 
 #[test]

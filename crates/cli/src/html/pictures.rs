@@ -17,8 +17,8 @@ const TERMS_MAX: usize = 500;
 /// Greatest number of intervals, marks and steps in the pictures of all jobs, for each job. With more, short neighbours
 /// are merged, on one level in all pictures. It bounds the size of the page on a machine that interrupts jobs often.
 const PARTS_EACH: usize = 39;
-/// Greatest number of them for each row of a picture, where one level for all pictures would merge too much. Pictures
-/// that then still would, and those of the last jobs, are omitted.
+/// Number of them for each row of a picture, where one level for all pictures would merge too much. Pictures that then
+/// still would have more, as far as there is room for them; those of the last jobs are omitted.
 const PARTS_PER_ROW: usize = 12;
 /// Greatest number of intervals that are read for the picture of one job.
 const INTERVALS_MAX: usize = 10_000;
@@ -144,29 +144,15 @@ pub fn jobs<'a>(how: &str, system: &'a System, records: &[Record], tasks: usize)
         left -= drawn.as_ref().map_or(0, |_| intervals);
         shown.push((id, job, table, drawn));
     }
-    let level = |schedules: &[&Schedule], most| svg::level(system, schedules, By::Task, svg::WIDTH, most);
-    let parts_on = |schedule: &Schedule, level| svg::parts(system, schedule, By::Task, svg::WIDTH, level);
-    let schedules: Vec<&Schedule> = shown.iter().filter_map(|(.., drawn)| drawn.as_ref().ok()).collect();
-    let mut left = PARTS_EACH * shown.len();
-    let common = Some(level(&schedules, left)).filter(|&level| level <= Level::FINE);
-    let own = |schedule: &Schedule| common.unwrap_or_else(|| level(&[schedule], PARTS_PER_ROW * schedule.rows.len()));
+    let most = PARTS_EACH * shown.len();
+    let levels = levels(system, shown.iter().map(|(.., drawn)| drawn.as_ref().ok()).collect(), most);
     let mut parts = Vec::new();
-    for (place, (id, job, table, drawn)) in shown.into_iter().enumerate() {
-        let drawn = drawn.and_then(|schedule| {
-            let level = own(&schedule);
-            match left.checked_sub(parts_on(&schedule, level)) {
-                Some(rest) if level <= Level::FINE => {
-                    left = rest;
-                    Ok((schedule, level))
-                }
-                _ => Err(parts_on(&schedule, Level::FINEST)),
-            }
-        });
+    for (place, ((id, job, table, drawn), level)) in shown.into_iter().zip(levels).enumerate() {
         let task = system.task(id);
         let title = format!("{} {how}: its worst job", task.name);
         let mut inner = vec![Part::Table(table)];
-        match drawn {
-            Ok((schedule, level)) => {
+        match (drawn, level) {
+            (Ok(schedule), Some(level)) => {
                 let caption = format!("{title}, and the tasks that had to do with it");
                 let draw = Box::new(move |place: Place<'_>| {
                     let form = Form { title: &title, by: By::Task, place, width: svg::WIDTH, level };
@@ -174,8 +160,13 @@ pub fn jobs<'a>(how: &str, system: &'a System, records: &[Record], tasks: usize)
                 });
                 inner.insert(0, Part::Picture(Picture { caption, task: Some(task.name.clone()), draw }));
             }
-            Err(intervals) => inner.push(Part::Text(format!(
-                "This job has too many intervals for a picture on this page ({intervals}); --svg with --job draws it."
+            (Ok(_), None) => inner.push(Part::Text(format!(
+                "The pictures of this page have together at most {most} intervals, marks and steps, which leaves no room \
+                 for one of this job; --svg with --job draws it."
+            ))),
+            (Err(intervals), _) => inner.push(Part::Text(format!(
+                "The pictures of this page are made of at most {INTERVALS_MAX} intervals each and {ALL_INTERVALS_MAX} \
+                 together, which leaves no room for the {intervals} of this job; --trace writes them."
             ))),
         }
         let deadline = units::text(task.deadline);
@@ -187,6 +178,24 @@ pub fn jobs<'a>(how: &str, system: &'a System, records: &[Record], tasks: usize)
         parts.push(Part::Text(format!("The schedule is too long to show the worst jobs of {rest} more.")));
     }
     parts
+}
+
+/// The level of the picture of each schedule, if there is one and it has room, where all pictures have together at most
+/// `most` parts. The first schedules have the first choice.
+fn levels(system: &System, schedules: Vec<Option<&Schedule>>, most: usize) -> Vec<Option<Level>> {
+    let level = |schedules: &[&Schedule], most| svg::level(system, schedules, By::Task, svg::WIDTH, most);
+    let all: Vec<&Schedule> = schedules.iter().flatten().copied().collect();
+    let common = Some(level(&all, most)).filter(|&level| level <= Level::FINE);
+    let mut left = most;
+    let mut choose = |schedule: &Schedule| {
+        let own = common.unwrap_or_else(|| level(&[schedule], PARTS_PER_ROW * schedule.rows.len()));
+        let room = |level| left.checked_sub(svg::parts(system, schedule, By::Task, svg::WIDTH, level));
+        let (level, rest) =
+            [own.min(Level::FINE), Level::FINE].into_iter().find_map(|level| Some((level, room(level)?)))?;
+        left = rest;
+        Some(level)
+    };
+    schedules.into_iter().map(|schedule| choose(schedule?)).collect()
 }
 
 /// The task, those for which it waits in the schedule, and those for which these wait.
@@ -306,7 +315,7 @@ mod tests {
             let sections = vec![Section { title: "The worst job of each task", parts }];
             Page { title: "interrupted".into(), verdicts: Vec::new(), sections }.to_html()
         };
-        for (most_us, is_merged, are_drawn) in [(0, false, true), (100, true, true), (700, false, false)] {
+        for (most_us, is_merged, are_drawn) in [(0, false, true), (100, true, true), (700, true, false)] {
             let records = if most_us == 0 { records.clone() } else { interrupted(&records, 1_000 * most_us) };
             let html = page(&records);
             // A page has 150,000; the other sections of that of `verify` take about 50,000.
@@ -315,5 +324,31 @@ mod tests {
             let drawn = html.matches("class=\"picture schedule\"").count();
             assert_eq!(drawn == system.tasks().len(), are_drawn, "up to {most_us} us: {drawn} pictures");
         }
+    }
+
+    /// The job with the least slack keeps its picture, although it has the most intervals.
+    #[test]
+    fn the_worst_late_job_keeps_its_picture() {
+        let task = |name: &str, cpu: u8, [period, deadline, wcet]: [u64; 3]| {
+            format!(
+                "[[task]]\nname = \"{name}\"\ncpu = {cpu}\nperiod = \"{period} ms\"\ndeadline = \"{deadline} ms\"\n\
+                 wcet = \"{wcet} ms\"\n"
+            )
+        };
+        let mut text = "[platform]\ncpus = 2\npriorities = \"rate-monotonic\"\n".to_owned();
+        text += &(0..5).map(|n| task(&format!("short{n}"), 0, [60 + 2 * n, 60 + 2 * n, 4])).collect::<String>();
+        text += &(0..3).map(|n| task(&format!("late{n}"), 0, [3_500 + n, 100, 400])).collect::<String>();
+        text += &(0..6).map(|n| task(&format!("quiet{n}"), 1, [50, 50, 1])).collect::<String>();
+        let system = parse_system(&text).expect("valid");
+        let mut simulation = Simulation::new(&system, &Config::default(), Vec::new());
+        simulation.run_until(Instant::from_ns(4_000_000_000));
+        let records = simulation.into_tracer();
+        let parts = jobs("alone", &system, &records, system.tasks().len());
+        let Some(Part::Folded(title, _, inner)) = parts.first() else { panic!("no job is shown") };
+        assert!(title.starts_with("late2"), "{title}");
+        assert!(matches!(inner.first(), Some(Part::Picture(_))), "{title} has no picture");
+        let sections = vec![Section { title: "The worst job of each task", parts }];
+        let html = Page { title: "late".into(), verdicts: Vec::new(), sections }.to_html();
+        assert!(html.contains("which leaves no room for one of this job"), "other jobs have none: {html}");
     }
 }

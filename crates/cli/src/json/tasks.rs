@@ -102,8 +102,8 @@ pub struct ProtocolResult {
     pub scheduler: String,
     /// The protocol of resources that name none, spelled as in task-set files; msrp under p-edf.
     pub protocol: String,
-    /// Another protocol that has the same rules on this system, and so the same bounds; the observations were made
-    /// under that one. With `--protocol all`.
+    /// Another protocol that has the same rules and bounds on this system; the observations were made under that one.
+    /// With `--protocol all`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_rules_as: Option<String>,
     /// The verdict of the verb, which its exit status follows. `check`: every deadline is proved to hold. `simulate`

@@ -6,13 +6,21 @@ use crate::label::letter;
 use crate::{By, Mark, Schedule, State};
 use lockwright_model::{Duration, ResourceId, System};
 
-/// The lines of the legend, as wide as the picture. `merged` is the time within which intervals are merged, if any are.
+/// What is merged in a picture.
+pub struct Merged {
+    /// The time up to which intervals are merged, if any are.
+    pub bars: Option<Duration>,
+    /// The time up to which marks and steps are merged, if any are.
+    pub marks: Option<Duration>,
+}
+
+/// The lines of the legend, as wide as the picture.
 pub fn lines(
     system: &System,
     schedule: &Schedule,
     resources: &[ResourceId],
     form: Form<'_>,
-    merged: Option<Duration>,
+    merged: Merged,
 ) -> Vec<String> {
     let has =
         |wanted: fn(&State) -> bool| schedule.rows.iter().flat_map(|row| &row.spans).any(|span| wanted(&span.state));
@@ -46,7 +54,7 @@ pub fn lines(
         let sample = bar("run", 14) + &bar("undone", 14);
         samples.push((sample, "executes a section that restarts".into()));
     }
-    if let Some(time) = merged {
+    if let Some(time) = merged.bars {
         samples.push((bar("run several", 14), format!("merged with intervals up to {}", rounded(time))));
     }
     let mark = |mark: Mark, class: &str| {
@@ -64,6 +72,10 @@ pub fn lines(
     }
     if by_task && schedule.rows.iter().any(|row| !row.raised.is_empty()) {
         samples.push(("<path class=\"step\" d=\"M2-2V-7H24v5\"/>".into(), "has another priority than its own".into()));
+    }
+    if let Some(time) = merged.marks {
+        let sample = if by_task { mark(Mark::Arrival, "mark") } else { mark(Mark::Missed, "late") };
+        samples.push((sample, format!("marks merged up to {}", rounded(time))));
     }
     canvas::legend(&samples, 34.0, f64::from(form.width) - 24.0)
 }

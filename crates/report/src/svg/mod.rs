@@ -17,6 +17,7 @@ use crate::canvas::{Canvas, PATTERNS, Place};
 use crate::cpus::by_cpu;
 use crate::label::{Px, escaped, letter, short};
 use crate::{By, Mark, Schedule, Span, State};
+use legend::Merged;
 use lockwright_model::{Instant, ResourceId, System, TaskId};
 use look::{BAR, Layout, class, is_dark, marks_path};
 use parts::{Bar, Marks, Parts, Scale, Step};
@@ -32,7 +33,10 @@ pub fn draw(system: &System, schedule: &Schedule, form: Form<'_>) -> String {
     let rows = rows(system, schedule, form.by);
     let scale = Scale::of(schedule.window.length(), layout.right - layout.left, form.level);
     let parts: Vec<Parts> = rows.iter().map(|row| row.parts(scale)).collect();
-    let merged = parts.iter().flat_map(|row| &row.bars).any(|bar| bar.is_merged).then_some(scale.short);
+    let merged = Merged {
+        bars: parts.iter().flat_map(|row| &row.bars).any(|bar| bar.is_merged).then_some(scale.short),
+        marks: parts.iter().any(Parts::has_merged_marks).then_some(scale.pixel),
+    };
     let resources = schedule.resources();
     let legend = legend::lines(system, schedule, &resources, form, merged);
     let bottom = layout.top + rows.len() as f64 * layout.row;
@@ -53,7 +57,7 @@ pub fn parts(system: &System, schedule: &Schedule, by: By, width: u32, level: Le
 }
 
 /// The finest level on which pictures of these schedules have together at most `most` parts. If there is none: the
-/// coarsest, on which each row is one part of each kind.
+/// coarsest, on which the intervals of each row are one part. Marks and steps are never further merged than a pixel.
 #[must_use]
 pub fn level(system: &System, schedules: &[&Schedule], by: By, width: u32, most: usize) -> Level {
     let fits = |level: &Level| {
@@ -210,7 +214,7 @@ impl Picture<'_> {
         let (x, width) = (Px(from), Px((until - from).max(0.6)));
         let told = escaped(&words::bar(self.system, bar, by, self.digits));
         let look = class(&span.state, &self.resources);
-        let several = if bar.is_merged && look != "ready" { " several" } else { "" };
+        let several = if bar.is_merged { " several" } else { "" };
         let height = if span.state.held().is_some() { BAR } else { BAR / 2.0 };
         self.canvas.put(format_args!(
             "<rect class=\"{look}{several}\" x=\"{x}\" y=\"-{height}\" width=\"{width}\" height=\"{height}\"><title>{told}</title></rect>"

@@ -51,13 +51,19 @@ pub(super) struct Marks {
 }
 
 impl Parts {
-    /// The parts of a row at a scale. An interruption shorter than a pixel is a part of the interval around it.
+    /// The parts of a row at a scale. An interruption shorter than a pixel is a part of the interval around it. Marks
+    /// and steps are one only within a pixel, on every level: each stands where it happened.
     pub(super) fn new(spans: &[(TaskId, &Span)], raised: &[Raised], marks: &[(Instant, Mark)], scale: Scale) -> Self {
         Self {
             bars: merged(joined(spans, scale.pixel), scale),
-            steps: steps(raised, scale.short),
-            marks: grouped(marks, scale.short),
+            steps: steps(raised, scale.pixel),
+            marks: grouped(marks, scale.pixel),
         }
+    }
+
+    /// Whether marks or steps of several instants are drawn as one.
+    pub(super) fn has_merged_marks(&self) -> bool {
+        self.steps.iter().any(|step| step.count > 1) || self.marks.iter().any(|marks| marks.until > marks.from)
     }
 
     /// The number of parts.
@@ -66,7 +72,8 @@ impl Parts {
     }
 }
 
-/// How much of what is short a picture merges: 0 is the least.
+/// How much of what is short a picture merges: 0 is the least. Beyond [`Level::FINE`], long bars may show a state that
+/// hides others for most of their length.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Level(u32);
 
@@ -75,7 +82,7 @@ impl Level {
     pub const FINEST: Self = Self(0);
     /// The last level on which parts longer than eight pixels are kept apart.
     pub const FINE: Self = Self(6);
-    /// Each row is one part of each kind.
+    /// The intervals of each row are one part.
     pub(super) const COARSEST: Self = Self(24);
 
     /// All levels, the finest first.
@@ -88,7 +95,7 @@ impl Level {
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
     /// The time of a pixel.
-    pixel: Duration,
+    pub(super) pixel: Duration,
     /// Neighbours that are together not longer than this are one part.
     pub(super) short: Duration,
     /// Whether what is short belongs to what is not short beside it.
@@ -209,10 +216,10 @@ impl Bar {
     }
 }
 
-fn steps(raised: &[Raised], short: Duration) -> Vec<Step> {
+fn steps(raised: &[Raised], pixel: Duration) -> Vec<Step> {
     let mut all: Vec<Step> = Vec::new();
     for &Raised { from, until, to } in raised {
-        match all.last_mut().filter(|last| until.since(last.from) <= short) {
+        match all.last_mut().filter(|last| until.since(last.from) <= pixel) {
             Some(last) => {
                 last.until = until;
                 last.to = last.to.max(to);
@@ -225,13 +232,13 @@ fn steps(raised: &[Raised], short: Duration) -> Vec<Step> {
     all
 }
 
-fn grouped(marks: &[(Instant, Mark)], short: Duration) -> Vec<Marks> {
+fn grouped(marks: &[(Instant, Mark)], pixel: Duration) -> Vec<Marks> {
     let mut all: Vec<Marks> = Vec::new();
     for &(at, mark) in marks.iter().filter(|(_, mark)| *mark != Mark::Finish) {
         let is_missed = mark == Mark::Missed;
         let alike = |group: &&mut Marks| is_missed == (group.events[0].0 == Mark::Missed);
         // Only the last of each look can be near.
-        match all.iter_mut().rev().find(alike).filter(|group| at.since(group.from) <= short) {
+        match all.iter_mut().rev().find(alike).filter(|group| at.since(group.from) <= pixel) {
             Some(group) => {
                 group.until = at;
                 match group.events.iter_mut().find(|(known, _)| *known == mark) {
