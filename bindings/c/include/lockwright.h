@@ -77,7 +77,7 @@
 // does.
 #define LW_UNLOCK_PARALLEL 2
 
-// The number of addresses in a process at which mutexes are counted.
+// The number of mutexes of a process that can be counted at a time.
 #define LW_MUTEX_COUNTED_MAX 256
 
 // The number of places in the queue of a `lw_fifo_mutex_t`. Each thread that holds or requests the mutex needs one,
@@ -175,7 +175,7 @@ typedef struct lw_mutex_options_t {
     // most deadlocks, but `lw_deadlock_cycle` reports no cycle.)
     uint32_t unchecked;
     // 1: locks, waits and sections are counted, and `lw_mutex_statistics` reports them. Not together with `shared`. At
-    // most `LW_MUTEX_COUNTED_MAX` addresses of a process are counted.
+    // most `LW_MUTEX_COUNTED_MAX` mutexes of a process are counted at a time.
     uint32_t counted;
     // Must be 0.
     uint32_t reserved[3];
@@ -468,7 +468,8 @@ int lw_mutex_init(struct lw_mutex_t *mutex, const struct lw_mutex_options_t *opt
 // Destroys a mutex: every later use except `lw_mutex_init` returns EINVAL.
 //
 // No other thread may use the mutex during the call. A mutex owns no memory and no other resource, so a mutex that is
-// never destroyed leaks nothing. The address of a counted mutex keeps its place among the counts.
+// never destroyed leaks nothing. A counted mutex that is not destroyed
+// keeps its place among the counts.
 //
 // Returns:
 // - 0: success.

@@ -8,7 +8,7 @@ use lockwright::model::Duration;
 use lockwright::mutex::{RawMutex, attributes};
 use lockwright::statistics::{COUNTED_MAX, SeenThread};
 
-/// The number of addresses in a process at which mutexes are counted.
+/// The number of mutexes of a process that can be counted at a time.
 pub const LW_MUTEX_COUNTED_MAX: u32 = 256;
 const _: () = assert!(LW_MUTEX_COUNTED_MAX as usize == COUNTED_MAX);
 
