@@ -95,8 +95,8 @@ struct Wait {
 }
 
 thread_local! {
-    /// The name of the calling thread, as it read it last.
-    static NAME_OF_THREAD: Cell<Name> = const { Cell::new(UNKNOWN) };
+    /// The name of the calling thread, as it read it last. A name may be empty.
+    static NAME_OF_THREAD: Cell<Option<Name>> = const { Cell::new(None) };
 }
 
 impl Default for MutexCounters {
@@ -222,8 +222,8 @@ impl MutexCounters {
     /// The caller is about to lock a mutex, and to wait for `holder` if there is one.
     #[must_use]
     pub fn asks(&self, mutex: usize, holder: Option<u32>) -> Asked {
-        let known = NAME_OF_THREAD.get();
-        let name = if holder.is_some() || known == UNKNOWN { own_name() } else { known };
+        let known = NAME_OF_THREAD.get().filter(|_| holder.is_none());
+        let name = known.unwrap_or_else(own_name);
         let wait = holder.map(|holder| {
             let entry = self.entry(mutex);
             if let Some(entry) = entry {
@@ -332,7 +332,7 @@ fn own_name() -> Name {
     let ThreadName(bytes) = ThreadName::own();
     let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
     let name = [half(0), half(size_of::<u64>())];
-    NAME_OF_THREAD.set(name);
+    NAME_OF_THREAD.set(Some(name));
     name
 }
 
