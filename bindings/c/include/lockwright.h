@@ -456,7 +456,8 @@ extern "C" {
 // `options` may be NULL, which stands for the defaults: priority inheritance, deadlock detection, and threads of one
 // process. No thread may use the mutex during the call. Initialise a shared mutex once, before other processes use it.
 //
-// The first counted mutex of a process maps and locks 2 MB of memory for the counts.
+// The first counted mutex of a process maps and locks 2 MB of memory for the counts, so initialise it before the
+// real-time threads start and before any `fork`.
 //
 // Returns:
 // - 0: success.
@@ -480,7 +481,8 @@ int lw_mutex_destroy(struct lw_mutex_t *mutex);
 
 // Locks the mutex. Suspends the calling thread until it can. Waiters get the mutex in the order of their priorities.
 //
-// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`.
+// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`, and one for the
+// first counted mutex of a thread, which reads the name of the thread.
 //
 // Returns:
 // - 0: the caller holds the mutex.
@@ -578,7 +580,8 @@ int lw_mutex_set_ceiling(struct lw_mutex_t *mutex, int ceiling, int *before);
 //
 // A counted mutex always takes the slow path, and reads the clock after a lock, before an unlock and before a wait:
 // see docs/c.md for the cost. A signal moves a thread that waits for a condition to the mutex; the time until it has
-// the mutex is part of its wait for the condition. A child process of `fork` counts nothing.
+// the mutex is part of its wait for the condition. A child process of `fork` counts nothing. Children of
+// `_Fork`, `vfork` and a plain `clone` are not noticed, and must not use counted mutexes.
 //
 // Returns:
 // - 0: success.

@@ -188,7 +188,8 @@ fn end_counting(mutex: &RawMutex) {
 /// `options` may be NULL, which stands for the defaults: priority inheritance, deadlock detection, and threads of one
 /// process. No thread may use the mutex during the call. Initialise a shared mutex once, before other processes use it.
 ///
-/// The first counted mutex of a process maps and locks 2 MB of memory for the counts.
+/// The first counted mutex of a process maps and locks 2 MB of memory for the counts, so initialise it before the
+/// real-time threads start and before any `fork`.
 ///
 /// Returns:
 /// - 0: success.
@@ -251,7 +252,8 @@ fn lock(mutex: Mut<'_, lw_mutex_t>, limit: impl FnOnce() -> Option<Limit>) -> c_
 
 /// Locks the mutex. Suspends the calling thread until it can. Waiters get the mutex in the order of their priorities.
 ///
-/// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`.
+/// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`, and one for the
+/// first counted mutex of a thread, which reads the name of the thread.
 ///
 /// Returns:
 /// - 0: the caller holds the mutex.
