@@ -92,10 +92,25 @@ impl RawMutex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mutex::robust::OPEN;
     use crate::mutex::word::{FREE, HANDED};
     use crate::mutex::{Builder, MutexProtocol};
     use crate::statistics::count_mutexes;
     use lockwright_sys::futex;
+
+    /// A robust mutex that was handed to nobody is free, though threads may wait for it.
+    #[test]
+    fn the_lock_of_an_open_mutex_is_no_wait() {
+        count_mutexes();
+        // SAFETY: it never moves, because it is leaked.
+        let kind = unsafe { Builder::new().robust(true) }.protocol(MutexProtocol::None).counted(true);
+        let mutex = Box::leak(Box::new(kind.build_raw()));
+        mutex.handed_at.store(OPEN, Ordering::Relaxed);
+        mutex.word.store(HANDED, Ordering::Relaxed);
+        assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::Clean));
+        assert_eq!(mutex.unlock(), Ok(()));
+        assert_eq!(mutex.statistics().map(|seen| (seen.sections, seen.waits)), Some((1, 0)));
+    }
 
     /// The owner of a mutex that was handed over is not known before the heir executes.
     #[test]
