@@ -76,12 +76,11 @@ fn no_lock_that_suspends_is_missed() {
                 let (begin, suspended) = (&begin, &suspended);
                 scope.spawn(move || {
                     let mut chance = Chance::new(thread + 1);
-                    let own = voluntary_switches;
                     begin.wait();
                     for _ in 0..ROUNDS {
-                        let before = own();
+                        let before = voluntary_switches();
                         let guard = mutex.lock().expect("no thread ends with it");
-                        suspended.fetch_add(u64::from(own() > before), Ordering::Relaxed);
+                        suspended.fetch_add(u64::from(voluntary_switches() > before), Ordering::Relaxed);
                         spin(std::time::Duration::from_micros(chance.below(20)));
                         if chance.below(64) == 0 {
                             std::thread::sleep(std::time::Duration::from_micros(100));
