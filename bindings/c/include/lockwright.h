@@ -77,7 +77,7 @@
 // does.
 #define LW_UNLOCK_PARALLEL 2
 
-// The number of addresses in a process at which mutexes are counted.
+// The number of mutexes of a process that can be counted at a time.
 #define LW_MUTEX_COUNTED_MAX 256
 
 // The number of places in the queue of a `lw_fifo_mutex_t`. Each thread that holds or requests the mutex needs one,
@@ -175,7 +175,7 @@ typedef struct lw_mutex_options_t {
     // most deadlocks, but `lw_deadlock_cycle` reports no cycle.)
     uint32_t unchecked;
     // 1: locks, waits and sections are counted, and `lw_mutex_statistics` reports them. Not together with `shared`. At
-    // most `LW_MUTEX_COUNTED_MAX` addresses of a process are counted.
+    // most `LW_MUTEX_COUNTED_MAX` mutexes of a process are counted at a time.
     uint32_t counted;
     // Must be 0.
     uint32_t reserved[3];
@@ -456,7 +456,8 @@ extern "C" {
 // `options` may be NULL, which stands for the defaults: priority inheritance, deadlock detection, and threads of one
 // process. No thread may use the mutex during the call. Initialise a shared mutex once, before other processes use it.
 //
-// The first counted mutex of a process maps and locks 2 MB of memory for the counts.
+// The first counted mutex of a process maps and locks 2 MB of memory for the counts, so initialise it before the
+// real-time threads start and before any `fork`.
 //
 // Returns:
 // - 0: success.
@@ -468,7 +469,8 @@ int lw_mutex_init(struct lw_mutex_t *mutex, const struct lw_mutex_options_t *opt
 // Destroys a mutex: every later use except `lw_mutex_init` returns EINVAL.
 //
 // No other thread may use the mutex during the call. A mutex owns no memory and no other resource, so a mutex that is
-// never destroyed leaks nothing. The address of a counted mutex keeps its place among the counts.
+// never destroyed leaks nothing. A counted mutex that is not destroyed
+// keeps its place among the counts.
 //
 // Returns:
 // - 0: success.
@@ -479,7 +481,8 @@ int lw_mutex_destroy(struct lw_mutex_t *mutex);
 
 // Locks the mutex. Suspends the calling thread until it can. Waiters get the mutex in the order of their priorities.
 //
-// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`.
+// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`, and one for the
+// first counted mutex of a thread, which reads the name of the thread.
 //
 // Returns:
 // - 0: the caller holds the mutex.
@@ -577,7 +580,8 @@ int lw_mutex_set_ceiling(struct lw_mutex_t *mutex, int ceiling, int *before);
 //
 // A counted mutex always takes the slow path, and reads the clock after a lock, before an unlock and before a wait:
 // see docs/c.md for the cost. A signal moves a thread that waits for a condition to the mutex; the time until it has
-// the mutex is part of its wait for the condition. A child process of `fork` counts nothing.
+// the mutex is part of its wait for the condition. A child process of `fork` counts nothing. Children of
+// `_Fork`, `vfork` and a plain `clone` are not noticed, and must not use counted mutexes.
 //
 // Returns:
 // - 0: success.

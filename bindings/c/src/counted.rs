@@ -8,7 +8,7 @@ use lockwright::model::Duration;
 use lockwright::mutex::{RawMutex, attributes};
 use lockwright::statistics::{COUNTED_MAX, SeenThread};
 
-/// The number of addresses in a process at which mutexes are counted.
+/// The number of mutexes of a process that can be counted at a time.
 pub const LW_MUTEX_COUNTED_MAX: u32 = 256;
 const _: () = assert!(LW_MUTEX_COUNTED_MAX as usize == COUNTED_MAX);
 
@@ -62,7 +62,8 @@ pub struct lw_wait_bin_t {
 ///
 /// A counted mutex always takes the slow path, and reads the clock after a lock, before an unlock and before a wait:
 /// see docs/c.md for the cost. A signal moves a thread that waits for a condition to the mutex; the time until it has
-/// the mutex is part of its wait for the condition. A child process of `fork` counts nothing.
+/// the mutex is part of its wait for the condition. A child process of `fork` counts nothing. Children of
+/// `_Fork`, `vfork` and a plain `clone` are not noticed, and must not use counted mutexes.
 ///
 /// Returns:
 /// - 0: success.

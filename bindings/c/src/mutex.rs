@@ -105,7 +105,7 @@ pub struct lw_mutex_options_t {
     /// most deadlocks, but `lw_deadlock_cycle` reports no cycle.)
     pub unchecked: u32,
     /// 1: locks, waits and sections are counted, and `lw_mutex_statistics` reports them. Not together with `shared`. At
-    /// most `LW_MUTEX_COUNTED_MAX` addresses of a process are counted.
+    /// most `LW_MUTEX_COUNTED_MAX` mutexes of a process are counted at a time.
     pub counted: u32,
     /// Must be 0.
     pub reserved: [u32; 3],
@@ -174,12 +174,22 @@ fn begin_counting(mutex: &RawMutex) -> bool {
     own_counters().is_none_or(|counters| counters.start(std::ptr::from_ref(mutex).addr()))
 }
 
+/// Frees the place of a counted mutex.
+fn end_counting(mutex: &RawMutex) {
+    if mutex.attributes() & attributes::COUNTED != 0
+        && let Some(counters) = own_counters()
+    {
+        counters.forget(std::ptr::from_ref(mutex).addr());
+    }
+}
+
 /// Initialises `*mutex` as a free mutex, whatever the memory contained before.
 ///
 /// `options` may be NULL, which stands for the defaults: priority inheritance, deadlock detection, and threads of one
 /// process. No thread may use the mutex during the call. Initialise a shared mutex once, before other processes use it.
 ///
-/// The first counted mutex of a process maps and locks 2 MB of memory for the counts.
+/// The first counted mutex of a process maps and locks 2 MB of memory for the counts, so initialise it before the
+/// real-time threads start and before any `fork`.
 ///
 /// Returns:
 /// - 0: success.
@@ -206,7 +216,8 @@ pub unsafe extern "C" fn lw_mutex_init(mutex: Mut<'_, lw_mutex_t>, options: Cons
 /// Destroys a mutex: every later use except `lw_mutex_init` returns EINVAL.
 ///
 /// No other thread may use the mutex during the call. A mutex owns no memory and no other resource, so a mutex that is
-/// never destroyed leaks nothing. The address of a counted mutex keeps its place among the counts.
+/// never destroyed leaks nothing. A counted mutex that is not destroyed
+/// keeps its place among the counts.
 ///
 /// Returns:
 /// - 0: success.
@@ -224,6 +235,7 @@ pub unsafe extern "C" fn lw_mutex_destroy(mutex: Mut<'_, lw_mutex_t>) -> c_int {
             Some(mutex) => {
                 // ORDERING: Relaxed: the thread that destroys the mutex has made sure that no other thread uses it.
                 mutex.check.store(0, Ordering::Relaxed);
+                end_counting(&mutex.raw);
                 0
             }
         }
@@ -240,7 +252,8 @@ fn lock(mutex: Mut<'_, lw_mutex_t>, limit: impl FnOnce() -> Option<Limit>) -> c_
 
 /// Locks the mutex. Suspends the calling thread until it can. Waiters get the mutex in the order of their priorities.
 ///
-/// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`.
+/// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`, and one for the
+/// first counted mutex of a thread, which reads the name of the thread.
 ///
 /// Returns:
 /// - 0: the caller holds the mutex.

@@ -1,4 +1,5 @@
-/* Counted mutexes: every count is exact, whichever the other options are. */
+/* Counted mutexes: every section counts, and every lock that found the mutex locked and got it later, whichever the
+   other options are. */
 #define _GNU_SOURCE
 #include "lockwright.h"
 
@@ -124,7 +125,7 @@ static void an_heir_is_counted(void) {
 }
 
 static void misuse_is_refused(void) {
-    static lw_mutex_t plain = LW_MUTEX_INITIALIZER, many[LW_MUTEX_COUNTED_MAX];
+    static lw_mutex_t plain = LW_MUTEX_INITIALIZER, places[LW_MUTEX_COUNTED_MAX][512 / sizeof(lw_mutex_t)];
     lw_mutex_statistics_t statistics;
     lw_wait_bin_t bin;
     size_t length;
@@ -139,17 +140,25 @@ static void misuse_is_refused(void) {
     EXPECT(EINVAL, lw_mutex_statistics(&mutex, NULL));
     EXPECT(EINVAL, lw_mutex_histogram(&mutex, NULL, 1, &length));
     EXPECT(EINVAL, lw_mutex_histogram(&mutex, &bin, 1, NULL));
-    /* `mutex` has one of the places; and a place is looked for at 64 of them only. */
-    int refused = 0;
-    for (int i = 0; i < (int)LW_MUTEX_COUNTED_MAX; i++) {
-        int answer = lw_mutex_init(&many[i], &options);
-        CHECK(answer == 0 || answer == ENOSPC);
-        if (answer == ENOSPC) {
-            EXPECT(EINVAL, lw_mutex_lock(&many[i]));
-            refused++;
-        }
+    /* `mutex` has one of the places. */
+    int last = LW_MUTEX_COUNTED_MAX - 1;
+    for (int i = 0; i < last; i++) {
+        EXPECT(0, lw_mutex_init(&places[i][0], &options));
     }
-    CHECK(refused >= 1 && refused < 64);
+    EXPECT(ENOSPC, lw_mutex_init(&places[last][0], &options));
+    EXPECT(EINVAL, lw_mutex_lock(&places[last][0]));
+    /* The place of a destroyed mutex is free again, with all counts 0. */
+    EXPECT(0, lw_mutex_lock(&places[7][0]));
+    EXPECT(0, lw_mutex_unlock(&places[7][0]));
+    EXPECT(0, lw_mutex_destroy(&places[7][0]));
+    EXPECT(0, lw_mutex_init(&places[last][0], &options));
+    EXPECT(0, lw_mutex_statistics(&places[last][0], &statistics));
+    CHECK(statistics.sections == 0);
+    EXPECT(0, lw_mutex_lock(&places[last][0]));
+    EXPECT(0, lw_mutex_unlock(&places[last][0]));
+    EXPECT(0, lw_mutex_statistics(&places[last][0], &statistics));
+    CHECK(statistics.sections == 1);
+    EXPECT(ENOSPC, lw_mutex_init(&places[7][0], &options));
     /* At an address that has a place, there is always a place. */
     EXPECT(0, lw_mutex_init(&mutex, &options));
 }

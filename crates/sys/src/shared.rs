@@ -53,6 +53,16 @@ impl SharedWords {
         Self { words: map_alone(length), length, file: None }
     }
 
+    /// Makes this number of words, for this process alone. A child process of `fork` has a copy.
+    #[must_use]
+    pub fn private(length: usize) -> Self {
+        let words = Self { words: map_alone(length), length, file: None };
+        words.iter().step_by(PAGE_WORDS).for_each(|word| word.store(0, Ordering::Relaxed));
+        // SAFETY: the words are memory of this process. If it may not lock them, they are as other memory.
+        unsafe { libc::mlock(words.words.cast(), length * size_of::<AtomicU64>()) };
+        words
+    }
+
     /// Returns all words as they are now, read in the order of their places.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u64> {

@@ -4,30 +4,53 @@
 //! without contention do not look at it.
 
 use super::attributes::COUNTED;
-use super::error::{Acquired, RawError};
+use super::error::{Acquired, Limit, RawError};
 use super::raw::RawMutex;
-use super::word::{HANDED, owner};
-use crate::statistics::{MutexCounters, MutexStatistics, own_counters};
+use super::word::owner;
+use crate::statistics::{Asked, MutexCounters, MutexStatistics, own_counters};
 use lockwright_model::Duration;
 use lockwright_sys::sched::Tid;
 use std::sync::atomic::Ordering;
 
 impl RawMutex {
-    /// Locks by `lock`, and counts that, with the wait if the caller `may_wait` and another thread has the mutex.
+    /// Locks by `lock` within `limit`, and counts that. It is a wait if the caller may wait and finds that another
+    /// thread has the mutex.
+    ///
+    /// `lock` gets a limit, and whether the mutex was found locked. A mutex that may be free is first tried without
+    /// waiting. So no thread suspends for the mutex before its wait is announced.
     pub(super) fn counting(
         &self,
         me: Tid,
-        may_wait: bool,
-        lock: impl FnOnce() -> Result<Acquired, RawError>,
+        limit: Limit,
+        lock: impl Fn(Limit, bool) -> Result<Acquired, RawError>,
     ) -> Result<Acquired, RawError> {
-        let Some(counters) = own_counters() else { return lock() };
-        // ORDERING: Relaxed: the caller waits or not, whichever word it finds.
-        let word = self.word.load(Ordering::Relaxed);
-        let (place, holder) = (self.place(), owner(word));
-        // Of a mutex that was handed over, the next owner is not known.
-        let waits = may_wait && holder != me.0 && (holder != 0 || word == HANDED);
-        let asked = counters.asks(place, waits.then_some(holder));
-        let locked = lock();
+        let Some(counters) = own_counters() else { return lock(limit, false) };
+        let place = self.place();
+        // ORDERING: Relaxed, here and below: a thread that reads its own id wrote it, and another one is a hint.
+        let mut holder = owner(self.word.load(Ordering::Relaxed));
+        let is_mine = holder == me.0;
+        if holder == 0 || is_mine || limit == Limit::Now {
+            // A lock by the owner does not wait for another thread: it succeeds, or reports a deadlock, or is one.
+            let asked = counters.asks(place, None);
+            let locked = lock(if is_mine { limit } else { Limit::Now }, false);
+            if locked != Err(RawError::Busy) || is_mine || limit == Limit::Now {
+                return self.counted(counters, me, asked, locked);
+            }
+            // Of a mutex that was handed over, the next owner is not known, nor is an owner that is gone by now.
+            holder = owner(self.word.load(Ordering::Relaxed));
+        }
+        let asked = counters.asks(place, Some(holder));
+        self.counted(counters, me, asked, lock(limit, true))
+    }
+
+    fn counted(
+        &self,
+        counters: &MutexCounters,
+        me: Tid,
+        asked: Asked,
+        locked: Result<Acquired, RawError>,
+    ) -> Result<Acquired, RawError> {
+        let place = self.place();
         match &locked {
             Err(_) => counters.refused(place, &asked),
             Ok(_) if self.is_taken_again() => counters.locked_again(place),
@@ -69,10 +92,25 @@ impl RawMutex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mutex::word::FREE;
-    use crate::mutex::{Builder, Limit, MutexProtocol};
+    use crate::mutex::robust::OPEN;
+    use crate::mutex::word::{FREE, HANDED};
+    use crate::mutex::{Builder, MutexProtocol};
     use crate::statistics::count_mutexes;
     use lockwright_sys::futex;
+
+    /// A robust mutex that was handed to nobody is free, though threads may wait for it.
+    #[test]
+    fn the_lock_of_an_open_mutex_is_no_wait() {
+        count_mutexes();
+        // SAFETY: it never moves, because it is leaked.
+        let kind = unsafe { Builder::new().robust(true) }.protocol(MutexProtocol::None).counted(true);
+        let mutex = Box::leak(Box::new(kind.build_raw()));
+        mutex.handed_at.store(OPEN, Ordering::Relaxed);
+        mutex.word.store(HANDED, Ordering::Relaxed);
+        assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::Clean));
+        assert_eq!(mutex.unlock(), Ok(()));
+        assert_eq!(mutex.statistics().map(|seen| (seen.sections, seen.waits)), Some((1, 0)));
+    }
 
     /// The owner of a mutex that was handed over is not known before the heir executes.
     #[test]

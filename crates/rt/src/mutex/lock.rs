@@ -19,6 +19,8 @@ enum Way {
     Asks(Limit),
     /// It has already waited for the word of a mutex that does not inherit.
     Waited {
+        /// Within this limit it may wait further.
+        limit: Limit,
         /// Whether it was woken.
         was_woken: bool,
     },
@@ -92,7 +94,7 @@ impl RawMutex {
         if attributes & COUNTED == 0 {
             return self.lock_from_top(me, attributes, limit);
         }
-        self.counting(me, limit != Limit::Now, || self.lock_from_top(me, attributes, limit))
+        self.counting(me, limit, |limit, _| self.lock_from_top(me, attributes, limit))
     }
 
     fn lock_from_top(&self, me: Tid, attributes: u32, limit: Limit) -> Result<Acquired, RawError> {
@@ -126,7 +128,7 @@ impl RawMutex {
         let locked = match way {
             Way::Asks(limit) if inherits => self.lock_inheriting(me, attributes, limit),
             Way::Asks(limit) => self.wait_for_word(me, attributes, limit, None),
-            Way::Waited { was_woken } => self.wait_for_word(me, attributes, Limit::Never, Some(was_woken)),
+            Way::Waited { limit, was_woken } => self.wait_for_word(me, attributes, limit, Some(was_woken)),
             Way::Given => Ok(self.settle_inherited()),
         };
         if let Some(list) = list {
@@ -166,22 +168,25 @@ impl RawMutex {
     pub(super) fn lock_after_wait(&self, was_woken: bool) -> Result<Acquired, RawError> {
         let (me, attributes) = (gettid(), self.attributes());
         if attributes & COUNTED == 0 {
-            return self.lock_after(me, attributes, was_woken);
+            return self.lock_after(me, attributes, Limit::Never, was_woken);
         }
-        // A mutex that was handed to the caller is its own.
-        self.counting(me, !was_woken, || self.lock_after(me, attributes, was_woken))
+        // If another thread owns the mutex, a later hand-over is not for a waiter that was woken before.
+        self.counting(me, Limit::Never, |limit, is_locked| {
+            self.lock_after(me, attributes, limit, was_woken && !is_locked)
+        })
     }
 
-    fn lock_after(&self, me: Tid, attributes: u32, was_woken: bool) -> Result<Acquired, RawError> {
+    fn lock_after(&self, me: Tid, attributes: u32, limit: Limit, was_woken: bool) -> Result<Acquired, RawError> {
         match self.rise(attributes, true) {
             Ok(risen) => {
-                let locked = self.lock_risen(me, attributes, Way::Waited { was_woken });
+                let locked = self.lock_risen(me, attributes, Way::Waited { limit, was_woken });
                 self.settle_ceiling(me, attributes, risen, locked)
             }
             Err(error) => {
                 // The caller could not rise, but it may have been handed the mutex or been woken in place of others. It
                 // passes the mutex on to them.
-                let acquired = self.lock_risen(me, attributes, Way::Waited { was_woken })?;
+                let way = Way::Waited { limit: Limit::Never, was_woken };
+                let acquired = self.lock_risen(me, attributes, way)?;
                 self.pass_on(me, attributes, acquired)?;
                 Err(error)
             }
@@ -192,7 +197,7 @@ impl RawMutex {
     pub(super) fn settle_moved(&self) -> Result<Acquired, RawError> {
         let (me, attributes) = (gettid(), self.attributes());
         let settle = || self.lock_risen(me, attributes, Way::Given);
-        if attributes & COUNTED == 0 { settle() } else { self.counting(me, false, settle) }
+        if attributes & COUNTED == 0 { settle() } else { self.counting(me, Limit::Now, |_, _| settle()) }
     }
 
     /// Changes the ceiling of a mutex that has one, to a level of SCHED_FIFO. Returns the previous ceiling.

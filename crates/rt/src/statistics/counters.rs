@@ -18,8 +18,10 @@ pub(super) const NAME: &CStr = c"lockwright-mutexes";
 /// How many mutexes are counted without a distribution of waits, and how many with it.
 const MUTEXES_MAX: usize = 4096;
 pub(super) const DETAILED_MAX: usize = 256;
-/// How many places are tried for an entry.
-const PROBES: usize = 64;
+/// How many places are tried for an entry: all of those with the distribution.
+const PROBES: usize = DETAILED_MAX;
+/// The key of a place whose mutex was destroyed: the address of none.
+const LEFT: u64 = 1;
 
 /// The first words.
 pub(super) mod head {
@@ -66,6 +68,9 @@ pub struct MutexCounters {
     words: SharedWords,
     /// The words of each mutex.
     each: usize,
+    /// The address of the mutex of each place, 0 if none ever had the place, or LEFT. They are side by side, so that
+    /// many are found at little cost.
+    keys: SharedWords,
 }
 
 /// The name of a thread as two words, its first byte the lowest one.
@@ -90,8 +95,8 @@ struct Wait {
 }
 
 thread_local! {
-    /// The name of the calling thread, as it read it last.
-    static NAME_OF_THREAD: Cell<Name> = const { Cell::new(UNKNOWN) };
+    /// The name of the calling thread, as it read it last. A name may be empty.
+    static NAME_OF_THREAD: Cell<Option<Name>> = const { Cell::new(None) };
 }
 
 impl Default for MutexCounters {
@@ -119,7 +124,7 @@ impl MutexCounters {
         words[head::EACH].store(each as u64, Ordering::Relaxed);
         // ORDERING: Release: who reads the first word finds the others.
         words[0].store(head::MAGIC, Ordering::Release);
-        Self { words, each }
+        Self { words, each, keys: SharedWords::private(mutexes) }
     }
 
     /// All words, as they are now.
@@ -145,39 +150,80 @@ impl MutexCounters {
 
     /// Gives a mutex its entry, with all counts 0. No thread uses the mutex. Returns whether there is a place.
     pub fn start(&self, mutex: usize) -> bool {
-        let entry = self.entry(mutex);
-        // ORDERING: Relaxed: the thread that makes a mutex publishes it.
-        entry.iter().flat_map(|entry| &entry[1..]).for_each(|word| word.store(0, Ordering::Relaxed));
-        entry.is_some()
+        // Only here is a place used again: threads that lock a mutex for the first time could take two places for it.
+        let place = self.place_of(mutex, false).or_else(|| {
+            let is_taken = |&place: &usize| self.claim(place, 0, mutex) || self.claim(place, LEFT, mutex);
+            self.places(mutex).find(is_taken)
+        });
+        let Some(entry) = place.map(|place| self.words_at(place)) else { return false };
+        // ORDERING: Relaxed, here and below: the thread that makes a mutex publishes it.
+        entry[1..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        entry[of_mutex::ADDRESS].store(mutex as u64, Ordering::Relaxed);
+        true
     }
 
-    /// BOUND: PROBES.
+    /// Forgets a mutex, which no thread uses any more. Its place is free for a mutex that [`start`](Self::start)s.
+    pub fn forget(&self, mutex: usize) {
+        if let Some(place) = self.place_of(mutex, false) {
+            self.words_at(place)[of_mutex::ADDRESS].store(0, Ordering::Relaxed);
+            // ORDERING: Release pairs with the Acquire of the next claim.
+            self.keys[place].store(LEFT, Ordering::Release);
+        }
+    }
+
     fn find(&self, mutex: usize, may_claim: bool) -> Option<&[AtomicU64]> {
-        /// 2^64 divided by the golden ratio, which spreads addresses evenly.
-        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-        let first = ((mutex as u64).wrapping_mul(SPREAD) >> 32) as usize;
-        let mutexes = (self.words.len() - head::WORDS) / self.each;
-        for probe in 0..PROBES {
-            let at = head::WORDS + (first + probe) % mutexes * self.each;
-            let entry = &self.words[at..at + self.each];
+        self.place_of(mutex, may_claim).map(|place| self.words_at(place))
+    }
+
+    /// The place of a mutex. If it has none, it gets the first one that no mutex ever had.
+    ///
+    /// BOUND: PROBES.
+    fn place_of(&self, mutex: usize, may_claim: bool) -> Option<usize> {
+        let key = mutex as u64;
+        for place in self.places(mutex) {
             // ORDERING: Relaxed, here and below: the mutex orders what its holders write; readers want no order.
-            let found = entry[0].load(Ordering::Relaxed);
-            let claimed = || {
-                let claim = entry[0].compare_exchange(0, mutex as u64, Ordering::Relaxed, Ordering::Relaxed);
-                claim.map_or_else(|other| other == mutex as u64, |_| true)
-            };
-            if found == mutex as u64 || (may_claim && found == 0 && claimed()) {
-                return Some(entry);
+            let found = self.keys[place].load(Ordering::Relaxed);
+            if found == key {
+                return Some(place);
+            }
+            // Further places are only taken after this one.
+            if found == 0 && !may_claim {
+                return None;
+            }
+            if found == 0 && self.claim(place, 0, mutex) {
+                self.words_at(place)[of_mutex::ADDRESS].store(key, Ordering::Relaxed);
+                return Some(place);
             }
         }
         None
     }
 
+    /// Gives a mutex the place with the key `before`. Returns whether the place is its own.
+    fn claim(&self, place: usize, before: u64, mutex: usize) -> bool {
+        let key = mutex as u64;
+        let claim = self.keys[place].compare_exchange(before, key, Ordering::Acquire, Ordering::Relaxed);
+        claim.map_or_else(|other| other == key, |_| true)
+    }
+
+    /// The places at which a mutex may be.
+    fn places(&self, mutex: usize) -> impl Iterator<Item = usize> {
+        /// 2^64 divided by the golden ratio, which spreads addresses evenly.
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let first = ((mutex as u64).wrapping_mul(SPREAD) >> 32) as usize;
+        let mutexes = self.keys.len();
+        (0..PROBES).map(move |probe| (first + probe) % mutexes)
+    }
+
+    fn words_at(&self, place: usize) -> &[AtomicU64] {
+        let at = head::WORDS + place * self.each;
+        &self.words[at..at + self.each]
+    }
+
     /// The caller is about to lock a mutex, and to wait for `holder` if there is one.
     #[must_use]
     pub fn asks(&self, mutex: usize, holder: Option<u32>) -> Asked {
-        let known = NAME_OF_THREAD.get();
-        let name = if holder.is_some() || known == UNKNOWN { own_name() } else { known };
+        let known = NAME_OF_THREAD.get().filter(|_| holder.is_none());
+        let name = known.unwrap_or_else(own_name);
         let wait = holder.map(|holder| {
             let entry = self.entry(mutex);
             if let Some(entry) = entry {
@@ -286,7 +332,7 @@ fn own_name() -> Name {
     let ThreadName(bytes) = ThreadName::own();
     let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
     let name = [half(0), half(size_of::<u64>())];
-    NAME_OF_THREAD.set(name);
+    NAME_OF_THREAD.set(Some(name));
     name
 }
 

@@ -298,6 +298,21 @@ mod tests {
         assert_eq!(waiters, ["renamed"]);
     }
 
+    /// An empty name is one, too.
+    #[test]
+    fn a_thread_reads_its_name_once_without_waits() {
+        let (_alone, counters) = counters();
+        let rename = |name| std::fs::write("/proc/thread-self/comm", name).expect("a thread may name itself");
+        let named = || {
+            rename("\0");
+            let empty = counters.asks(0x5000, None);
+            rename("renamed");
+            (format!("{empty:?}"), format!("{:?}", counters.asks(0x5000, None)))
+        };
+        let (before, after) = std::thread::scope(|scope| scope.spawn(named).join()).expect("it does not panic");
+        assert_eq!(before, after);
+    }
+
     #[test]
     fn mutexes_beyond_the_table_are_left_out() {
         let (_alone, counters) = counters();

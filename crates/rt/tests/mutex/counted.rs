@@ -1,7 +1,7 @@
-//! Counted mutexes: each count is exact, for every kind.
+//! Counted mutexes: no section and no wait is missed, for every kind.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, Condvar, Guard, LockError, Mutex, RawError, RawMutex, attributes};
+use lockwright::mutex::{Builder, Condvar, Guard, LockError, Mutex, MutexProtocol, RawError, RawMutex, attributes};
 use lockwright::statistics::{Mutexes, count_mutexes};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::scope;
@@ -61,6 +61,80 @@ fn waits_and_their_threads_are_counted_under_contention() {
         let longest = mutex.wait_histogram().last().expect("a wait").0;
         assert!(longest >= seen.longest_wait, "{longest} is the end of the group of {}", seen.longest_wait);
     }
+}
+
+/// A thread that suspended for the mutex has waited for it, also if the mutex was free when it came.
+#[test]
+fn no_lock_that_suspends_is_missed() {
+    const ROUNDS: u64 = 400;
+    let Some(_stage) = Stage::set() else { return };
+    for kind in counted() {
+        let (mutex, suspended) = (alone(kind), AtomicU64::new(0));
+        let begin = std::sync::Barrier::new(3);
+        scope(|scope| {
+            for thread in 0..3 {
+                let (begin, suspended) = (&begin, &suspended);
+                scope.spawn(move || {
+                    let mut chance = Chance::new(thread + 1);
+                    begin.wait();
+                    for _ in 0..ROUNDS {
+                        let before = voluntary_switches();
+                        let guard = mutex.lock().expect("no thread ends with it");
+                        suspended.fetch_add(u64::from(voluntary_switches() > before), Ordering::Relaxed);
+                        spin(std::time::Duration::from_micros(chance.below(20)));
+                        if chance.below(64) == 0 {
+                            std::thread::sleep(std::time::Duration::from_micros(100));
+                        }
+                        drop(guard);
+                    }
+                });
+            }
+        });
+        let (sections, waits, _) = counts(mutex);
+        let suspended = suspended.into_inner();
+        assert!(sections == 3 * ROUNDS && suspended <= waits, "{kind:?}: {suspended} suspended, {waits} waits");
+    }
+}
+
+/// How often the calling thread has suspended itself.
+fn voluntary_switches() -> i64 {
+    // SAFETY: a structure of integers may be all zeros.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes to `usage`, which is borrowed during the call.
+    assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) }, 0);
+    usage.ru_nvcsw
+}
+
+/// A broadcast by a thread without the mutex wakes one waiter, which waits for the mutex, and moves the others to it.
+#[test]
+fn the_wait_of_a_waiter_that_was_woken_is_counted() {
+    let Some(_stage) = Stage::set() else { return };
+    count_mutexes();
+    let (mutex, filled) = (alone(Mutex::builder().protocol(MutexProtocol::None).counted(true)), Condvar::new());
+    scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut guard = mutex.lock().expect("it becomes free");
+                while *guard == 0 {
+                    guard = filled.wait(guard).expect("the wait succeeds");
+                }
+            });
+        }
+        until("both wait", || counts(mutex).0 == 2 && mutex.statistics().is_some_and(|seen| seen.held.is_none()));
+        std::thread::sleep(ms(20));
+        let waits = counts(mutex).1;
+        let mut guard = mutex.lock().expect("it is free");
+        *guard = 1;
+        scope.spawn(|| filled.broadcast()).join().expect("it does not panic");
+        until("the woken one waits", || mutex.statistics().is_some_and(|seen| seen.waiting == 1));
+        std::thread::sleep(ms(50));
+        drop(guard);
+        until("both have had it", || counts(mutex).0 == 5);
+        assert_eq!(counts(mutex).1, waits + 1);
+    });
+    let seen = mutex.statistics().expect("it is counted");
+    assert!(seen.longest_wait >= lockwright::model::Duration::from_ms(50), "{seen:?}");
+    assert_eq!(seen.holder.map(|holder| holder.id), Some(tid()));
 }
 
 /// Each thread counts its locks itself, and no count gets lost.
