@@ -456,8 +456,9 @@ fn disturbed_by(result: &Value, is_small: bool) -> Result<String, String> {
         };
         let response = ns(&task["observed_response_ns"]).expect("was seen");
         let allowed = ns(&task["response_ns"]).min(ns(&task["deadline_ns"])).expect("is proved");
-        let by_others: u64 =
-            taken.iter().filter(|taken| taken["by"] != "idle").filter_map(|taken| ns(&taken["taken_ns"])).sum();
+        // A host may wake an idle CPU late. If it takes longer, the job was not woken.
+        let is_late = |taken: &&Value| taken["by"] != "idle" || ns(&taken["taken_ns"]) < Some(FORGOTTEN_NS);
+        let by_others: u64 = taken.iter().filter(is_late).filter_map(|taken| ns(&taken["taken_ns"])).sum();
         if response.saturating_sub(allowed) > by_others {
             return Err(format!("{task}"));
         }
@@ -465,6 +466,9 @@ fn disturbed_by(result: &Value, is_small: bool) -> Result<String, String> {
     }
     if by.is_empty() { Err(result["verdict"].to_string()) } else { Ok(by.join("; ")) }
 }
+
+/// The longest time for which an idle CPU may leave a job waiting, as in the engine's tests of real threads.
+const FORGOTTEN_NS: u64 = 100_000_000;
 
 /// The overheads that are stored below a folder.
 fn stored_in(cache: &Path) -> String {
