@@ -545,7 +545,9 @@ fn a_fault_that_nothing_explains_is_not_a_disturbance() {
     let host = r#"[{"by": "host", "taken_ns": 50}]"#;
     assert!(by(host, 150).is_ok_and(|by| by.contains("host")));
     assert!(by(host, 151).is_err(), "more than was taken");
-    assert!(by(r#"[{"by": "idle", "taken_ns": 50}]"#, 150).is_err(), "the CPU was idle");
+    let idle = |ns: u64| by(&format!(r#"[{{"by": "idle", "taken_ns": {ns}}}]"#), 100 + ns);
+    assert!(idle(FORGOTTEN_NS - 1).is_ok_and(|by| by.contains("idle")), "the host woke it late");
+    assert!(idle(FORGOTTEN_NS).is_err(), "the job was not woken");
     assert!(by("[]", 101).is_err(), "nothing was taken");
     assert!(by("null", 151).is_ok_and(|by| by.contains("not disclose")), "who took it is not known");
     let unproved = result("completed", false, "[]", 100);
