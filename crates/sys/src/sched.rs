@@ -180,7 +180,7 @@ pub fn set_deadline(tid: Tid, runtime_ns: u64, period_ns: u64) -> Result<(), Sys
 }
 
 /// Takes a thread from SCHED_DEADLINE to the ordinary policy, and gives its reservation back at once. The kernel would
-/// keep it until the deadline, so the reservation is first made as small as it counts.
+/// keep it until the deadline, so this first reduces it to almost nothing.
 ///
 /// Linux 6.18 takes a reservation that it keeps back twice if the scheduling domains are built again meanwhile; then it
 /// refuses SCHED_DEADLINE to all programs. Reading `/proc/sys/kernel/sched_rt_runtime_us` builds them again.
@@ -198,13 +198,20 @@ pub fn leave_deadline(tid: Tid) -> Result<(), SysError> {
     set_other(tid)
 }
 
-/// Makes the kernel count all reservations under SCHED_DEADLINE again, if its account is visibly wrong: the sum is
-/// negative. Does nothing if the kernel does not show it to this process.
-pub fn recount_deadlines() {
-    let shown = std::fs::read_to_string("/sys/kernel/debug/sched/debug").unwrap_or_default();
+/// The sum of the reservations under SCHED_DEADLINE by the kernel's account, in units of 1 / 2^20 of a CPU. With
+/// several scheduling domains, this is the least sum. `None` if the kernel does not show it to this process.
+#[must_use]
+pub fn reserved() -> Option<i64> {
+    let shown = std::fs::read_to_string("/sys/kernel/debug/sched/debug").ok()?;
     // Such as `  .dl_bw->total_bw               : 104856`.
-    let mut sums = shown.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.contains("total_bw"));
-    if sums.any(|(_, sum)| sum.trim_start().starts_with('-')) {
+    let sums = shown.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.contains("total_bw"));
+    sums.filter_map(|(_, sum)| sum.trim().parse().ok()).min()
+}
+
+/// Makes the kernel count all reservations under SCHED_DEADLINE again, if its account is visibly wrong: the sum is
+/// negative.
+pub fn recount_deadlines() {
+    if reserved().is_some_and(|sum| sum < 0) {
         // Reading it builds the scheduling domains again. Its contents do not matter.
         let _ = std::fs::read("/proc/sys/kernel/sched_rt_runtime_us");
     }

@@ -3,7 +3,8 @@
 //! The order is judged from the records of a run, see [`Judged`].
 
 use crate::support::{
-    R, expect, fault as violated, require_cpus, require_realtime, run_ms, run_us, system, task, unfinished, us,
+    R, expect, fault as violated, require_cpus, require_realtime, run_ms, run_until, run_us, system, task, unfinished,
+    us,
 };
 use lockwright_engine::{Control, Ended, Outcome, PriorityChange, RunConfig, RunError};
 use lockwright_model::{
@@ -255,17 +256,7 @@ fn a_stop_ends_all_waiting_jobs() {
         task(&format!("t{index}"), cpu, 1, 1_000_000 + 50_000 * index as u64, body)
     });
     let system = system(2, 2, tasks.collect()).under(Scheduler::PEdf);
-    let control = Control::new();
-    let other = control.clone();
-    let stopper = std::thread::spawn(move || {
-        while other.elapsed().is_none_or(|elapsed| elapsed < Duration::from_ms(60)) {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        other.stop();
-    });
-    let config = RunConfig::new(Protocol::None, Duration::from_ms(60_000));
-    let outcome = lockwright_engine::run(&system, &config, &control).expect("a run");
-    stopper.join().expect("the stopper ends");
+    let outcome = run_until(&system, Duration::from_ms(60));
     assert_eq!((outcome.ended, outcome.dropped), (Ended::Interrupted, 0));
     assert_eq!(violated(&system, Protocol::Srp, &outcome.records), None);
     let owned = |event: fn(ResourceId) -> Event| {

@@ -2,9 +2,10 @@
 
 use crate::judge::tell;
 use crate::machine::{Machine, require_deadline};
-use crate::support::{R, expect, fault as violated, run_ms, run_us, system, task, unfinished, us};
+use crate::support::{R, expect, fault as violated, run_ms, run_until, run_us, system, task, unfinished, us};
 use lockwright_engine::{Control, RunConfig, RunError, run};
 use lockwright_model::{Duration, Event, Instant, Protocol, Record, Scheduler, Step, System, Task};
+use lockwright_sys::sched;
 
 /// The time after which a job must have been preempted.
 const LATENCY: Duration = Duration::from_ms(1);
@@ -158,26 +159,10 @@ fn a_stop_ends_the_run() {
     let Some((_machine, have)) = require_deadline() else { return };
     let tasks = (0..have).map(|index| task(&format!("t{index}"), 0, 1, 1_000_000, vec![run_us(500_000)])).collect();
     let system = system(have, 0, tasks).under(Scheduler::GEdf);
-    let control = Control::new();
-    let stopper = control.clone();
     let start = std::time::Instant::now();
-    let stopping = std::thread::spawn(move || {
-        while stopper.elapsed().is_none_or(|elapsed| elapsed < ms(20)) {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        stopper.stop();
-    });
-    let outcome = run(&system, &RunConfig::new(Protocol::None, ms(60_000)), &control).expect("a run");
-    stopping.join().expect("no panic");
+    let outcome = run_until(&system, ms(20));
     assert_eq!(outcome.ended, lockwright_engine::Ended::Interrupted);
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
-}
-
-/// What the threads under SCHED_DEADLINE of this machine have reserved, by the kernel's account; `None` if it is not
-/// shown.
-fn reserved() -> Option<i64> {
-    let text = std::fs::read_to_string("/sys/kernel/debug/sched/debug").ok()?;
-    text.lines().find(|line| line.contains("total_bw"))?.rsplit(':').next()?.trim().parse().ok()
 }
 
 /// Linux 6.18 takes back twice what it keeps of a thread that has ended, if somebody reads the limit of real-time
@@ -185,23 +170,14 @@ fn reserved() -> Option<i64> {
 #[test]
 fn a_run_gives_its_reservations_back_at_its_end() {
     let Some((_machine, have)) = require_deadline() else { return };
-    let Some(before) = reserved() else { return tell("skipped: this kernel does not show reservations") };
+    let Some(before) = sched::reserved() else { return tell("skipped: this kernel does not show reservations") };
     let tasks = (0..have).map(|index| task(&format!("t{index}"), 0, 1, 400_000, vec![run_us(180_000)])).collect();
     let system = system(have, 0, tasks).under(Scheduler::GEdf);
-    let control = Control::new();
-    let stopper = control.clone();
-    let stopping = std::thread::spawn(move || {
-        while stopper.elapsed().is_none_or(|elapsed| elapsed < ms(20)) {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        stopper.stop();
-    });
-    run(&system, &RunConfig::new(Protocol::None, ms(60_000)), &control).expect("a run");
-    stopping.join().expect("no panic");
-    let after = reserved().expect("it was shown before");
+    run_until(&system, ms(20));
+    let after = sched::reserved().expect("it was shown before");
     assert!(after <= before, "{after} and {before} before");
     std::fs::read("/proc/sys/kernel/sched_rt_runtime_us").expect("the limit of real-time threads");
     std::thread::sleep(std::time::Duration::from_millis(500));
-    let after = reserved().expect("it was shown before");
+    let after = sched::reserved().expect("it was shown before");
     assert!(after >= before, "{after} and {before} before");
 }

@@ -81,6 +81,22 @@ pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
     run_with(system, &RunConfig::new(protocol, Duration::from_ms(ms)))
 }
 
+/// Runs without a protocol until another thread stops the run, this time after its start.
+pub fn run_until(system: &System, stop: Duration) -> Outcome {
+    let control = Control::new();
+    let other = control.clone();
+    let stopper = std::thread::spawn(move || {
+        while other.elapsed().is_none_or(|elapsed| elapsed < stop) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        other.stop();
+    });
+    let config = RunConfig::new(Protocol::None, Duration::from_ms(60_000));
+    let outcome = lockwright_engine::run(system, &config, &control).expect("a run");
+    stopper.join().expect("the stopper ends");
+    outcome
+}
+
 /// As [`run_ms`], with this configuration.
 pub fn run_with(system: &System, config: &RunConfig) -> Outcome {
     let protocol = config.protocol;
