@@ -464,10 +464,10 @@ impl Member {
     /// Those of [`Member::begin`].
     pub fn begin_job(&self) -> Result<(), TaskError> {
         let by_deadline = self.shared.system.scheduler() == Scheduler::PEdf;
-        let is_measured = self.measure(0, None).is_some();
-        let now = if by_deadline || is_measured { clock::now_ns() } else { 0 };
+        let measured = self.measure(0, None);
+        let now = if by_deadline || measured.is_some() { clock::now_ns() } else { 0 };
         let relative = self.shared.system.task(self.task).deadline;
-        let measured = if is_measured { self.measure(now, None) } else { None };
+        let measured = measured.map(|job| Measured { release_ns: now, ..job });
         self.begin_at(Instant::from_ns(now.saturating_add(relative.as_ns())), measured)
     }
 
