@@ -469,8 +469,7 @@ int lw_mutex_init(struct lw_mutex_t *mutex, const struct lw_mutex_options_t *opt
 // Destroys a mutex: every later use except `lw_mutex_init` returns EINVAL.
 //
 // No other thread may use the mutex during the call. A mutex owns no memory and no other resource, so a mutex that is
-// never destroyed leaks nothing. A counted mutex that is not destroyed
-// keeps its place among the counts.
+// never destroyed leaks nothing. A counted mutex that is not destroyed keeps its place among the counts.
 //
 // Returns:
 // - 0: success.
@@ -481,8 +480,8 @@ int lw_mutex_destroy(struct lw_mutex_t *mutex);
 
 // Locks the mutex. Suspends the calling thread until it can. Waiters get the mutex in the order of their priorities.
 //
-// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`, and one for the
-// first counted mutex of a thread, which reads the name of the thread.
+// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`, and one at the
+// first lock of a counted mutex by a thread, which reads the name of the thread.
 //
 // Returns:
 // - 0: the caller holds the mutex.
@@ -580,8 +579,8 @@ int lw_mutex_set_ceiling(struct lw_mutex_t *mutex, int ceiling, int *before);
 //
 // A counted mutex always takes the slow path, and reads the clock after a lock, before an unlock and before a wait:
 // see docs/c.md for the cost. A signal moves a thread that waits for a condition to the mutex; the time until it has
-// the mutex is part of its wait for the condition. A child process of `fork` counts nothing. Children of
-// `_Fork`, `vfork` and a plain `clone` are not noticed, and must not use counted mutexes.
+// the mutex is part of its wait for the condition. A child process of `fork` counts nothing. Children of `_Fork`,
+// `vfork` and a plain `clone` are not noticed, and must not use counted mutexes.
 //
 // Returns:
 // - 0: success.

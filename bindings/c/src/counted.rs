@@ -62,8 +62,8 @@ pub struct lw_wait_bin_t {
 ///
 /// A counted mutex always takes the slow path, and reads the clock after a lock, before an unlock and before a wait:
 /// see docs/c.md for the cost. A signal moves a thread that waits for a condition to the mutex; the time until it has
-/// the mutex is part of its wait for the condition. A child process of `fork` counts nothing. Children of
-/// `_Fork`, `vfork` and a plain `clone` are not noticed, and must not use counted mutexes.
+/// the mutex is part of its wait for the condition. A child process of `fork` counts nothing. Children of `_Fork`,
+/// `vfork` and a plain `clone` are not noticed, and must not use counted mutexes.
 ///
 /// Returns:
 /// - 0: success.

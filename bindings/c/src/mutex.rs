@@ -216,8 +216,7 @@ pub unsafe extern "C" fn lw_mutex_init(mutex: Mut<'_, lw_mutex_t>, options: Cons
 /// Destroys a mutex: every later use except `lw_mutex_init` returns EINVAL.
 ///
 /// No other thread may use the mutex during the call. A mutex owns no memory and no other resource, so a mutex that is
-/// never destroyed leaks nothing. A counted mutex that is not destroyed
-/// keeps its place among the counts.
+/// never destroyed leaks nothing. A counted mutex that is not destroyed keeps its place among the counts.
 ///
 /// Returns:
 /// - 0: success.
@@ -252,8 +251,8 @@ fn lock(mutex: Mut<'_, lw_mutex_t>, limit: impl FnOnce() -> Option<Limit>) -> c_
 
 /// Locks the mutex. Suspends the calling thread until it can. Waiters get the mutex in the order of their priorities.
 ///
-/// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`, and one for the
-/// first counted mutex of a thread, which reads the name of the thread.
+/// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`, and one at the
+/// first lock of a counted mutex by a thread, which reads the name of the thread.
 ///
 /// Returns:
 /// - 0: the caller holds the mutex.

@@ -13,11 +13,6 @@ use lockwright_study::rtas2008::{background_left, background_system};
 
 /// The period of all tasks: the shortest of the simulation.
 const PERIOD: Duration = Duration::from_ms(40);
-/// The time of each run: a whole number of periods, as in the simulation, since all tasks begin at once.
-fn whole_periods(duration: Duration) -> Duration {
-    Duration::from_ns(duration.as_ns().div_ceil(PERIOD.as_ns()) * PERIOD.as_ns())
-}
-
 /// The number of sets of each simulated point.
 const SIMULATED: u64 = 10;
 /// The numbers of resources.
@@ -33,6 +28,11 @@ struct Ran {
     simulated: f64,
     executed: f64,
     misses: u64,
+}
+
+/// The time of each run: a whole number of periods, as in the simulation, since all tasks begin at once.
+fn whole_periods(duration: Duration) -> Duration {
+    Duration::from_ns(duration.as_ns().div_ceil(PERIOD.as_ns()) * PERIOD.as_ns())
 }
 
 fn cpus() -> usize {

@@ -11,8 +11,8 @@ pub const COUNTED_MAX: usize = DETAILED_MAX;
 static OWN: OnceLock<(MutexCounters, u32)> = OnceLock::new();
 
 /// Begins to count what threads do with the [counted](crate::mutex::Builder::counted) mutexes of this process. Until
-/// then nothing is counted. Call it before the real-time threads begin and before any `fork`: it maps and
-/// locks 2 MB of memory, for at most [`COUNTED_MAX`] mutexes. Later calls do nothing.
+/// then nothing is counted. Call it before the real-time threads begin and before any `fork`: it maps and locks 2 MB of
+/// memory, for at most [`COUNTED_MAX`] mutexes. Later calls do nothing.
 ///
 /// Other processes may read the statistics ([`Mutexes::of_process`](super::Mutexes::of_process), `lockwright watch`),
 /// for which this process keeps one more descriptor open. A child process of `fork` counts nothing. Children of
