@@ -4,7 +4,7 @@ use crate::argument::{self, CObject, Const, Mut};
 use crate::errno::{of_acquired, of_done, of_error};
 use crate::panic::guarded;
 use libc::{c_int, timespec};
-use lockwright::mutex::{Limit, RawError, RawMutex, attributes};
+use lockwright::mutex::{Attributes, Limit, RawError, RawMutex, attributes};
 use lockwright::statistics::{count_mutexes, own_counters};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -152,7 +152,7 @@ impl lw_mutex_options_t {
         }
         // SAFETY: the header forbids moving or freeing a mutex while a thread holds it, and changing it other than by
         // this library.
-        (self.reserved == [0; 3]).then(|| unsafe { RawMutex::new(bits, ceiling) })
+        (self.reserved == [0; 3]).then(|| unsafe { RawMutex::new(Attributes::from_bits(bits), ceiling) })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::report::Quiet;
 use crate::shared::{DESTROYED, PREPARED};
 use crate::{clock, deadline, next, shared, stats};
 use libc::{EBUSY, EDEADLK, EINVAL, EOWNERDEAD, ETIMEDOUT, c_int, timespec};
-use lockwright::mutex::{self, Acquired, Clock, Limit, RawError, RawMutex, attributes, thread_id};
+use lockwright::mutex::{self, Acquired, Attributes, Clock, Limit, RawError, RawMutex, attributes, thread_id};
 use lockwright::statistics::MutexCounters;
 use std::cell::Cell;
 
@@ -304,7 +304,7 @@ pub unsafe extern "C" fn pthread_mutex_init(mutex: *mut RawMutex, attributes: *c
     }
     // SAFETY: the program passes memory for a mutex, which has this size, and which no thread uses yet. POSIX forbids
     // to move or free the mutex while a thread holds it.
-    unsafe { mutex.write(RawMutex::new(bits | policy_bits(bits, true), ceiling)) };
+    unsafe { mutex.write(RawMutex::new(Attributes::from_bits(bits | policy_bits(bits, true)), ceiling)) };
     0
 }
 
@@ -322,7 +322,7 @@ pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut RawMutex) -> c_int {
     }
     // SAFETY: POSIX requires that no other thread uses the mutex, and the reference above is not used any more. The new
     // contents are not robust.
-    unsafe { mutex.write(RawMutex::new(DESTROYED, 0)) };
+    unsafe { mutex.write(RawMutex::new(Attributes::from_bits(DESTROYED), 0)) };
     0
 }
 

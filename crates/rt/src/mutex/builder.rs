@@ -1,6 +1,6 @@
 //! The attributes of a mutex.
 
-use super::attributes;
+use super::attributes::{self, Attributes};
 use super::raw::RawMutex;
 
 /// How a mutex prevents priority inversion.
@@ -158,7 +158,7 @@ impl Builder {
         }
         // SAFETY: only `Builder::robust` sets the robust bit, and its contract, that a held mutex does not move, is
         // that of `RawMutex::new`.
-        unsafe { RawMutex::new(bits, ceiling) }
+        unsafe { RawMutex::new(Attributes::from_bits(bits), ceiling) }
     }
 }
 

@@ -22,6 +22,7 @@
 //! # Ok::<(), lockwright::mutex::LockError<'static, u32>>(())
 //! ```
 
+#[doc(hidden)]
 pub mod attributes;
 mod builder;
 mod ceiling;
@@ -44,6 +45,7 @@ mod unlock;
 mod wait;
 mod word;
 
+pub use attributes::Attributes;
 pub use builder::{Builder, MutexProtocol, Unlock};
 pub use ceiling::{note_own, own_scheduling, set_own_scheduling};
 pub use condvar::{Destroyed, RawCondvar, Suspended, Suspension, WaitEnd, Waiting};

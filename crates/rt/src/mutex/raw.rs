@@ -19,7 +19,7 @@
 //! static initialiser of C makes a valid mutex of this module, and code of the C library that is given a mutex of this
 //! module locks and unlocks it while no thread waits.
 
-use super::attributes::{BY_OTHERS, INHERIT, RECURSIVE, ROBUST, SHARED, TYPE};
+use super::attributes::{Attributes, BY_OTHERS, INHERIT, RECURSIVE, ROBUST, SHARED, TYPE};
 use super::word::{FREE, WAITERS, owner};
 use lockwright_sys::futex::Scope;
 use lockwright_sys::robust::Node;
@@ -68,20 +68,20 @@ impl fmt::Debug for RawMutex {
 
 impl RawMutex {
     /// Creates a free mutex with these attributes. `ceiling` is a level of SCHED_FIFO, used with
-    /// [`PROTECT`](super::attributes::PROTECT).
+    /// [`PROTECT`](Attributes::PROTECT).
     ///
     /// # Safety
-    /// A [robust](super::attributes::ROBUST) mutex must keep its address and its memory while a thread holds it. That
+    /// A [robust](Attributes::ROBUST) mutex must keep its address and its memory while a thread holds it. That
     /// includes a thread that forgot to unlock it and one that ended with it locked: the kernel and the thread's other
     /// robust mutexes hold its address.
     #[must_use]
-    pub const unsafe fn new(attributes: u32, ceiling: u8) -> Self {
+    pub const unsafe fn new(attributes: Attributes, ceiling: u8) -> Self {
         Self {
             word: AtomicU32::new(FREE),
             depth: AtomicU32::new(0),
             state: AtomicU32::new(0),
             away: AtomicU32::new(0),
-            attributes: AtomicU32::new(attributes),
+            attributes: AtomicU32::new(attributes.bits()),
             urgent: AtomicU16::new(0),
             ceiling: AtomicU8::new(ceiling),
             handed_at: AtomicU8::new(0),
@@ -91,7 +91,8 @@ impl RawMutex {
         }
     }
 
-    /// Returns the attributes of the mutex, as bits of [`attributes`](super::attributes).
+    /// Returns the [bits](Attributes::bits) of the mutex: its attributes, and what [`add_attributes`](Self::add_attributes)
+    /// has added.
     #[inline]
     pub fn attributes(&self) -> u32 {
         // ORDERING: Relaxed: set before other threads use the mutex.

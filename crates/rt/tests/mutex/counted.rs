@@ -1,7 +1,7 @@
 //! Counted mutexes: no section and no wait is missed, for every kind.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, Condvar, Guard, LockError, Mutex, MutexProtocol, RawError, RawMutex, attributes};
+use lockwright::mutex::{Attributes, Builder, Condvar, Guard, LockError, Mutex, MutexProtocol, RawError, RawMutex};
 use lockwright::statistics::{Mutexes, count_mutexes};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::scope;
@@ -195,7 +195,7 @@ fn a_recursive_mutex_has_one_section_for_all_locks_of_its_owner() {
     let Some(_stage) = Stage::set() else { return };
     count_mutexes();
     // SAFETY: it is not robust, so it may be dropped in any state.
-    let raw = unsafe { RawMutex::new(attributes::RECURSIVE | attributes::INHERIT | attributes::COUNTED, 0) };
+    let raw = unsafe { RawMutex::new(Attributes::RECURSIVE | Attributes::INHERIT | Attributes::COUNTED, 0) };
     let mutex: &RawMutex = Box::leak(Box::new(raw));
     let lock = || mutex.lock(lockwright::mutex::Limit::Never).expect("it is its own or free");
     lock();

@@ -3,7 +3,7 @@
 
 use crate::support::*;
 use lockwright::mutex::{
-    Builder, CHAIN_MAX, Cycle, Limit, LockError, Mutex, MutexProtocol, RawError, RawMutex, attributes,
+    Attributes, Builder, CHAIN_MAX, Cycle, Limit, LockError, Mutex, MutexProtocol, RawError, RawMutex,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ fn a_ring_with_an_unchecked_mutex_is_not_found() {
 fn lengths_found(length: usize) -> Vec<usize> {
     // SAFETY: the mutexes are not robust.
     let mutexes: Vec<_> =
-        (0..length).map(|_| unsafe { RawMutex::new(attributes::NORMAL | attributes::CHECKED, 0) }).collect();
+        (0..length).map(|_| unsafe { RawMutex::new(Attributes::NORMAL | Attributes::CHECKED, 0) }).collect();
     let mutexes = Arc::new(mutexes);
     let (all_have, lengths) = (Gate::default(), Arc::new(Mutex::new(Vec::new())));
     let players: Vec<_> = (0..length)

@@ -1,7 +1,7 @@
 //! Test threads of given levels, their state in the kernel, and a watchdog.
 
 use crate::machine::{Machine, require_realtime};
-use lockwright::mutex::{Builder, Mutex, MutexProtocol, RawMutex, Unlock};
+use lockwright::mutex::{Attributes, Builder, Mutex, MutexProtocol, RawMutex, Unlock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, spawn};
@@ -40,7 +40,7 @@ impl<T: ?Sized> Inside for Mutex<T> {
 pub fn raw_mutex(kind: u32, ceiling: u8) -> RawMutex {
     // SAFETY: mutexes of the tests stay where they are: in statics, in `Arc`s that threads which end with them keep, or
     // in mapped memory.
-    unsafe { RawMutex::new(kind, ceiling) }
+    unsafe { RawMutex::new(Attributes::from_bits(kind), ceiling) }
 }
 
 pub fn ms(ms: u64) -> Duration {
