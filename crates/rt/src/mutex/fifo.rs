@@ -300,6 +300,32 @@ pub struct FifoGuard<'a, T: ?Sized, const NODES: usize = 64> {
 // SAFETY: a shared guard gives shared access to the value, which is `Sync`.
 unsafe impl<T: ?Sized + Sync, const NODES: usize> Sync for FifoGuard<'_, T, NODES> {}
 
+impl<T: ?Sized, const NODES: usize> FifoGuard<'_, T, NODES> {
+    /// Unlocks the mutex like dropping the guard does, and returns the error if that fails.
+    ///
+    /// This is an associated function, so that it hides no method of the value.
+    ///
+    /// # Errors
+    /// [`FifoError::Sys`] if the kernel refused; the mutex is then still locked.
+    ///
+    /// # Examples
+    /// ```
+    /// use lockwright::mutex::{FifoError, FifoGuard, FifoMutex};
+    ///
+    /// let shared: FifoMutex<u32> = FifoMutex::new(1);
+    /// let guard = shared.lock()?;
+    /// FifoGuard::unlock(guard)?;
+    /// assert_eq!(*shared.lock()?, 1);
+    /// # Ok::<(), FifoError>(())
+    /// ```
+    #[inline]
+    pub fn unlock(guard: Self) -> Result<(), FifoError> {
+        let mutex = guard.mutex;
+        std::mem::forget(guard);
+        mutex.raw.unlock()
+    }
+}
+
 impl<T: ?Sized, const NODES: usize> Deref for FifoGuard<'_, T, NODES> {
     type Target = T;
 
@@ -320,12 +346,8 @@ impl<T: ?Sized, const NODES: usize> DerefMut for FifoGuard<'_, T, NODES> {
 impl<T: ?Sized, const NODES: usize> Drop for FifoGuard<'_, T, NODES> {
     #[inline]
     fn drop(&mut self) {
-        let unlocked = self.mutex.raw.unlock();
-        // The kernel has no reason to refuse. If it did, the mutex would stay locked.
-        debug_assert!(
-            unlocked.is_ok() || std::thread::panicking(),
-            "a guard is dropped by the thread that locked the mutex: {unlocked:?}"
-        );
+        // The kernel has no reason to refuse. If it did, the mutex would stay locked; `unlock` returns the error.
+        let _ = self.mutex.raw.unlock();
     }
 }
 

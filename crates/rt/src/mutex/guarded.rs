@@ -207,6 +207,30 @@ impl<T: ?Sized> Guard<'_, T> {
         // Refused if there is nothing to make consistent.
         let _ = guard.mutex.raw.make_consistent();
     }
+
+    /// Unlocks the mutex like dropping the guard does, and returns the error if that fails.
+    ///
+    /// This is an associated function, so that it hides no method of the value.
+    ///
+    /// # Errors
+    /// [`RawError::Sys`] if the kernel refused; the mutex is then still locked.
+    ///
+    /// # Examples
+    /// ```
+    /// use lockwright::mutex::{Guard, Mutex};
+    ///
+    /// let shared = Mutex::new(1);
+    /// let guard = shared.lock()?;
+    /// Guard::unlock(guard).expect("the kernel has no reason to refuse");
+    /// assert_eq!(*shared.lock()?, 1);
+    /// # Ok::<(), lockwright::mutex::LockError<'_, u32>>(())
+    /// ```
+    #[inline]
+    pub fn unlock(guard: Self) -> Result<(), RawError> {
+        let mutex = guard.mutex;
+        std::mem::forget(guard);
+        mutex.raw.unlock()
+    }
 }
 
 impl<T: ?Sized> Deref for Guard<'_, T> {
@@ -229,13 +253,8 @@ impl<T: ?Sized> DerefMut for Guard<'_, T> {
 impl<T: ?Sized> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        let given = self.mutex.raw.unlock();
-        // The kernel has no reason to refuse. If it did, the mutex would stay locked and all later lockers would
-        // suspend without an error.
-        debug_assert!(
-            given.is_ok() || std::thread::panicking(),
-            "a guard is dropped by the thread that locked the mutex: {given:?}"
-        );
+        // The kernel has no reason to refuse. If it did, the mutex would stay locked; `Guard::unlock` returns the error.
+        let _ = self.mutex.raw.unlock();
     }
 }
 

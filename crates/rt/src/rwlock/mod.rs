@@ -251,6 +251,32 @@ unsafe impl<T: ?Sized + Sync> Sync for ReadGuard<'_, T> {}
 // SAFETY: a shared guard gives only shared access to the value, for which `T: Sync` is enough.
 unsafe impl<T: ?Sized + Sync> Sync for WriteGuard<'_, T> {}
 
+impl<T: ?Sized> ReadGuard<'_, T> {
+    /// Unlocks like dropping the guard does, and returns the error if that fails.
+    ///
+    /// This is an associated function, so that it hides no method of the value.
+    ///
+    /// # Errors
+    /// [`RwLockError::Sys`] if the kernel refused; the lock is then still held.
+    ///
+    /// # Examples
+    /// ```
+    /// use lockwright::rwlock::{ReadGuard, RwLock, RwLockError};
+    ///
+    /// let shared = RwLock::new(1);
+    /// let guard = shared.read()?;
+    /// ReadGuard::unlock(guard)?;
+    /// assert_eq!(*shared.write()?, 1);
+    /// # Ok::<(), RwLockError>(())
+    /// ```
+    #[inline]
+    pub fn unlock(guard: Self) -> Result<(), RwLockError> {
+        let lock = guard.lock;
+        std::mem::forget(guard);
+        lock.raw.unlock_read().map_err(RwLockError::of)
+    }
+}
+
 impl<T: ?Sized> Deref for ReadGuard<'_, T> {
     type Target = T;
 
@@ -258,6 +284,32 @@ impl<T: ?Sized> Deref for ReadGuard<'_, T> {
     fn deref(&self) -> &T {
         // SAFETY: the lock is locked for reading while this guard lives, so there are other readers at most.
         unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T: ?Sized> WriteGuard<'_, T> {
+    /// Unlocks like dropping the guard does, and returns the error if that fails.
+    ///
+    /// This is an associated function, so that it hides no method of the value.
+    ///
+    /// # Errors
+    /// [`RwLockError::Sys`] if the kernel refused; the lock is then still held.
+    ///
+    /// # Examples
+    /// ```
+    /// use lockwright::rwlock::{WriteGuard, RwLock, RwLockError};
+    ///
+    /// let shared = RwLock::new(1);
+    /// let guard = shared.write()?;
+    /// WriteGuard::unlock(guard)?;
+    /// assert_eq!(*shared.write()?, 1);
+    /// # Ok::<(), RwLockError>(())
+    /// ```
+    #[inline]
+    pub fn unlock(guard: Self) -> Result<(), RwLockError> {
+        let lock = guard.lock;
+        std::mem::forget(guard);
+        lock.raw.unlock_write().map_err(RwLockError::of)
     }
 }
 
@@ -283,17 +335,16 @@ impl<T: ?Sized> DerefMut for WriteGuard<'_, T> {
 impl<T: ?Sized> Drop for ReadGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        let unlocked = self.lock.raw.unlock_read();
-        debug_assert!(unlocked.is_ok() || std::thread::panicking(), "a reader is inside: {unlocked:?}");
+        // The kernel has no reason to refuse. If it did, waiters would stay suspended; `unlock` returns the error.
+        let _ = self.lock.raw.unlock_read();
     }
 }
 
 impl<T: ?Sized> Drop for WriteGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        let unlocked = self.lock.raw.unlock_write();
-        // The kernel has no reason to refuse. If it did, waiters would stay suspended without an error.
-        debug_assert!(unlocked.is_ok() || std::thread::panicking(), "the writer unlocks: {unlocked:?}");
+        // The kernel has no reason to refuse. If it did, waiters would stay suspended; `unlock` returns the error.
+        let _ = self.lock.raw.unlock_write();
     }
 }
 
