@@ -76,7 +76,7 @@ const WAYS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (
 /// signals do not read it, and wake the waiter of the other.
 #[test]
 fn a_mutex_may_be_freed_while_others_wait() {
-    let Some(_stage) = Stage::set() else { return };
+    let Some(_stage) = Stage::beside_others() else { return };
     for (stays, goes) in pairs() {
         for (all, holds) in WAYS {
             for goes_first in [false, true] {
@@ -105,7 +105,7 @@ fn a_mutex_may_be_freed_while_others_wait() {
 /// A broadcast wakes the waiters of both mutexes.
 #[test]
 fn a_broadcast_reaches_the_waiters_of_two_mutexes() {
-    let Some(_stage) = Stage::set() else { return };
+    let Some(_stage) = Stage::beside_others() else { return };
     for (first, second) in pairs() {
         for holds in [false, true] {
             let what = format!("{first:#x}, then {second:#x}; holds {holds}");
@@ -125,7 +125,7 @@ fn a_broadcast_reaches_the_waiters_of_two_mutexes() {
 /// broadcast of a third thread wakes both.
 #[test]
 fn a_broadcast_reaches_waiters_that_keep_and_that_unlock_their_mutex() {
-    let Some(_stage) = Stage::set() else { return };
+    let Some(_stage) = Stage::beside_others() else { return };
     for family in FAMILIES {
         let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(family, attributes::RECURSIVE));
         // The waiter that keeps the mutex comes last, because no other thread could lock it afterwards.
@@ -143,7 +143,7 @@ fn a_broadcast_reaches_waiters_that_keep_and_that_unlock_their_mutex() {
 /// signals.
 #[test]
 fn a_refused_wait_hides_no_waiter() {
-    let Some(_stage) = Stage::set() else { return };
+    let Some(_stage) = Stage::beside_others() else { return };
     for (waits, is_refused) in pairs() {
         for (all, holds) in WAYS {
             let what = format!("{waits:#x} waits, {is_refused:#x} is refused; all {all}, holds {holds}");
@@ -175,7 +175,7 @@ const BESIDE: [(u32, usize); 4] = [
 #[test]
 fn each_signal_reaches_a_waiter_of_either_sort() {
     const WAITERS: usize = 4;
-    let Some(_stage) = Stage::set() else { return };
+    let Some(_stage) = Stage::beside_others() else { return };
     let families = WITH.into_iter().flat_map(|with| BESIDE.map(|beside| (with, beside)));
     for ((with, (beside, times)), order) in
         families.flat_map(|family| (0..1 << WAITERS).map(move |order| (family, order)))

@@ -1,6 +1,6 @@
 //! Test threads of given levels, their state in the kernel, and a watchdog.
 
-use crate::machine::{Machine, require_realtime};
+use crate::machine::{Machine, require_moments, require_realtime};
 use lockwright::mutex::{Attributes, Builder, Mutex, MutexProtocol, RawMutex, Unlock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -232,8 +232,16 @@ impl Stage {
     }
 
     pub fn set_for(limit: Duration) -> Option<Self> {
-        let machine = require_realtime()?;
-        Some(Self { cpu: cpus()[0], _watchdog: watch(limit), _machine: machine })
+        Some(Self::on(require_realtime()?, limit))
+    }
+
+    /// A stage beside those of other tests, for ordinary threads, which have a level in sections only.
+    pub fn beside_others() -> Option<Self> {
+        Some(Self::on(require_moments()?, Duration::from_secs(60)))
+    }
+
+    fn on(machine: Machine, limit: Duration) -> Self {
+        Self { cpu: cpus()[0], _watchdog: watch(limit), _machine: machine }
     }
 
     /// Starts a thread under SCHED_FIFO on the stage's processor.

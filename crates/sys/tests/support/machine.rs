@@ -58,14 +58,26 @@ impl Turn {
 /// LOCKWRIGHT_REQUIRE_RT, that is a failure.
 pub fn require_realtime() -> Option<Machine> {
     let here = Turn::alone();
+    has_permission().then(|| Machine { _here: here, _everywhere: lock_file(File::lock) })
+}
+
+/// As [`require_realtime`], for tests whose threads have real-time priorities for moments only: several of them run at
+/// once.
+#[allow(dead_code, reason = "not every crate has such tests")]
+pub fn require_moments() -> Option<Machine> {
+    let here = Turn::shared();
+    has_permission().then(|| Machine { _here: here, _everywhere: lock_file(File::lock_shared) })
+}
+
+fn has_permission() -> bool {
     match sched::try_fifo(HIGHEST) {
-        Ok(()) => Some(Machine { _here: here, _everywhere: lock_file(File::lock) }),
+        Ok(()) => true,
         Err(error) if std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some() => {
             panic!("no permission for real-time priorities: {error}")
         }
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "skipped: no permission for real-time priorities: {error}");
-            None
+            false
         }
     }
 }
