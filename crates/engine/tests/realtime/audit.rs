@@ -1,12 +1,10 @@
 //! The kernel's trace of real runs beside the orders of the protocols.
 
 use crate::judge::tell;
-use crate::support::{Machine, require_cpus, run_us, task};
+use crate::support::{Machine, for_each_protocol, require_cpus, run_us, task};
 use lockwright_engine::{Audit, Control, Departed, Outcome, RunConfig, RunError, run};
 use lockwright_model::{Duration, Protocol, Resource, ResourceId, Step, System};
 use lockwright_sys::sched::{self, Tid};
-
-const LENGTH: Duration = Duration::from_ms(300);
 
 /// Two tasks on each of two CPUs, which share a resource; the periods let them meet in many ways.
 fn sharing() -> System {
@@ -24,8 +22,8 @@ fn sharing() -> System {
 }
 
 /// A run with its audit, or `None` where the kernel's trace cannot be read.
-fn audited(system: &System, protocol: Protocol, control: &Control) -> Option<Outcome> {
-    let config = RunConfig { audit: true, ..RunConfig::new(protocol, LENGTH) };
+fn audited(system: &System, protocol: Protocol, ms: u64, control: &Control) -> Option<Outcome> {
+    let config = RunConfig { audit: true, ..RunConfig::new(protocol, Duration::from_ms(ms)) };
     match run(system, &config, control) {
         Ok(outcome) => Some(outcome),
         Err(RunError::NoTrace(why)) => {
@@ -41,12 +39,12 @@ fn machine() -> Option<Machine> {
 }
 
 /// The audit of a run. A run whose trace was cut short is repeated.
-fn audit(system: &System, protocol: Protocol, beside: impl Fn(&Control) + Sync) -> Option<Audit> {
+fn audit(system: &System, protocol: Protocol, ms: u64, beside: impl Fn(&Control) + Sync) -> Option<Audit> {
     for _ in 0..3 {
         let control = Control::new();
         let audit = std::thread::scope(|scope| {
             scope.spawn(|| beside(&control));
-            audited(system, protocol, &control)
+            audited(system, protocol, ms, &control)
         })?;
         let audit = audit.audit.expect("it was requested");
         if audit.lost == 0 {
@@ -65,7 +63,7 @@ fn the_kernel_does_what_every_protocol_orders() {
     for protocol in
         Protocol::ALL.into_iter().filter(|&protocol| lockwright::raw::check_system(&system, protocol).is_ok())
     {
-        let Some(audit) = audit(&system, protocol, |_| ()) else { return };
+        let Some(audit) = audit(&system, protocol, for_each_protocol(120), |_| ()) else { return };
         assert_eq!(audit.departures, [], "{protocol}");
         assert!(audit.switches > 100 && audit.orders > 0, "{protocol}: {audit:?}");
         if protocol == Protocol::Pip {
@@ -100,7 +98,7 @@ fn in_the_middle(control: &Control, what: impl Fn(Tid)) {
 fn a_level_that_nobody_ordered_is_found() {
     let Some(_machine) = machine() else { return };
     let meddle = |control: &Control| in_the_middle(control, |thread| sched::set_level(thread, 42).expect("a level"));
-    let Some(audit) = audit(&sharing(), Protocol::FmlpLong, meddle) else { return };
+    let Some(audit) = audit(&sharing(), Protocol::FmlpLong, 300, meddle) else { return };
     let is_found = |what: &Departed| matches!(what, Departed::Level { seen: Some(42), .. });
     assert!(audit.departures.iter().any(|departure| is_found(&departure.what)), "{audit:?}");
 }
@@ -112,7 +110,7 @@ fn a_place_that_nobody_ordered_is_found() {
     let meddle = |control: &Control| {
         in_the_middle(control, |thread| sched::set_affinity(thread, &[first]).expect("an allowed CPU"));
     };
-    let Some(audit) = audit(&sharing(), Protocol::FmlpLong, meddle) else { return };
+    let Some(audit) = audit(&sharing(), Protocol::FmlpLong, 300, meddle) else { return };
     let is_found = |what: &Departed| matches!(what, Departed::Place { .. });
     assert!(audit.departures.iter().any(|departure| is_found(&departure.what)), "{audit:?}");
 }

@@ -2,8 +2,8 @@
 
 use crate::judge::{Attempt, Lost, require};
 use crate::support::{
-    R, as_nested_as, expect, fault, require_cpus, require_realtime, run_ms, run_us, system, task, unfinished, us,
-    violation,
+    R, above_all_tasks, as_nested_as, expect, fault, require_cpus, require_realtime, run_ms, run_us, system, task,
+    unfinished, us, violation,
 };
 use lockwright::tasks::MachineError;
 use lockwright_engine::observe::{Gap, losses};
@@ -33,10 +33,10 @@ fn an_overloaded_run_ends() {
     let Some(_machine) = require_cpus(2) else { return };
     for protocol in Protocol::ALL {
         let system = as_nested_as(protocol, &overloaded());
-        let outcome = run_ms(&system, protocol, 150);
+        let outcome = run_ms(&system, protocol, 90);
         println!("{protocol}: {:?} after {}", outcome.ended, outcome.elapsed);
-        // 150 ms, the longest deadline, and the time for draining. The watchdog is above all tasks and enforces it.
-        assert!(outcome.elapsed < Duration::from_ms(400), "{protocol}: {}", outcome.elapsed);
+        // 90 ms, the longest deadline, and the time for draining. The watchdog is above all tasks and enforces it.
+        assert!(outcome.elapsed < Duration::from_ms(300), "{protocol}: {}", outcome.elapsed);
         assert_eq!(outcome.ended, Ended::Watchdog, "{protocol}");
         assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
         assert!(outcome.tasks.iter().any(|task| task.observation.misses > 0), "{protocol}");
@@ -45,7 +45,7 @@ fn an_overloaded_run_ends() {
             (held(|event| matches!(event, Event::Acquire(_))), held(|event| matches!(event, Event::Release(_))));
         assert_eq!(acquired, released, "{protocol}: not every acquired resource was released");
         for task in outcome.records.iter().filter(|record| record.event == Event::Arrive) {
-            assert!(task.at < Instant::from_ns(150_000_000), "a job arrived after the end");
+            assert!(task.at < Instant::from_ns(90_000_000), "a job arrived after the end");
         }
     }
 }
@@ -70,6 +70,7 @@ fn stop_ends_a_run_at_once() {
             let control = Control::new();
             let other = control.clone();
             let stopper = std::thread::spawn(move || {
+                above_all_tasks();
                 while other.elapsed().is_none_or(|elapsed| elapsed < Duration::from_ms(60)) {
                     std::thread::sleep(std::time::Duration::from_millis(1));
                 }
@@ -77,7 +78,6 @@ fn stop_ends_a_run_at_once() {
                 other.stop();
                 (before, other.elapsed().expect("the run has started"))
             });
-            // The run occupies both CPUs, so the stopper may be late; the watchdog ends the run in that case.
             let config = RunConfig { watch: true, ..RunConfig::new(protocol, Duration::from_ms(60_000)) };
             let start = std::time::Instant::now();
             let outcome = lockwright_engine::run(&system, &config, &control).expect("a run");
@@ -91,7 +91,7 @@ fn stop_ends_a_run_at_once() {
                 return Attempt::Holds;
             }
             let fault = format!("the run ended {took} after the stop");
-            // The stopper is an ordinary thread, which the run may keep from its CPU.
+            // The host may keep the stopper from its CPU.
             let stalled = after.saturating_sub(before);
             if stalled >= Duration::from_ms(1) {
                 return Attempt::Disturbed { fault, by: format!("a stopper that got no CPU for {stalled}") };
@@ -255,7 +255,7 @@ fn all_task_levels_can_be_used() {
     // These protocols need priorities besides those of the tasks.
     let own = [Protocol::Dflp, Protocol::FmlpPlus];
     for protocol in Protocol::ALL.into_iter().filter(|protocol| !own.contains(protocol)) {
-        let config = RunConfig::new(protocol, Duration::from_ms(100));
+        let config = RunConfig::new(protocol, Duration::from_ms(40));
         // The last jobs have 20 ms and take 3 ms.
         expect(protocol.name(), &system, &config, us(2_000), |outcome| {
             assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");

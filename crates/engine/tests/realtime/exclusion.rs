@@ -3,8 +3,8 @@
 
 use crate::judge::tell;
 use crate::support::{
-    R, acquisitions, as_nested_as, expect, fault, require_cpus, require_realtime, run_ms, run_us, system, task,
-    unfinished, us, violation,
+    R, acquisitions, as_nested_as, expect, fault, for_each_protocol, require_cpus, require_realtime, run_ms, run_us,
+    system, task, unfinished, us, violation,
 };
 use lockwright_engine::{Outcome, RunConfig};
 use lockwright_model::{Duration, Event, Instant, Mode, Protocol, Record, ResourceId, Step, System, TaskId};
@@ -81,7 +81,7 @@ fn one_holder_at_a_time_on_two_cpus() {
     let Some(_machine) = require_cpus(2) else { return };
     for protocol in Protocol::ALL {
         let system = as_nested_as(protocol, &contended(protocol));
-        let config = RunConfig::new(protocol, Duration::from_ms(300));
+        let config = RunConfig::new(protocol, Duration::from_ms(for_each_protocol(100)));
         // Whether tasks meet depends on the machine, so a run in which they do not is repeated.
         let missing = RefCell::new(None);
         for _attempt in 0..20 {
@@ -200,15 +200,15 @@ fn shared_with_a_writer(system: &System, records: &[Record]) -> Option<Record> {
 #[test]
 fn writers_are_alone_and_readers_together() {
     let Some(_machine) = require_cpus(2) else { return };
-    let system = readers_and_writers();
+    let (system, ms) = (readers_and_writers(), for_each_protocol(70));
     for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
         if !protocol.has_readers() {
-            assert_eq!(violation(&run_ms(&system, protocol, 200).records), None, "{protocol} has no readers");
+            assert_eq!(violation(&run_ms(&system, protocol, ms).records), None, "{protocol} has no readers");
             continue;
         }
         // Whether readers meet depends on the machine.
         let together = (0..10).find_map(|_attempt| {
-            let outcome = run_ms(&system, protocol, 200);
+            let outcome = run_ms(&system, protocol, ms);
             assert_eq!(shared_with_a_writer(&system, &outcome.records), None, "{protocol}");
             violation(&outcome.records)
         });

@@ -14,7 +14,7 @@
 //! shows at least 230 of 874.
 
 use crate::judge::tell;
-use crate::support::{R, require_cpus, require_realtime, run_us, run_with, task};
+use crate::support::{R, for_each_protocol, require_cpus, require_realtime, run_us, run_with, task};
 use lockwright_engine::RunConfig;
 use lockwright_model::{
     CpuId, Duration, Event, Instant, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
@@ -346,7 +346,7 @@ fn no_wait_is_overtaken_on_an_overloaded_home() {
     let Some(_machine) = require_cpus(2) else { return };
     let system = sections(&[0; 7], 1, 1_000, 200);
     for protocol in [Protocol::Dflp, Protocol::Dpcp] {
-        hold(&system, protocol, 400, true);
+        hold(&system, protocol, for_each_protocol(140), true);
     }
 }
 
@@ -355,7 +355,7 @@ fn no_wait_for_an_overloaded_resource_is_overtaken() {
     let Some(_machine) = require_cpus(2) else { return };
     let system = sections(&[0, 1, 0, 1, 0, 1, 0], 1, 1_000, 200);
     for protocol in Protocol::ALL.into_iter().filter(is_global) {
-        hold(&system, protocol, 300, true);
+        hold(&system, protocol, for_each_protocol(100), true);
     }
 }
 
@@ -368,7 +368,7 @@ fn no_wait_for_short_sections_is_overtaken() {
         if promise(protocol) != Promise::Fifo {
             continue;
         }
-        hold(&system, protocol, 200, false);
+        hold(&system, protocol, for_each_protocol(70), false);
     }
 }
 
@@ -379,7 +379,7 @@ fn no_wait_on_one_processor_is_overtaken() {
     for period_us in [2_000, 1_000] {
         let system = sections(&[0; 7], 0, period_us, 200);
         for protocol in [Protocol::Icpp, Protocol::Pcp, Protocol::Srp, Protocol::Pip] {
-            hold(&system, protocol, 300, true);
+            hold(&system, protocol, for_each_protocol(100), true);
         }
     }
 }
@@ -402,7 +402,7 @@ fn late_requests() -> System {
 fn a_wait_that_nothing_holds_back_is_not_overtaken() {
     let Some(_machine) = require_cpus(2) else { return };
     for protocol in [Protocol::Omlp, Protocol::MpcpVs] {
-        hold(&late_requests(), protocol, 400, true);
+        hold(&late_requests(), protocol, for_each_protocol(140), true);
     }
     // The owner is preempted by the three tasks, and they are served before the first that waits.
     let inherited = observe(&late_requests(), Protocol::Pip, 400);

@@ -4,7 +4,7 @@
 //! few waits are overtaken twice by one task.
 
 use crate::order::{Promise, Stamps, is_decided, is_for_one, promise, waits};
-use crate::support::{as_nested_as, expect, fault, require_cpus, run_us, task};
+use crate::support::{as_nested_as, expect, fault, for_each_protocol, require_cpus, run_us, task};
 use lockwright_engine::RunConfig;
 use lockwright_model::{CpuId, Duration, Protocol, Resource, ResourceId, Step, System};
 
@@ -51,8 +51,9 @@ fn all_processors_share_resources() {
     let scale = std::env::var("TEST_TIME_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
     for protocol in Protocol::ALL.into_iter().filter(|protocol| !is_for_one(*protocol)) {
         let system = as_nested_as(protocol, &stressed(cpus, scale));
-        let config = RunConfig { turns: true, ..RunConfig::new(protocol, Duration::from_ms(200 * scale)) };
-        expect(protocol.name(), &system, &config, Duration::from_ms(20 * scale), |outcome| {
+        let config =
+            RunConfig { turns: true, ..RunConfig::new(protocol, Duration::from_ms(for_each_protocol(80) * scale)) };
+        expect(protocol.name(), &system, &config, Duration::from_ms(8 * scale), |outcome| {
             assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
             for resource in (0..RESOURCES).map(ResourceId::new) {
                 let (seen, holds) = match is_decided(protocol) {

@@ -6,6 +6,7 @@ use lockwright_engine::{Control, Ended, LOG_CAPACITY, Outcome, RunConfig, RunErr
 use lockwright_model::{
     CpuId, Duration, Event, Instant, Priority, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
 };
+use lockwright_sys::sched;
 use std::collections::HashMap;
 
 /// As [`require_realtime`], for a system of `cpus` processors.
@@ -24,6 +25,12 @@ pub const R: ResourceId = ResourceId(0);
 
 pub fn us(us: u64) -> Duration {
     Duration::from_us(us)
+}
+
+/// The length of a run that is executed once for each protocol: `ms`, and three times as long if LOCKWRIGHT_DEEP is set,
+/// as in CI. Tasks meet some hundred times in the shorter one.
+pub fn for_each_protocol(ms: u64) -> u64 {
+    if std::env::var_os("LOCKWRIGHT_DEEP").is_some() { 3 * ms } else { ms }
 }
 
 pub fn run_us(time: u64) -> Step {
@@ -81,11 +88,18 @@ pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
     run_with(system, &RunConfig::new(protocol, Duration::from_ms(ms)))
 }
 
+/// Lets the calling thread stop a run whose tasks occupy all CPUs: an ordinary thread would wait for the kernel to
+/// throttle them.
+pub fn above_all_tasks() {
+    sched::set_fifo(sched::gettid(), lockwright::raw::WATCHDOG_LEVEL).expect("a level");
+}
+
 /// Runs without a protocol until another thread stops the run, this time after its start.
 pub fn run_until(system: &System, stop: Duration) -> Outcome {
     let control = Control::new();
     let other = control.clone();
     let stopper = std::thread::spawn(move || {
+        above_all_tasks();
         while other.elapsed().is_none_or(|elapsed| elapsed < stop) {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
