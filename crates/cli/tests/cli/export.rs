@@ -26,29 +26,40 @@ pub fn compiler() -> Option<Command> {
     Some(cc)
 }
 
-/// Compiles an exported program, and executes it for this time.
-fn execute(mut cc: Command, program: &str, seconds: &str) -> Ended {
-    let source = File::named("program.c", program);
-    let binary = source.beside("program");
-    let compiled = end(cc.arg("-o").arg(&binary).arg(&source.path));
-    assert_eq!(compiled.status, 0, "{}\n{program}", compiled.err);
-    end(Command::new(&binary).arg(seconds))
+/// An exported program in a folder of its own.
+struct Compiled {
+    source: File,
+}
+
+impl Compiled {
+    fn new(mut cc: Command, program: &str) -> Self {
+        let source = File::named("program.c", program);
+        let compiled = end(cc.arg("-o").arg(source.beside("program")).arg(&source.path));
+        assert_eq!(compiled.status, 0, "{}\n{program}", compiled.err);
+        Self { source }
+    }
+
+    fn execute(&self, seconds: &str) -> Ended {
+        end(Command::new(self.source.beside("program")).arg(seconds))
+    }
 }
 
 #[test]
 fn a_program_in_c_keeps_deadlines_and_misses_impossible_ones() {
-    let Some(_machine) = require_realtime() else { return };
     let odd = HOLDS.replace("\"fast\"", r#""*/ \"??/ % \\ é""#);
-    for (text, protocol, status, jobs) in [
-        (odd.as_str(), "pip", 0, [2, 1].as_slice()),
-        (HOLDS, "icpp", 0, &[2, 1]),
-        (LATE, "none", 1, &[20, 19]),
-        (ROBOT, "pip", 0, &[400, 200, 20, 80, 40, 20]),
+    for (text, protocol, seconds, status, jobs) in [
+        (odd.as_str(), "pip", "1.5", 0, [2, 1].as_slice()),
+        (HOLDS, "icpp", "0.5", 0, &[1, 1]),
+        (LATE, "none", "0.5", 1, &[5, 5]),
+        (ROBOT, "pip", "0.5", 0, &[100, 50, 5, 20, 10, 5]),
     ] {
         let Some(cc) = compiler() else { return };
         let exported = export("c", text, protocol);
         assert_eq!(exported.status, 0, "{}", exported.err);
-        let ended = execute(cc, &exported.out, "2");
+        let compiled = Compiled::new(cc, &exported.out);
+        let Some(machine) = require_realtime() else { return };
+        let ended = compiled.execute(seconds);
+        drop(machine);
         // Other work on the machine can make a job late.
         assert!(ended.status == status || status == 0 && ended.status == 1, "{}{}", ended.out, ended.err);
         let column = |line: &str, from_end| line.split_whitespace().rev().nth(from_end).map(str::to_owned);
@@ -68,10 +79,13 @@ fn a_program_in_c_keeps_deadlines_and_misses_impossible_ones() {
 /// The mutant: without inheritance the exported Pathfinder misses deadlines, as the lander did.
 #[test]
 fn an_exported_pathfinder_needs_inheritance() {
-    let Some(_machine) = require_realtime() else { return };
     let Some(cc) = compiler() else { return };
-    let ended = execute(cc, &export("c", PATHFINDER, "none").out, "2.5");
-    assert_eq!(ended.status, 1, "{}{}", ended.out, ended.err);
+    let compiled = Compiled::new(cc, &export("c", PATHFINDER, "none").out);
+    let Some(_machine) = require_realtime() else { return };
+    // All tasks begin together, and the deadline that is missed is the first one unless something else has the CPU then.
+    let ended: Vec<_> = (0..3).map(|_| compiled.execute("0.4")).collect();
+    let told: String = ended.iter().map(|ended| format!("{}{}", ended.out, ended.err)).collect();
+    assert!(ended.iter().any(|ended| ended.status == 1), "{told}");
 }
 
 #[test]

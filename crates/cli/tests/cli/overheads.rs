@@ -205,7 +205,7 @@ fn a_proved_deadline_that_is_missed_is_1_under_edf() {
     let system = by_deadline(&ALONE.replace("wcet = \"100 us\"", shares));
     let tight = system.replace("period = \"100 ms\"", "period = \"100 ms\"\ndeadline = \"101 us\"");
     assert_eq!(charged(&tight, "check", TINY, &[]).status, 0);
-    let run = ["--for", "500 ms"];
+    let run = ["--for", "200 ms"];
     let late = charged(&tight, "run", TINY, &run);
     assert_eq!(late.status, 1, "{}{}", late.out, late.err);
     for part in ["although their deadlines are proved", "in which the overheads of", "one: the job that arrived at"] {
@@ -213,7 +213,7 @@ fn a_proved_deadline_that_is_missed_is_1_under_edf() {
     }
     for (system, overheads, status, wanted) in [
         (&tight, TINY, 1, "verdict: does not hold: proved deadlines were missed (`one`)"),
-        (&system, LARGE, 0, "verdict: holds: every deadline is proved, and 5 jobs were seen"),
+        (&system, LARGE, 0, "verdict: holds: every deadline is proved, and 2 jobs were seen"),
         (&system, "schedule = \"60 ms\"\n", 1, "verdict: does not hold: not every deadline is proved (`one`)"),
     ] {
         let ended = charged(system, "verify", overheads, &run);
@@ -231,7 +231,7 @@ fn a_proved_deadline_that_is_missed_is_1_under_edf() {
 fn verify_measures_under_edf() {
     let Some(_machine) = require_realtime() else { return };
     let file = File::new(&by_deadline(HOLDS));
-    let ended = end(verify(&file.beside("cache")).arg(&file.path).args(["--for", "300 ms", "--json"]));
+    let ended = end(verify(&file.beside("cache")).arg(&file.path).args(["--for", "100 ms", "--json"]));
     let value = json(&ended);
     let result = &value["results"][0];
     assert_eq!(ended.status, i32::from(result["schedulable"] != true), "{}{}", ended.out, ended.err);
@@ -251,7 +251,7 @@ fn verify_measures_under_edf() {
 #[test]
 fn a_response_above_a_charged_bound_is_1() {
     let Some(_machine) = require_realtime() else { return };
-    let run = ["--for", "500 ms"];
+    let run = ["--for", "200 ms"];
     let above = charged(ALONE, "run", TINY, &run);
     assert_eq!(above.status, 1, "{}{}", above.out, above.err);
     let parts = [
@@ -265,7 +265,7 @@ fn a_response_above_a_charged_bound_is_1() {
         assert!(above.out.contains(part), "{part} is missing in {}", above.out);
     }
     assert!(!above.out.contains("charge no overhead"), "{}", above.out);
-    let value = json(&charged(ALONE, "run", TINY, &["--for", "500 ms", "--json"]));
+    let value = json(&charged(ALONE, "run", TINY, &["--for", "200 ms", "--json"]));
     let (result, task) = (&value["results"][0], &value["results"][0]["tasks"][0]);
     assert_eq!((&result["schedulable"], &task["schedulable"]), (&false.into(), &false.into()), "{value}");
     assert_eq!((&task["above_bound"], &task["misses"]), (&true.into(), &0.into()), "{value}");
@@ -277,7 +277,7 @@ fn a_response_above_a_charged_bound_is_1() {
 #[test]
 fn without_overheads_a_response_above_its_bound_is_1_only_if_strict() {
     let Some(_machine) = require_realtime() else { return };
-    for (arguments, status) in [(&["--for", "500 ms"][..], 0), (&["--for", "500 ms", "--strict"], 1)] {
+    for (arguments, status) in [(&["--for", "200 ms"][..], 0), (&["--for", "200 ms", "--strict"], 1)] {
         let ended = on(ALONE, "run", arguments);
         assert_eq!(ended.status, status, "{}{}", ended.out, ended.err);
         assert!(ended.out.contains("charge no overhead"), "{}", ended.out);
@@ -295,7 +295,7 @@ fn verify(cache: &Path) -> Command {
 fn verify_ends_with_one_verdict() {
     let Some(_machine) = require_realtime() else { return };
     let cases = [
-        (ALONE, LARGE, 0, "verdict: holds: every deadline is proved, and 5 jobs were seen"),
+        (ALONE, LARGE, 0, "verdict: holds: every deadline is proved, and 2 jobs were seen"),
         (ALONE, TINY, 1, "verdict: does not hold: responses were above their bounds, by up to "),
         (
             LATE,
@@ -305,7 +305,7 @@ fn verify_ends_with_one_verdict() {
         ),
     ];
     for (system, overheads, status, wanted) in cases {
-        let ended = charged(system, "verify", overheads, &["--for", "500 ms"]);
+        let ended = charged(system, "verify", overheads, &["--for", "200 ms"]);
         assert_eq!(ended.status, status, "{}{}", ended.out, ended.err);
         let last = ended.out.lines().last().expect("a line");
         assert!(last.starts_with(wanted), "{}", ended.out);
@@ -325,7 +325,7 @@ fn verify_stores_its_measurement() {
     let file = File::new(ALONE);
     let cache = file.beside("cache");
     let verified = |arguments: &[&str]| {
-        let ended = end(verify(&cache).arg(&file.path).args(["--for", "300 ms", "--json"]).args(arguments));
+        let ended = end(verify(&cache).arg(&file.path).args(["--for", "100 ms", "--json"]).args(arguments));
         let value = json(&ended);
         let result = &value["results"][0];
         // The host may take more time than it took during the measurement.
@@ -352,7 +352,7 @@ fn verify_stores_its_measurement() {
     // A file in the place of the folder: nothing can be kept, and nothing needs to be.
     let blocked = file.beside("blocked");
     std::fs::write(&blocked, "").expect("a temporary file");
-    let ended = end(verify(&blocked).arg(&file.path).args(["--for", "300 ms", "--json"]));
+    let ended = end(verify(&blocked).arg(&file.path).args(["--for", "100 ms", "--json"]));
     assert!(ended.err.contains("the overheads cannot be stored"), "{}", ended.err);
     assert_eq!(json(&ended)["overheads"]["file"], Value::Null, "{}", ended.out);
 }
@@ -490,7 +490,7 @@ fn the_examples_are_verified() {
         let mut is_known = false;
         for attempt in 1.. {
             let again: &[&str] = if attempt > 1 { &["--remeasure"] } else { &[] };
-            let ended = end(verify(cache.path()).arg(example(name)).args(["--for", "2 s", "--json"]).args(again));
+            let ended = end(verify(cache.path()).arg(example(name)).args(["--for", "500 ms", "--json"]).args(again));
             if cpus < needed {
                 assert_eq!(ended.status, 3, "{}{}", ended.out, ended.err);
                 assert!(ended.err.contains(&format!("{needed} CPUs")), "{}", ended.err);
