@@ -140,8 +140,9 @@ fn programs() -> Vec<PathBuf> {
 /// not allow it.
 fn perform(file: &Path, linking: Linking, options: &[&str]) -> Option<Output> {
     let is_realtime = file.file_stem().is_some_and(|name| name == "realtime" || name == "tasks" || name == "cut");
+    let program = compile(file, linking, options);
     let _machine = if is_realtime { Some(machine::require_realtime()?) } else { None };
-    let output = run(&mut Command::new(compile(file, linking, options)));
+    let output = run(&mut Command::new(program));
     assert!(output.status.code() != Some(SKIPPED), "skipped, although the machine allows it: {}", said(&output));
     Some(output)
 }
@@ -211,10 +212,10 @@ fn a_trace_has_what_the_report_counts() {
     if !require_compilers(Linking::Shared) {
         return;
     }
-    let Some(_machine) = machine::require_realtime() else { return };
     let path = library().join("jobs.pftrace");
-    let output =
-        run(Command::new(compile(&here().join("examples/tasks.c"), Linking::Shared, &["-DTRACED"])).arg(&path));
+    let program = compile(&here().join("examples/tasks.c"), Linking::Shared, &["-DTRACED"]);
+    let Some(_machine) = machine::require_realtime() else { return };
+    let output = run(Command::new(program).arg(&path));
     assert!(output.status.success(), "{}", said(&output));
     let report = String::from_utf8_lossy(&output.stdout);
     let counts = |task: &str| -> Vec<u64> {
