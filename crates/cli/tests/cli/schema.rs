@@ -2,6 +2,7 @@
 
 use crate::realtime::require_realtime;
 use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
+use jsonschema::Validator;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -36,14 +37,50 @@ fn the_committed_schema_is_up_to_date() {
     assert!(committed == generated, "docs/output.schema.json is stale: `cargo xtask schema` writes it");
 }
 
+/// The schema of today and that of release 0.1.0.
+struct Schemas {
+    today: Validator,
+    released: Validator,
+}
+
+impl Schemas {
+    fn new() -> Self {
+        let schema = serde_json::to_value(lockwright_cli::json::schema()).expect("is JSON");
+        Self { today: jsonschema::validator_for(&schema).expect("is a schema"), released: crate::compat::schema() }
+    }
+
+    fn is_valid(&self, value: &Value) -> bool {
+        self.released.is_valid(value) && self.today.is_valid(value)
+    }
+
+    /// Requires that the value is valid.
+    fn accept(&self, value: &Value) {
+        for schema in [&self.released, &self.today] {
+            schema.validate(value).unwrap_or_else(|error| panic!("{error}: {value}"));
+        }
+    }
+
+    /// Requires that the value is invalid without any of these keys of the object at `pointer`.
+    fn need<'k>(&self, value: &Value, pointer: &str, keys: impl IntoIterator<Item = &'k str>) {
+        for key in keys {
+            let mut without = value.clone();
+            let object = without.pointer_mut(pointer).and_then(Value::as_object_mut);
+            assert!(object.expect("an object").remove(key).is_some(), "{pointer} has no {key}: {value}");
+            assert!(!self.is_valid(&without), "the object without {key} must be refused");
+        }
+    }
+
+    /// Requires that the value is valid, and invalid without any key of the object at `pointer`.
+    fn need_all(&self, value: &Value, pointer: &str) {
+        self.accept(value);
+        let object = value.pointer(pointer).and_then(Value::as_object).expect("an object");
+        self.need(value, pointer, object.keys().map(String::as_str));
+    }
+}
+
 #[test]
 fn outputs_are_valid_under_the_schema() {
-    let schema = serde_json::to_value(lockwright_cli::json::schema()).expect("is JSON");
-    let validator = jsonschema::validator_for(&schema).expect("is a schema");
-    let frozen = crate::compat::schema();
-    let valid = |value: &Value| {
-        frozen.validate(value).and_then(|()| validator.validate(value)).map_err(|error| error.to_string())
-    };
+    let schemas = Schemas::new();
     let mut outputs = Vec::new();
     for text in [HOLDS, LATE, INVERSION, GLOBAL] {
         outputs.push(on(text, "check", &["--json", "--protocol", "all", "--sensitivity"]));
@@ -69,74 +106,32 @@ fn outputs_are_valid_under_the_schema() {
     drop(machine);
     for ended in &outputs {
         let value = json(ended);
-        if let Err(error) = valid(&value) {
-            panic!("{error}: {value}");
-        }
+        schemas.accept(&value);
         let results = value["results"].as_array().expect("results");
-        let tasks: Vec<_> = results.iter().flat_map(|result| result["tasks"].as_array().expect("tasks")).collect();
-        for key in TASK_KEYS {
-            assert!(tasks.iter().all(|task| task.get(key).is_some()), "a task lacks {key}: {value}");
-            let mut without = value.clone();
-            without["results"][0]["tasks"][0].as_object_mut().expect("an object").remove(key);
-            assert!(valid(&without).is_err(), "the object without {key} must be refused");
-        }
+        let mut tasks = results.iter().flat_map(|result| result["tasks"].as_array().expect("tasks"));
+        assert!(tasks.all(|task| TASK_KEYS.iter().all(|key| task.get(key).is_some())), "a task lacks a key: {value}");
+        schemas.need(&value, "/results/0/tasks/0", TASK_KEYS);
     }
-    let study = ["study", "bpl", "--cores", "1,4", "--requests", "100", "--json"];
-    let value = json(&end(lockwright().args(study)));
-    if let Err(error) = valid(&value) {
-        panic!("{error}: {value}");
-    }
-    for key in value["results"][0].as_object().expect("an object").keys() {
-        let mut without = value.clone();
-        without["results"][0].as_object_mut().expect("an object").remove(key);
-        assert!(valid(&without).is_err(), "the object without {key} must be refused");
-    }
-    let value = json(&end(lockwright().args(["measure", "locks", "--alone", "--readings", "10", "--json"])));
-    if let Err(error) = valid(&value) {
-        panic!("{error}: {value}");
-    }
-    for key in value["costs"][0].as_object().expect("an object").keys() {
-        let mut without = value.clone();
-        without["costs"][0].as_object_mut().expect("an object").remove(key);
-        assert!(valid(&without).is_err(), "the object without {key} must be refused");
-    }
-    // Release 0.1.0 has no objects.
-    let value = json(&end(lockwright().args(["measure", "objects", "--alone", "--operations", "100", "--json"])));
-    if let Err(error) = validator.validate(&value) {
-        panic!("{error}: {value}");
-    }
-    let value = json(&measured);
-    if let Err(error) = valid(&value) {
-        panic!("{error}: {value}");
-    }
-    for list in ["costs", "responses", "histogram"] {
-        let Some(first) = value[list].as_array().and_then(|rows| rows.first()) else { continue };
-        for key in first.as_object().expect("an object").keys() {
-            let mut without = value.clone();
-            without[list][0].as_object_mut().expect("an object").remove(key);
-            assert!(valid(&without).is_err(), "the object without {key} must be refused");
-        }
-    }
-    let mut worst = json(&end(lockwright().args(study)));
+    let study = json(&end(lockwright().args(["study", "bpl", "--cores", "1,4", "--requests", "100", "--json"])));
+    schemas.need_all(&study, "/results/0");
+    let mut worst = study;
     worst["free_lock"] = "worst".into();
-    assert!(valid(&worst).is_err(), "nobody is served last");
-    let value = json(&end(lockwright().args(["doctor", "--json"])));
-    if let Err(error) = valid(&value) {
-        panic!("{error}: {value}");
+    assert!(!schemas.is_valid(&worst), "nobody is served last");
+    let locks = json(&end(lockwright().args(["measure", "locks", "--alone", "--readings", "10", "--json"])));
+    schemas.need_all(&locks, "/costs/0");
+    // Release 0.1.0 has no objects.
+    let objects = json(&end(lockwright().args(["measure", "objects", "--alone", "--operations", "100", "--json"])));
+    schemas.today.validate(&objects).unwrap_or_else(|error| panic!("{error}: {objects}"));
+    let measured = json(&measured);
+    schemas.accept(&measured);
+    for list in ["/costs/0", "/responses/0", "/histogram/0"] {
+        if measured.pointer(list).is_some() {
+            schemas.need_all(&measured, list);
+        }
     }
-    for key in value["findings"][0].as_object().expect("an object").keys() {
-        let mut without = value.clone();
-        without["findings"][0].as_object_mut().expect("an object").remove(key);
-        assert!(valid(&without).is_err(), "the object without {key} must be refused");
-    }
-    let value = json(&on("nonsense", "check", &["--json"]));
-    if let Err(error) = valid(&value) {
-        panic!("{error}: {value}");
-    }
-    for key in ["message", "help", "place"] {
-        let mut without = value.clone();
-        without["error"].as_object_mut().expect("an object").remove(key);
-        assert!(valid(&without).is_err(), "the object without {key} must be refused");
-    }
-    assert!(valid(&serde_json::json!({ "verb": "guess", "system": "s", "results": [] })).is_err());
+    schemas.need_all(&json(&end(lockwright().args(["doctor", "--json"]))), "/findings/0");
+    let faulty = json(&on("nonsense", "check", &["--json"]));
+    schemas.accept(&faulty);
+    schemas.need(&faulty, "/error", ["message", "help", "place"]);
+    assert!(!schemas.is_valid(&serde_json::json!({ "verb": "guess", "system": "s", "results": [] })));
 }
