@@ -107,25 +107,8 @@ impl Length {
 pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let known = [Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf, Scheduler::GEdf];
     let input = input::read_scheduled(&arguments.execution.subject.file, &known, console)?;
+    refuse_unsuitable(arguments, &input, console)?;
     let system = &input.system;
-    if arguments.execution.subject.overheads.is_some() {
-        let help = "use `lockwright check --overheads`, or remove --overheads";
-        scheduled::refuse_charges("a run", &input, help, console)?;
-    }
-    if arguments.audit && system.scheduler() == Scheduler::GEdf {
-        let why = "no audit: under `g-edf` the kernel decides, and the protocols order nothing";
-        console.error(why, "remove --audit, or choose another scheduler");
-        return Err(Exit::BadInput);
-    }
-    if arguments.sched_deadline && system.scheduler() != Scheduler::PEdf {
-        let message = format!("{}: --sched-deadline is for `p-edf`, not for `{}`", input.name, system.scheduler());
-        let help = match system.scheduler() {
-            Scheduler::GEdf => "remove --sched-deadline: `g-edf` always uses SCHED_DEADLINE",
-            _ => "write `scheduler = \"p-edf\"` in [platform], or remove --sched-deadline",
-        };
-        console.error(message, help);
-        return Err(Exit::BadInput);
-    }
     let charges = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
     let by_deadline = system.scheduler().is_by_deadline();
     let protocols = match by_deadline && (system.scheduler() == Scheduler::PEdf || !system.is_sharing()) {
@@ -194,6 +177,30 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         return Ok(Exit::Machine);
     }
     Ok(Exit::from_holds(runs.iter().all(Ran::holds)))
+}
+
+/// Refuses options that do not fit the scheduler of the system.
+fn refuse_unsuitable(arguments: &Run, input: &Input, console: &Console) -> Result<(), Exit> {
+    let scheduler = input.system.scheduler();
+    if arguments.execution.subject.overheads.is_some() {
+        let help = "use `lockwright check --overheads`, or remove --overheads";
+        scheduled::refuse_charges("a run", input, help, console)?;
+    }
+    if arguments.audit && scheduler == Scheduler::GEdf {
+        let why = "no audit: under `g-edf` the kernel decides, and the protocols order nothing";
+        console.error(why, "remove --audit, or choose another scheduler");
+        return Err(Exit::BadInput);
+    }
+    if arguments.sched_deadline && scheduler != Scheduler::PEdf {
+        let message = format!("{}: --sched-deadline is for `p-edf`, not for `{scheduler}`", input.name);
+        let help = match scheduler {
+            Scheduler::GEdf => "remove --sched-deadline: `g-edf` always uses SCHED_DEADLINE",
+            _ => "write `scheduler = \"p-edf\"` in [platform], or remove --sched-deadline",
+        };
+        console.error(message, help);
+        return Err(Exit::BadInput);
+    }
+    Ok(())
 }
 
 /// Writes the page of `--html`.
