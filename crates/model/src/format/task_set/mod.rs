@@ -142,30 +142,7 @@ fn read_parts(
 
     let (cpus, scheduler) = (platform.cpus, platform.scheduler);
     let surroundings = Surroundings { cpus, scheduler, placing, resources: &resources };
-    let mut drafts: Vec<Draft> = Vec::new();
-    if let Some(beyond) = parts.tasks.get(TASKS_MAX) {
-        let header = beyond.start..beyond.start + "[[task]]".len();
-        let fault = Diagnostic::new(format!("{} tasks", parts.tasks.len())).at(header);
-        faults.push(fault.help(format!("at most {TASKS_MAX} are supported")));
-    } else if !parts.tasks.is_empty() {
-        for place in &parts.tasks {
-            drafts.extend(read_part(source, place, &surroundings, faults));
-            if faults.is_full() {
-                return None;
-            }
-        }
-    } else {
-        let task_tables = tables(fields.get("task"), "task", TASKS_MAX, faults);
-        if !fields.means("task") {
-            faults.push(Diagnostic::new("the system has no tasks").help("add at least one [[task]]"));
-        }
-        for found in task_tables.iter().flatten() {
-            drafts.push(Draft::read(found, &surroundings, faults));
-            if faults.is_full() {
-                return None;
-            }
-        }
-    }
+    let mut drafts = read_tasks(source, parts, &fields, &surroundings, faults)?;
     refuse_namesakes("task", drafts.iter().map(|draft| (&*draft.task.name, &draft.places)), faults);
     priorities::assign(&mut drafts, platform.priorities, faults);
 
@@ -202,6 +179,41 @@ fn read_parts(
             None
         }
     }
+}
+
+/// Reads the tasks. Returns `None` if the list of faults is full.
+fn read_tasks(
+    source: &str,
+    parts: &syntax::Parts<'_>,
+    fields: &Fields<'_, '_>,
+    surroundings: &Surroundings<'_>,
+    faults: &mut Faults,
+) -> Option<Vec<Draft>> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    if let Some(beyond) = parts.tasks.get(TASKS_MAX) {
+        let header = beyond.start..beyond.start + "[[task]]".len();
+        let fault = Diagnostic::new(format!("{} tasks", parts.tasks.len())).at(header);
+        faults.push(fault.help(format!("at most {TASKS_MAX} are supported")));
+    } else if !parts.tasks.is_empty() {
+        for place in &parts.tasks {
+            drafts.extend(read_part(source, place, surroundings, faults));
+            if faults.is_full() {
+                return None;
+            }
+        }
+    } else {
+        let task_tables = tables(fields.get("task"), "task", TASKS_MAX, faults);
+        if !fields.means("task") {
+            faults.push(Diagnostic::new("the system has no tasks").help("add at least one [[task]]"));
+        }
+        for found in task_tables.iter().flatten() {
+            drafts.push(Draft::read(found, surroundings, faults));
+            if faults.is_full() {
+                return None;
+            }
+        }
+    }
+    Some(drafts)
 }
 
 /// Reads the task of one `[[task]]` of a long text. Returns `None` if it is not TOML or not a table.
