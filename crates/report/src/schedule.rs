@@ -45,7 +45,7 @@ impl Window {
 pub enum State {
     /// The task executes and holds these resources, the outermost first.
     Executes(Vec<ResourceId>),
-    /// The task executes an interruptible section in vain: it holds these resources, and the section restarts. Only
+    /// The task executes an interruptible section that is invalidated: it holds these resources, and restarts. Only
     /// restarts within the window count.
     Undone(Vec<ResourceId>),
     /// The task executes while it waits for the resource. The owner is `None` if the resource is free.

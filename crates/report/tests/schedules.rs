@@ -358,7 +358,10 @@ fn undone_execution_is_told_apart() {
     assert!(restarts > 0, "no section restarts");
     let drawn = svg::draw(&system, &schedule, file("undone"));
     assert!(roxmltree::Document::parse(&drawn).is_ok());
-    assert!(drawn.contains("executes in vain") && drawn.contains("executes a section that restarts"), "{drawn}");
+    assert!(
+        drawn.contains("executes an invalidated section") && drawn.contains("executes a section that restarts"),
+        "{drawn}"
+    );
 }
 
 #[test]

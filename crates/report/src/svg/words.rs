@@ -48,7 +48,7 @@ pub fn state(system: &System, state: &State) -> String {
         }
         State::Undone(held) => {
             let held = held.iter().map(|&id| resource(id)).collect::<Vec<_>>().join(", ");
-            format!("executes in vain and holds {held}: the section restarts")
+            format!("executes an invalidated section and holds {held}: the section restarts")
         }
         State::Spins(id, by) => format!("spins for {}{}", resource(*id), holder(by)),
         State::Waits(id, by) => format!("waits for {}{}", resource(*id), holder(by)),
