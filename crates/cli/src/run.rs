@@ -313,6 +313,9 @@ pub(crate) fn refuse(system: &System, error: &RunError, console: &Console) -> Ex
         RunError::Cpusets(_) => {
             (error.to_string(), "without --sched-deadline, `run` needs no partitions", Exit::Machine)
         }
+        RunError::CpuTaken { .. } => {
+            (error.to_string(), "nothing of such a run is shown; leave its CPUs alone and run it again", Exit::Machine)
+        }
         RunError::TooLong => (error.to_string(), "give a shorter --for", Exit::BadInput),
         RunError::Lock { task: id, resource, error } => {
             let resource = &system.resource(*resource).name;

@@ -84,6 +84,11 @@ pub enum RunError {
     },
     /// The thread of a task panicked, which is a bug in Lockwright. The task holds no locks any more.
     Panicked(TaskId),
+    /// A CPU of the run was taken away during it, for example unplugged: the kernel moved its threads to other CPUs.
+    CpuTaken {
+        /// The Linux number of the CPU.
+        cpu: usize,
+    },
     /// Tasks did not end within the watchdog's grace periods. They are left behind under the ordinary policy.
     Stuck {
         /// The tasks that did not end.
@@ -149,6 +154,11 @@ impl fmt::Display for RunError {
             Self::Panicked(task) => {
                 write!(f, "the thread of task {} panicked; this is a bug in Lockwright, please report it", task.0)
             }
+            Self::CpuTaken { cpu } => write!(
+                f,
+                "CPU {cpu} was taken from the run (unplugged, or by `taskset` or a cpuset), and its tasks executed \
+                 elsewhere; all of them have ended"
+            ),
             Self::Stuck { tasks } => {
                 f.write_str("the run did not end; still executing or waiting, under the ordinary policy: tasks")?;
                 tasks.iter().try_for_each(|task| write!(f, " {}", task.0))

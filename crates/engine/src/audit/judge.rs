@@ -23,6 +23,8 @@ struct State {
     is_ordinary: bool,
     /// The task waits for a machine.
     waits: bool,
+    /// The task left its CPU to wait for a futex or a time, and was not woken since.
+    sleeps: bool,
     /// When it last ended a wait.
     awake_ns: u64,
     /// The orders to wake it that may have an effect.
@@ -97,6 +99,7 @@ impl<'a> Judge<'a> {
             boost: None,
             is_ordinary: false,
             waits: false,
+            sleeps: false,
             awake_ns: 0,
             to_wake: Vec::new(),
         };
@@ -104,7 +107,8 @@ impl<'a> Judge<'a> {
         Self { tasks, states: places.map(state).collect(), cpus, start_ns, kernel_inherits: false, audit }
     }
 
-    /// The kernel's own locks lend priorities and wake threads. Boosts are then accepted, and wake-ups are not judged.
+    /// The kernel's own locks lend priorities and wake threads. Boosts are then accepted, and so are wake-ups of tasks
+    /// that wait for such a lock.
     pub(super) fn on_preempt_rt(self, kernel_inherits: bool) -> Self {
         Self { kernel_inherits, ..self }
     }
@@ -159,7 +163,10 @@ impl<'a> Judge<'a> {
 
     fn traced(&mut self, at: u64, cpu: usize, traced: Traced) {
         match traced {
-            Traced::Switch { from, to } => {
+            Traced::Switch { from, to, sleeps } => {
+                if let Some(task) = self.tasks.get(&from.0) {
+                    self.states[task.index()].sleeps = sleeps;
+                }
                 for (thread, priority) in [from, to] {
                     let Some(&task) = self.tasks.get(&thread) else { continue };
                     self.audit.switches += 1;
@@ -218,8 +225,9 @@ impl<'a> Judge<'a> {
     }
 
     fn wake_up(&mut self, at: u64, task: TaskId, by: u32) {
-        let state = &self.states[task.index()];
-        if !state.waits || self.kernel_inherits {
+        let state = &mut self.states[task.index()];
+        let sleeps = std::mem::take(&mut state.sleeps);
+        if !state.waits || self.kernel_inherits && !sleeps {
             return;
         }
         self.audit.wake_ups += 1;
@@ -269,7 +277,7 @@ mod tests {
 
     /// A switch from the idle thread to a task at a level.
     fn to(task: TaskId, level: i32) -> Traced {
-        Traced::Switch { from: (0, 120), to: (THREADS[task.index()], PRIORITY_0 - level) }
+        Traced::Switch { from: (0, 120), to: (THREADS[task.index()], PRIORITY_0 - level), sleeps: false }
     }
 
     #[test]
@@ -284,7 +292,7 @@ mod tests {
         assert_eq!(departed(&raised, &[(2 * MS, 4, to(A, 3))]), wrong(3, &[1, 5]));
         assert_eq!(departed(&raised, &[(4 * MS, 4, to(A, 1))]), wrong(1, &[5]));
         // A thread that leaves its CPU is judged as well; after its last order it is an ordinary one.
-        let from = |priority| Traced::Switch { from: (THREADS[0], priority), to: (0, 120) };
+        let from = |priority| Traced::Switch { from: (THREADS[0], priority), to: (0, 120), sleeps: false };
         assert_eq!(departed(&[], &[(MS, 4, from(120))]), wrong(0, &[1]));
         assert_eq!(departed(&[(MS / 2, A, Order::Level(0)), (MS, A, Order::LevelSet)], &[(2 * MS, 4, from(120))]), []);
         let deadline = vec![(A, Departed::Level { seen: None, ordered: vec![1] })];
@@ -324,22 +332,32 @@ mod tests {
             (3 * MS, A, Order::Level(5)),
             (4 * MS, A, Order::LevelSet),
         ];
-        let switch = Traced::Switch { from: (0, 120), to: (THREADS[0], 120) };
+        let switch = Traced::Switch { from: (0, 120), to: (THREADS[0], 120), sleeps: false };
         assert_eq!(departed(&after, &[(5 * MS, 4, switch)]), []);
         assert_eq!(departed(&after[2..], &[(5 * MS, 4, switch)]).len(), 1);
     }
 
     #[test]
-    fn a_kernel_whose_locks_inherit_lends_any_level() {
+    fn a_kernel_whose_locks_inherit_lends_any_level_and_wakes_for_its_locks() {
         let boost = Traced::Boost { thread: THREADS[0], priority: PRIORITY_0 - 50 };
-        let places = || [vec![CpuId(0)], vec![CpuId(1)]].into_iter();
-        let judged = |kernel_inherits| {
-            let judge = Judge::new(THREADS.into_iter(), places(), &CPUS, 0, Audit::default());
-            let woken = Traced::WakeUp { thread: THREADS[0], by: 7 };
-            let trace = [(2 * MS, 4, boost), (3 * MS, 4, woken)];
-            judge.on_preempt_rt(kernel_inherits).judge(&[(MS, A, Order::Wait)], &trace).departed
+        let woken = Traced::WakeUp { thread: THREADS[0], by: 7 };
+        let leaves = |sleeps| Traced::Switch { from: (THREADS[0], PRIORITY_0 - 1), to: (0, 120), sleeps };
+        let judged = |kernel_inherits, trace: &[Traced]| {
+            let places = [vec![CpuId(0)], vec![CpuId(1)]].into_iter();
+            let judge = Judge::new(THREADS.into_iter(), places, &CPUS, 0, Audit::default());
+            let trace: Vec<_> = (2..).map(|at| at * MS).zip(trace).map(|(at, &traced)| (at, 4, traced)).collect();
+            let orders = [(1, A, Order::Level(1)), (1, A, Order::LevelSet), (MS, A, Order::Wait)];
+            let audit = judge.on_preempt_rt(kernel_inherits).judge(&orders, &trace);
+            (audit.departed, audit.wake_ups)
         };
-        assert_eq!((judged(false), judged(true)), (2, 0));
+        assert_eq!((judged(false, &[boost]), judged(true, &[boost])), ((1, 0), (0, 0)));
+        // It waits for a lock of the kernel, or has not left its CPU.
+        for trace in [&[leaves(false), woken][..], &[woken]] {
+            assert_eq!((judged(false, trace), judged(true, trace)), ((1, 1), (0, 0)));
+        }
+        // It waits for the protocol, and is woken once.
+        assert_eq!(judged(true, &[leaves(true), woken]), (1, 1));
+        assert_eq!(judged(true, &[leaves(true), woken, woken]), (1, 1));
     }
 
     #[test]

@@ -20,19 +20,34 @@ const SAMPLE: u32 = 9;
 /// The bytes of a sample before the event: `u32 pid, tid; u64 time; u32 cpu, reserved; u32 size`.
 const HEAD: usize = 28;
 
+/// The state of a thread in `sched_switch`: it sleeps and may be interrupted. The same number is in every kernel.
+const INTERRUPTIBLE: u32 = 1;
+
 /// An event of the kernel, by thread ids and the kernel's priorities: 99 minus the level; ordinary threads are above
 /// 99, and SCHED_DEADLINE is below 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Traced {
-    Switch { from: (u32, i32), to: (u32, i32) },
-    Boost { thread: u32, priority: i32 },
-    WakeUp { thread: u32, by: u32 },
+    /// `sleeps` states that the first thread leaves the CPU until it is woken, and that it may be interrupted: it waits
+    /// for a futex or a time, and not for a lock of the kernel.
+    Switch {
+        from: (u32, i32),
+        to: (u32, i32),
+        sleeps: bool,
+    },
+    Boost {
+        thread: u32,
+        priority: i32,
+    },
+    WakeUp {
+        thread: u32,
+        by: u32,
+    },
 }
 
 /// The fields of an event, by their offsets.
 #[derive(Clone, Copy)]
 enum Fields {
-    Switch([usize; 4]),
+    Switch([usize; 5]),
     Boost([usize; 2]),
     WakeUp(usize),
 }
@@ -117,7 +132,7 @@ impl Trace {
 fn concerns(event: &Traced, own: &[u32]) -> bool {
     let is_own = |thread: &u32| own.binary_search(thread).is_ok();
     match event {
-        Traced::Switch { from, to } => is_own(&from.0) || is_own(&to.0),
+        Traced::Switch { from, to, .. } => is_own(&from.0) || is_own(&to.0),
         Traced::Boost { thread, .. } | Traced::WakeUp { thread, .. } => is_own(thread),
     }
 }
@@ -125,7 +140,9 @@ fn concerns(event: &Traced, own: &[u32]) -> bool {
 fn fields(name: &str, tracepoint: &Tracepoint) -> Option<Fields> {
     let at = |field: &str| tracepoint.offset(field);
     Some(match name {
-        "sched_switch" => Fields::Switch([at("prev_pid")?, at("prev_prio")?, at("next_pid")?, at("next_prio")?]),
+        "sched_switch" => {
+            Fields::Switch([at("prev_pid")?, at("prev_prio")?, at("next_pid")?, at("next_prio")?, at("prev_state")?])
+        }
         "sched_pi_setprio" => Fields::Boost([at("pid")?, at("newprio")?]),
         _ => Fields::WakeUp(at("pid")?),
     })
@@ -149,9 +166,11 @@ fn parse(data: &[u8], fields: Fields) -> Option<(u64, usize, Traced)> {
     let thread = |offset: usize| Some(u32::from_ne_bytes(word(data, HEAD + offset)?));
     let priority = |offset: usize| Some(i32::from_ne_bytes(word(data, HEAD + offset)?));
     let event = match fields {
-        Fields::Switch([from, had, to, has]) => {
-            Traced::Switch { from: (thread(from)?, priority(had)?), to: (thread(to)?, priority(has)?) }
-        }
+        Fields::Switch([from, had, to, has, state]) => Traced::Switch {
+            from: (thread(from)?, priority(had)?),
+            to: (thread(to)?, priority(has)?),
+            sleeps: thread(state)? == INTERRUPTIBLE,
+        },
         Fields::Boost([one, new]) => Traced::Boost { thread: thread(one)?, priority: priority(new)? },
         Fields::WakeUp(one) => Traced::WakeUp { thread: thread(one)?, by: u32::from_ne_bytes(word(data, 4)?) },
     };
@@ -164,17 +183,20 @@ mod tests {
 
     #[test]
     fn samples_are_parsed_and_short_ones_are_not() {
-        let mut data = vec![0; HEAD + 16];
+        let mut data = vec![0; HEAD + 20];
         (data[4], data[8], data[16]) = (7, 9, 1);
         for (place, value) in [(0, 21), (4, 60), (8, 22), (12, 120)] {
             data[HEAD + place] = value;
         }
-        let switch = Fields::Switch([0, 4, 8, 12]);
-        assert_eq!(parse(&data, switch), Some((9, 1, Traced::Switch { from: (21, 60), to: (22, 120) })));
+        let switch = Fields::Switch([0, 4, 8, 12, 16]);
+        for (state, sleeps) in [(0, false), (1, true), (2, false)] {
+            data[HEAD + 16] = state;
+            assert_eq!(parse(&data, switch), Some((9, 1, Traced::Switch { from: (21, 60), to: (22, 120), sleeps })));
+        }
         assert_eq!(parse(&data, Fields::Boost([0, 4])), Some((9, 1, Traced::Boost { thread: 21, priority: 60 })));
         assert_eq!(parse(&data, Fields::WakeUp(8)), Some((9, 1, Traced::WakeUp { thread: 22, by: 7 })));
-        assert_eq!(parse(&data[..HEAD + 15], switch), None);
-        assert!(concerns(&Traced::Switch { from: (21, 0), to: (22, 0) }, &[22]));
+        assert_eq!(parse(&data[..HEAD + 19], switch), None);
+        assert!(concerns(&Traced::Switch { from: (21, 0), to: (22, 0), sleeps: false }, &[22]));
         assert!(!concerns(&Traced::WakeUp { thread: 22, by: 21 }, &[21]));
     }
 }

@@ -25,7 +25,7 @@ use lockwright::tasks::MachineError;
 use lockwright_model::{Duration, Event, Priority, Protocol, Record, Scheduler, Step, System, TaskId};
 use lockwright_sys::{clock, memory, sched, signal};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 /// The time from choosing the start to the start itself, in which all threads get from the gate to their sleep.
@@ -117,6 +117,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         ready: Gate::default(),
         start: Gate::default(),
         exit: Gate::default(),
+        displaced: AtomicUsize::new(usize::MAX),
         naps: (0..=system.tasks().len()).map(|_| Nap::default()).collect(),
         ends: Ends::new(system.tasks().len()),
     });
@@ -144,6 +145,9 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     let occupancy = recorder.and_then(|recorder| recorder.stop(shared.start_ns()));
     let trace = tracer.map(Tracer::stop);
     let (end_ns, changed) = ended?;
+    if let Some(cpu) = shared.taken(&sched::affinity()?) {
+        return Err(RunError::CpuTaken { cpu });
+    }
     let audit = trace.map(|trace| audit::judge(system, &shared.locks.executor, trace, shared.start_ns()));
     let elapsed = Duration::from_ns(end_ns.saturating_sub(shared.start_ns()));
     let cpus = cpus.to_vec();
@@ -322,6 +326,11 @@ impl<'a> Crew<'a> {
                 return;
             }
             let report = thread.execute();
+            // The kernel moves the threads of a CPU that is unplugged, and then lets them execute everywhere.
+            if sched::affinity().is_ok_and(|now| now.len() > cpus.len()) {
+                // ORDERING: Relaxed: the thread's end orders it.
+                shared.displaced.store(own_cpu, Ordering::Relaxed);
+            }
             shared.ends.leave(task, report, &shared.control);
             // The thread has no real-time work left. If the kernel refuses, the thread only waits.
             let _ = shared.demote(task);

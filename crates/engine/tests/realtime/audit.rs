@@ -1,7 +1,7 @@
 //! The kernel's trace of real runs beside the orders of the protocols.
 
 use crate::judge::tell;
-use crate::support::{Machine, for_each_protocol, require_cpus, run_us, task};
+use crate::support::{Machine, for_each_protocol, require_cpus, run_us, scale, task};
 use lockwright_engine::{Audit, Control, Departed, Outcome, RunConfig, RunError, run};
 use lockwright_model::{Duration, Protocol, Resource, ResourceId, Step, System};
 use lockwright_sys::sched::{self, Tid};
@@ -10,20 +10,21 @@ use lockwright_sys::sched::{self, Tid};
 fn sharing() -> System {
     let body = |before: u64, inside: u64| {
         let r = ResourceId(0);
-        vec![run_us(before), Step::Lock(r), run_us(inside), Step::Unlock(r), run_us(100)]
+        let run = |us| run_us(us * scale());
+        vec![run(before), Step::Lock(r), run(inside), Step::Unlock(r), run(100)]
     };
     let tasks = vec![
-        task("audit-a", 0, 4, 3_000, body(100, 300)),
-        task("audit-b", 1, 3, 3_500, body(200, 400)),
-        task("audit-c", 0, 2, 5_000, body(100, 600)),
-        task("audit-d", 1, 1, 7_000, body(300, 900)),
+        task("audit-a", 0, 4, 3_000 * scale(), body(100, 300)),
+        task("audit-b", 1, 3, 3_500 * scale(), body(200, 400)),
+        task("audit-c", 0, 2, 5_000 * scale(), body(100, 600)),
+        task("audit-d", 1, 1, 7_000 * scale(), body(300, 900)),
     ];
     System::new("audit".into(), 2, None, vec![Resource::new("r")], tasks).expect("a valid system")
 }
 
 /// A run with its audit, or `None` where the kernel's trace cannot be read.
 fn audited(system: &System, protocol: Protocol, ms: u64, control: &Control) -> Option<Outcome> {
-    let config = RunConfig { audit: true, ..RunConfig::new(protocol, Duration::from_ms(ms)) };
+    let config = RunConfig { audit: true, ..RunConfig::new(protocol, Duration::from_ms(ms * (scale() + 1) / 2)) };
     match run(system, &config, control) {
         Ok(outcome) => Some(outcome),
         Err(RunError::NoTrace(why)) => {
@@ -59,18 +60,22 @@ fn audit(system: &System, protocol: Protocol, ms: u64, beside: impl Fn(&Control)
 fn the_kernel_does_what_every_protocol_orders() {
     let Some(_machine) = machine() else { return };
     let system = sharing();
-    let mut wakes = 0;
+    let (mut switches, mut wakes) = (0, 0);
     for protocol in
         Protocol::ALL.into_iter().filter(|&protocol| lockwright::raw::check_system(&system, protocol).is_ok())
     {
         let Some(audit) = audit(&system, protocol, for_each_protocol(120), |_| ()) else { return };
         assert_eq!(audit.departures, [], "{protocol}");
-        assert!(audit.switches > 100 && audit.orders > 0, "{protocol}: {audit:?}");
+        // On emulated processors a run has few jobs.
+        assert!(audit.switches > 20 && audit.orders > 0, "{protocol}: {audit:?}");
+        switches += audit.switches;
         if protocol == Protocol::Pip {
             assert!(audit.boosts > 0, "nothing was inherited");
         }
         wakes += audit.wake_ups;
     }
+    println!("{switches} switches and {wakes} wake-ups were judged");
+    assert!(switches > 2_000, "only {switches} switches were judged");
     assert!(wakes > 100, "only {wakes} wake-ups were judged");
 }
 
@@ -88,7 +93,7 @@ fn in_the_middle(control: &Control, what: impl Fn(Tid)) {
     // BOUND: the set-up of the run, and ten seconds if there is none.
     for _ in 0..1_000 {
         std::thread::sleep(std::time::Duration::from_millis(10));
-        if control.elapsed().is_some_and(|elapsed| elapsed > Duration::from_ms(100)) {
+        if control.elapsed().is_some_and(|elapsed| elapsed > Duration::from_ms(50 + 50 * scale())) {
             return thread("audit-d").into_iter().for_each(what);
         }
     }

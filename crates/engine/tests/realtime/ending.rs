@@ -2,7 +2,7 @@
 
 use crate::judge::{Attempt, Lost, require};
 use crate::support::{
-    R, above_all_tasks, as_nested_as, expect, fault, require_cpus, require_realtime, run_ms, run_us, system, task,
+    R, as_nested_as, expect, fault, require_cpus, require_realtime, run_ms, run_us, stop_after, system, task,
     unfinished, us, violation,
 };
 use lockwright::tasks::MachineError;
@@ -63,21 +63,11 @@ fn stop_ends_a_run_at_once() {
         sleeper
     });
     let system = system(2, 2, tasks);
-    // Under `ics` and on objects no task waits, and the stopper would get no CPU: see `interruptible`.
-    for protocol in Protocol::ALL.into_iter().filter(|&protocol| protocol != Protocol::Ics && !protocol.is_object()) {
+    for protocol in Protocol::ALL {
         let system = as_nested_as(protocol, &system);
         require(protocol.name(), || {
             let control = Control::new();
-            let other = control.clone();
-            let stopper = std::thread::spawn(move || {
-                above_all_tasks();
-                while other.elapsed().is_none_or(|elapsed| elapsed < Duration::from_ms(60)) {
-                    std::thread::sleep(std::time::Duration::from_millis(1));
-                }
-                let before = other.elapsed().expect("the run has started");
-                other.stop();
-                (before, other.elapsed().expect("the run has started"))
-            });
+            let stopper = stop_after(Duration::from_ms(60), &control);
             let config = RunConfig { watch: true, ..RunConfig::new(protocol, Duration::from_ms(60_000)) };
             let start = std::time::Instant::now();
             let outcome = lockwright_engine::run(&system, &config, &control).expect("a run");
@@ -91,7 +81,7 @@ fn stop_ends_a_run_at_once() {
                 return Attempt::Holds;
             }
             let fault = format!("the run ended {took} after the stop");
-            // The host may keep the stopper from its CPU.
+            // The kernel or the host may keep the stopper from a CPU.
             let stalled = after.saturating_sub(before);
             if stalled >= Duration::from_ms(1) {
                 return Attempt::Disturbed { fault, by: format!("a stopper that got no CPU for {stalled}") };

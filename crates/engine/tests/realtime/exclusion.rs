@@ -3,16 +3,12 @@
 
 use crate::judge::tell;
 use crate::support::{
-    R, acquisitions, as_nested_as, expect, fault, for_each_protocol, require_cpus, require_realtime, run_ms, run_us,
+    R, acquisitions, as_nested_as, at, expect, fault, for_each_protocol, require_cpus, require_realtime, run_ms, run_us,
     system, task, unfinished, us, violation,
 };
 use lockwright_engine::{Outcome, RunConfig};
-use lockwright_model::{Duration, Event, Instant, Mode, Protocol, Record, ResourceId, Step, System, TaskId};
+use lockwright_model::{Duration, Event, Mode, Protocol, Record, ResourceId, Step, System, TaskId};
 use std::cell::RefCell;
-
-fn at(us: u64, task: u16, event: Event) -> Record {
-    Record { at: Instant::from_ns(us * 1_000), task: TaskId(task), event }
-}
 
 #[test]
 fn the_checker_sees_two_holders() {

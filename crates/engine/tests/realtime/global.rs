@@ -2,13 +2,15 @@
 
 use crate::judge::tell;
 use crate::machine::{Machine, require_deadline};
-use crate::support::{R, expect, fault as violated, run_ms, run_until, run_us, system, task, unfinished, us};
+use crate::support::{R, expect, fault as violated, run_ms, run_until, run_us, scale, system, task, unfinished, us};
 use lockwright_engine::{Control, RunConfig, RunError, run};
 use lockwright_model::{Duration, Event, Instant, Protocol, Record, Scheduler, Step, System, Task};
 use lockwright_sys::sched;
 
 /// The time after which a job must have been preempted.
-const LATENCY: Duration = Duration::from_ms(1);
+fn latency() -> Duration {
+    ms(scale())
+}
 
 /// The machine, if it has exactly two CPUs: the kernel's EDF executes on all of them.
 fn require_two() -> Option<Machine> {
@@ -25,7 +27,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_ms(ms)
 }
 
-/// A message if a job waited for more than [`LATENCY`] while one with a later deadline executed, under `p-edf` on its
+/// A message if a job waited for more than [`latency`] while one with a later deadline executed, under `p-edf` on its
 /// CPU. Without resources.
 pub fn passed(system: &System, records: &[Record]) -> Option<String> {
     let count = system.tasks().len();
@@ -55,7 +57,7 @@ pub fn passed(system: &System, records: &[Record]) -> Option<String> {
             let is_later = |other| runs[other] && competes(other) && due(other).is_some_and(|other| other > own);
             if (0..count).any(is_later) {
                 passed[waiting] += elapsed;
-                if passed[waiting] > LATENCY {
+                if passed[waiting] > latency() {
                     return Some(format!("`{}` due at {own} was passed", system.tasks()[waiting].name));
                 }
             }

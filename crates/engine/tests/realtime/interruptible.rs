@@ -1,17 +1,14 @@
 //! `ics` and `ics_lock`: an invalidated section is executed again, and is never committed.
 
 use crate::support::{
-    R, expect, fault, require_cpus, require_realtime, run_ms, run_us, system, task, unfinished, unsound, us, violation,
+    R, at, expect, fault, require_cpus, require_realtime, run_ms, run_us, stop_after, system, task, unfinished,
+    unsound, us, violation,
 };
 use lockwright_engine::observe::observe;
 use lockwright_engine::{Control, Ended, Outcome, PriorityChange, RunConfig, RunError};
 use lockwright_model::{
     Duration, Event, Instant, Priority, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
 };
-
-fn at(us: u64, task: u16, event: Event) -> Record {
-    Record { at: Instant::from_ns(us * 1_000), task: TaskId(task), event }
-}
 
 #[test]
 fn the_checker_sees_invalidated_sections() {
@@ -159,17 +156,10 @@ fn an_uncommitted_section_does_not_delay_the_end() {
     let system = system(1, 1, vec![low, high, short]);
     for protocol in [Protocol::Ics, Protocol::IcsLock] {
         let control = Control::new();
-        let other = control.clone();
-        let stopper = std::thread::spawn(move || {
-            while other.elapsed().is_none_or(|elapsed| elapsed < Duration::from_ms(100)) {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-            other.stop();
-            other.elapsed().expect("the run has started")
-        });
+        let stopper = stop_after(Duration::from_ms(100), &control);
         let config = RunConfig::new(protocol, Duration::from_ms(60_000));
         let outcome = lockwright_engine::run(&system, &config, &control).expect("a run");
-        let stopped = stopper.join().expect("the stopper ends");
+        let (_, stopped) = stopper.join().expect("the stopper ends");
         let restarts = restarts(&outcome);
         let after = outcome.elapsed.saturating_sub(stopped);
         println!("{protocol}: invalidated {restarts:?}, {:?} {after} after the stop", outcome.ended);

@@ -17,3 +17,4 @@ mod partitions;
 mod pathfinder;
 mod stress;
 mod support;
+mod unplug;

@@ -3,7 +3,7 @@
 use crate::global::passed;
 use crate::judge::tell;
 use crate::machine::{Machine, require_deadline};
-use crate::support::{R, expect, run_ms, run_us, system, task, unfinished};
+use crate::support::{R, expect, run_ms, run_us, scale, system, task, unfinished};
 use lockwright_engine::{Control, CpusetError, RunConfig, RunError, run};
 use lockwright_model::{CpuId, Duration, Event, Protocol, Scheduler, Step, System, Task};
 
@@ -24,6 +24,11 @@ fn require_partitions() -> Option<Machine> {
     None
 }
 
+/// How much longer jobs are on emulated processors, where the kernel takes longer. Longer deadlines than 4 s are refused.
+fn slower() -> u64 {
+    scale().min(50)
+}
+
 fn by_kernel(ms: u64) -> RunConfig {
     RunConfig { sched_deadline: true, ..RunConfig::new(Protocol::None, Duration::from_ms(ms)) }
 }
@@ -31,9 +36,9 @@ fn by_kernel(ms: u64) -> RunConfig {
 /// Two tasks on one CPU, whose priorities are not in the order of their deadlines, beside another CPU.
 fn two_cpus() -> System {
     let on = |cpu, task| Task { cpu: CpuId(cpu), ..task };
-    let short = task("short", 0, 1, 40_000, vec![run_us(11_000)]);
-    let long = task("long", 0, 2, 60_000, vec![run_us(30_000)]);
-    let other = on(1, task("other", 0, 3, 20_000, vec![run_us(11_000)]));
+    let of = |name, priority, period_us, us| task(name, 0, priority, period_us * slower(), vec![run_us(us * slower())]);
+    let (short, long) = (of("short", 1, 40_000, 11_000), of("long", 2, 60_000, 30_000));
+    let other = on(1, of("other", 3, 20_000, 11_000));
     system(2, 0, vec![short, long, other])
 }
 
@@ -43,10 +48,10 @@ fn each_cpu_executes_its_earliest_deadline() {
     let by_priority = two_cpus();
     let system = two_cpus().under(Scheduler::PEdf);
     // By fixed priorities, the order is another one, and that is noticed.
-    let outcome = run_ms(&by_priority, Protocol::None, 240);
+    let outcome = run_ms(&by_priority, Protocol::None, 240 * slower());
     assert!(passed(&system, &outcome.records).is_some(), "fixed priorities are noticed");
-    let config = by_kernel(240);
-    expect("partitions", &system, &config, Duration::from_ms(2), |outcome| {
+    let config = by_kernel(240 * slower());
+    expect("partitions", &system, &config, Duration::from_ms(2 * slower()), |outcome| {
         assert!(!outcome.records.iter().any(|record| matches!(record.event, Event::Migrate(_))), "a job has migrated");
         let misses: Vec<u64> = outcome.tasks.iter().map(|task| task.observation.misses).collect();
         let late = misses.iter().any(|&misses| misses > 0).then(|| format!("misses {misses:?}"));
@@ -69,7 +74,7 @@ fn partitions_end_with_their_run() {
     control.stop();
     let stopped = run(&two_cpus().under(Scheduler::PEdf), &by_kernel(60_000), &control).expect("a run");
     assert_eq!(stopped.ended, lockwright_engine::Ended::Interrupted);
-    let outcome = run(&two_cpus().under(Scheduler::PEdf), &by_kernel(100), &Control::new());
+    let outcome = run(&two_cpus().under(Scheduler::PEdf), &by_kernel(100 * slower()), &Control::new());
     assert!(!matches!(outcome, Err(RunError::Cpusets(CpusetError::InUse { .. }))), "{outcome:?}");
     outcome.expect("a run");
 }
@@ -77,17 +82,18 @@ fn partitions_end_with_their_run() {
 #[test]
 fn locks_are_refused_and_objects_are_not() {
     let Some(_machine) = require_partitions() else { return };
-    let section = || vec![Step::Lock(R), run_us(300), Step::Unlock(R)];
-    let tasks = (0..2).map(|cpu| Task { cpu: CpuId(cpu), ..task(&format!("t{cpu}"), 0, 1, 5_000, section()) });
+    let section = || vec![Step::Lock(R), run_us(300 * slower()), Step::Unlock(R)];
+    let period_us = 5_000 * slower();
+    let tasks = (0..2).map(|cpu| Task { cpu: CpuId(cpu), ..task(&format!("t{cpu}"), 0, 1, period_us, section()) });
     let system = system(2, 1, tasks.collect()).under(Scheduler::PEdf);
-    let of = |protocol| RunConfig { protocol, ..by_kernel(100) };
+    let of = |protocol| RunConfig { protocol, ..by_kernel(100 * slower()) };
     for protocol in [Protocol::Srp, Protocol::FmlpShort] {
         let refusal = run(&system, &of(protocol), &Control::new()).expect_err("a refusal");
         assert!(matches!(refusal, RunError::NotByDeadlines { resource: R, .. }), "{refusal}");
     }
     for protocol in [Protocol::LockFree, Protocol::WaitFree] {
         let config = of(protocol);
-        expect(&format!("{protocol} in partitions"), &system, &config, Duration::from_ms(2), |outcome| {
+        expect(&format!("{protocol} in partitions"), &system, &config, Duration::from_ms(2 * slower()), |outcome| {
             unfinished(&system, &config, outcome)
         });
     }

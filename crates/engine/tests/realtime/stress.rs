@@ -1,12 +1,14 @@
-//! Three tasks on each processor of the machine, with sections of many lengths and homes everywhere, under every
-//! protocol for several processors: the protocol's exclusion holds, the most urgent task of each processor executes,
-//! and where the protocol serves in order of arrival, no decision overtakes a wait. Where decisions are not numbered,
-//! few waits are overtaken twice by one task.
+//! Storms: three tasks on each processor of the machine, with sections of many lengths and random homes, under every
+//! protocol for several processors, and in clusters.
+//!
+//! The protocol's exclusion holds, sections execute at their homes, no job is lost, the most urgent task of each
+//! processor executes, and where the protocol serves in order of arrival, no decision overtakes a wait. Where decisions
+//! are not numbered, few waits are overtaken twice by one task.
 
 use crate::order::{Promise, Stamps, is_decided, is_for_one, promise, waits};
-use crate::support::{as_nested_as, expect, fault, for_each_protocol, require_cpus, run_us, task};
-use lockwright_engine::RunConfig;
-use lockwright_model::{CpuId, Duration, Protocol, Resource, ResourceId, Step, System};
+use crate::support::{as_nested_as, at, expect, fault, for_each_protocol, require_cpus, run_us, scale, task};
+use lockwright_engine::{Ended, Outcome, RunConfig};
+use lockwright_model::{CpuId, Duration, Event, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId};
 
 /// More than on the machines of our tests; more threads than this would only repeat each other.
 const CPUS_MAX: usize = 16;
@@ -14,7 +16,7 @@ const RESOURCES: usize = 4;
 
 /// Each task has two sections of different resources, and every third a nested one. The periods grow with the number of
 /// processors, so that most jobs end in time.
-fn stressed(cpus: usize, scale: u64) -> System {
+fn stressed(cpus: usize, scale: u64, seed: u64) -> System {
     let varied = |base: u64, number: usize, count: usize| (base + 7 * (number % count) as u64) * scale;
     let section = |number: usize, nested: bool| {
         let outer = ResourceId::new(number % (RESOURCES - 1));
@@ -36,45 +38,195 @@ fn stressed(cpus: usize, scale: u64) -> System {
     });
     let resource = |index: usize| {
         let mut resource = Resource::new(format!("r{index}"));
-        resource.home = Some(CpuId::new((3 * index + 1) % cpus));
+        resource.home = Some(CpuId::new(draw(seed, index) as usize % cpus));
         resource
     };
     let resources = (0..RESOURCES).map(resource).collect();
     System::new("stress".into(), cpus, None, resources, tasks.collect()).expect("a valid system")
 }
 
+/// The same tasks in clusters of these sizes; each executes on all processors of its cluster.
+fn in_clusters(system: &System, sizes: &[usize]) -> System {
+    let first = |cluster: usize| -> usize { sizes[..cluster].iter().sum() };
+    let cluster = |cpu: CpuId| (0..sizes.len()).rfind(|&cluster| first(cluster) <= cpu.index()).unwrap_or(0);
+    let move_to = |task: &Task| Task { cpu: CpuId::new(first(cluster(task.cpu))), ..task.clone() };
+    let masks = system.tasks().iter().map(|task| ((1 << sizes[cluster(task.cpu)]) - 1) << first(cluster(task.cpu)));
+    let moved = system.with_tasks(system.tasks().iter().map(move_to).collect()).expect("valid");
+    moved.in_clusters(&masks.collect::<Vec<u64>>()).expect("the clusters are disjoint")
+}
+
+/// A number of a sequence that depends on the seed (SplitMix64).
+fn draw(seed: u64, index: usize) -> u64 {
+    let mut word = seed.wrapping_add((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
+/// The seed of the homes: LOCKWRIGHT_TEST_SEED, or always the same.
+fn seed() -> u64 {
+    let seed = std::env::var("LOCKWRIGHT_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    println!("LOCKWRIGHT_TEST_SEED={seed}");
+    seed
+}
+
+/// The first section that a task entered away from the home of its resource, if the protocol executes sections there.
+fn away(system: &System, protocol: Protocol, records: &[Record]) -> Option<Record> {
+    let mut places: Vec<CpuId> = system.tasks().iter().map(|task| task.cpu).collect();
+    let is_at_home = |protocol| matches!(protocol, Protocol::Dpcp | Protocol::Dflp);
+    records.iter().copied().find(|record| match record.event {
+        Event::Migrate(cpu) => {
+            places[record.task.index()] = cpu;
+            false
+        }
+        Event::Acquire(resource) => {
+            is_at_home(system.protocol_of(resource, protocol))
+                && system.resource(resource).home.is_some_and(|home| places[record.task.index()] != home)
+        }
+        _ => false,
+    })
+}
+
+/// The first decision under `omlp` after which more tasks of a cluster own resources than it has processors.
+fn crowded(system: &System, turns: &[Record]) -> Option<Record> {
+    let mut owned = vec![0_usize; system.tasks().len()];
+    turns.iter().copied().find(|turn| {
+        let own = turn.task.index();
+        match turn.event {
+            Event::Acquire(_) => owned[own] += 1,
+            Event::Release(_) => owned[own] -= 1,
+            _ => return false,
+        }
+        let cluster = system.cluster(system.task(turn.task).cpu);
+        let is_in = |task: &Task| cluster >> task.cpu.index() & 1 == 1;
+        let owners = system.tasks().iter().zip(&owned).filter(|(task, owned)| is_in(task) && **owned > 0).count();
+        owners > cluster.count_ones() as usize
+    })
+}
+
+/// A task whose jobs are not all there: each that arrived has finished, except the last one of a run that was cut.
+fn lost(system: &System, records: &[Record], ended: Ended) -> Option<String> {
+    system.task_ids().find_map(|task| {
+        let count = |event: Event| records.iter().filter(|it| it.task == task && it.event == event).count();
+        let (arrived, finished) = (count(Event::Arrive), count(Event::Finish));
+        let is_whole = finished == arrived || ended != Ended::Completed && finished < arrived;
+        (!is_whole).then(|| format!("task {} finished {finished} of {arrived} jobs, {ended:?}", task.0))
+    })
+}
+
+/// Whether the waits of a run keep the order of arrival.
+fn is_in_order(system: &System, protocol: Protocol, outcome: &Outcome) -> Result<(), String> {
+    for resource in (0..RESOURCES).map(ResourceId::new) {
+        let (seen, holds) = match is_decided(protocol) {
+            true => {
+                let seen = waits(system, &outcome.turns, resource, Stamps::Decisions);
+                (seen, seen.against(Promise::Fifo) == 0)
+            }
+            false => {
+                let seen = waits(system, &outcome.records, resource, Stamps::Calls);
+                (seen, !seen.breaks(Promise::Fifo, false))
+            }
+        };
+        println!("{protocol} {resource:?}: {seen:?}");
+        if !holds {
+            return Err(format!("{protocol} promises the order of requests: {seen:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// What must hold of each run, however slow the machine is.
+fn check(system: &System, protocol: Protocol, outcome: &Outcome) {
+    if protocol == Protocol::Omlp && outcome.dropped == 0 {
+        assert_eq!(crowded(system, &outcome.turns), None);
+    }
+    assert_eq!(fault(system, protocol, &outcome.records), None, "{protocol}");
+    assert_eq!(away(system, protocol, &outcome.records), None, "{protocol}");
+    if outcome.dropped == 0 {
+        assert_eq!(lost(system, &outcome.records, outcome.ended), None, "{protocol}");
+    }
+}
+
+fn storm(system: &System, protocol: Protocol, is_fifo: bool, heads: &[TaskId]) {
+    let scale = scale();
+    let config = RunConfig { turns: true, ..RunConfig::new(protocol, Duration::from_ms(for_each_protocol(80) * scale)) };
+    expect(protocol.name(), system, &config, Duration::from_ms(8 * scale), |outcome| {
+        check(system, protocol, outcome);
+        let order = is_in_order(system, protocol, outcome);
+        assert!(!is_fifo || order.is_ok(), "{order:?}");
+        // Others may get no time where the machine is overloaded.
+        let jobs: Vec<u64> = heads.iter().map(|task| outcome.tasks[task.index()].observation.jobs).collect();
+        jobs.contains(&0).then(|| format!("jobs {jobs:?}"))
+    });
+}
+
+/// Switching threads takes longer on an emulated processor, so sections and periods are longer there.
 #[test]
 fn all_processors_share_resources() {
     let Some(_machine) = require_cpus(2) else { return };
     let cpus = std::thread::available_parallelism().map_or(2, usize::from).min(CPUS_MAX);
-    // Switching threads takes longer on an emulated processor, so sections and periods are longer there.
-    let scale = std::env::var("TEST_TIME_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
+    let seed = seed();
+    let heads: Vec<TaskId> = (0..cpus).map(TaskId::new).collect();
     for protocol in Protocol::ALL.into_iter().filter(|protocol| !is_for_one(*protocol)) {
-        let system = as_nested_as(protocol, &stressed(cpus, scale));
-        let config =
-            RunConfig { turns: true, ..RunConfig::new(protocol, Duration::from_ms(for_each_protocol(80) * scale)) };
-        expect(protocol.name(), &system, &config, Duration::from_ms(8 * scale), |outcome| {
-            assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
-            for resource in (0..RESOURCES).map(ResourceId::new) {
-                let (seen, holds) = match is_decided(protocol) {
-                    true => {
-                        let seen = waits(&system, &outcome.turns, resource, Stamps::Decisions);
-                        (seen, seen.against(Promise::Fifo) == 0)
-                    }
-                    false => {
-                        let seen = waits(&system, &outcome.records, resource, Stamps::Calls);
-                        (seen, !seen.breaks(Promise::Fifo, false))
-                    }
-                };
-                println!("{protocol} {resource:?}: {seen:?}");
-                assert!(
-                    promise(protocol) != Promise::Fifo || holds,
-                    "{protocol} promises the order of requests: {seen:?}"
-                );
-            }
-            // The most urgent tasks of the processors. Others may get no time where the machine is overloaded.
-            let jobs: Vec<u64> = outcome.tasks.iter().take(cpus).map(|task| task.observation.jobs).collect();
-            jobs.contains(&0).then(|| format!("jobs {jobs:?}"))
-        });
+        let system = as_nested_as(protocol, &stressed(cpus, scale(), seed));
+        storm(&system, protocol, promise(protocol) == Promise::Fifo, &heads);
     }
+}
+
+/// The most urgent task of each cluster executes. The order is not judged: a request waits until its job is among the
+/// most urgent ones of its cluster, and no record tells when it is admitted.
+#[test]
+fn clusters_share_resources() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let cpus = std::thread::available_parallelism().map_or(2, usize::from).min(CPUS_MAX);
+    let seed = seed();
+    let shapes: [&[usize]; 5] = [&[2], &[4, 4], &[8], &[4, 3], &[2, 2, 4]];
+    for sizes in shapes.into_iter().filter(|sizes| sizes.iter().sum::<usize>() <= cpus) {
+        println!("clusters of {sizes:?}");
+        let tasks = as_nested_as(Protocol::Omlp, &stressed(sizes.iter().sum(), scale(), seed));
+        let system = in_clusters(&tasks, sizes);
+        let heads: Vec<TaskId> = (0..sizes.len()).map(|cluster| TaskId::new(sizes[..cluster].iter().sum())).collect();
+        storm(&system, Protocol::Omlp, false, &heads);
+    }
+}
+
+#[test]
+fn clusters_have_their_sizes() {
+    let system = in_clusters(&stressed(7, 1, 1), &[4, 3]);
+    let cpus = |task| system.cpus_of(TaskId(task)).map(CpuId::index).collect::<Vec<_>>();
+    assert_eq!(
+        [cpus(0), cpus(3), cpus(4), cpus(13)],
+        [vec![0, 1, 2, 3], vec![0, 1, 2, 3], vec![4, 5, 6], vec![4, 5, 6]]
+    );
+}
+
+/// A storm is no judge if it does not find a wrong record.
+#[test]
+fn a_wrong_record_is_found() {
+    let system = stressed(3, 1, 1);
+    let home = system.resource(ResourceId(0)).home.expect("a home");
+    let elsewhere = CpuId::new((home.index() + 1) % 3);
+    let r = ResourceId(0);
+    let records = |place: CpuId| {
+        let events = [Event::Arrive, Event::Migrate(place), Event::Request(r), Event::Acquire(r), Event::Release(r)];
+        let mut records: Vec<Record> = (1..).zip(events).map(|(us, event)| at(us, 0, event)).collect();
+        records.push(at(9, 0, Event::Finish));
+        records
+    };
+    let right = records(home);
+    assert_eq!(away(&system, Protocol::Dflp, &right), None);
+    assert_eq!(away(&system, Protocol::Dflp, &records(elsewhere)), Some(records(elsewhere)[3]));
+    assert_eq!(away(&system, Protocol::Mpcp, &records(elsewhere)), None, "its sections execute anywhere");
+    assert_eq!(fault(&system, Protocol::Dflp, &right), None);
+    let twice = [&right[..4], &[at(5, 1, Event::Acquire(r))]].concat();
+    assert_eq!(fault(&system, Protocol::Dflp, &twice), Some(twice[4]));
+    let clusters = in_clusters(&system, &[2, 1]);
+    let owns = |us, task| at(us, task, Event::Acquire(ResourceId(task % 4)));
+    let (one, many) =
+        ([owns(1, 0), owns(2, 1), at(3, 0, Event::Release(r)), owns(4, 3)], [owns(1, 0), owns(2, 1), owns(3, 3)]);
+    assert_eq!((crowded(&clusters, &one), crowded(&clusters, &many)), (None, Some(many[2])));
+    assert_eq!(lost(&system, &right, Ended::Completed), None);
+    assert!(lost(&system, &right[..5], Ended::Completed).is_some(), "a job that never finished");
+    assert_eq!(lost(&system, &right[..5], Ended::Watchdog), None);
+    assert!(lost(&system, &right[1..], Ended::Watchdog).is_some(), "a job that never arrived");
 }

@@ -2,6 +2,7 @@
 
 use crate::judge::{Attempt, Lost, require, tell};
 pub use crate::machine::{Machine, require_realtime};
+use lockwright::raw::SCRIPT_LEVEL;
 use lockwright_engine::{Control, Ended, LOG_CAPACITY, Outcome, RunConfig, RunError};
 use lockwright_model::{
     CpuId, Duration, Event, Instant, Priority, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
@@ -22,6 +23,11 @@ pub fn require_cpus(cpus: usize) -> Option<Machine> {
 }
 
 pub const R: ResourceId = ResourceId(0);
+
+/// How many times slower than this machine's own the processors are, where the tests execute on emulated ones.
+pub fn scale() -> u64 {
+    std::env::var("TEST_TIME_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1)
+}
 
 pub fn us(us: u64) -> Duration {
     Duration::from_us(us)
@@ -88,23 +94,26 @@ pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
     run_with(system, &RunConfig::new(protocol, Duration::from_ms(ms)))
 }
 
-/// Lets the calling thread stop a run whose tasks occupy all CPUs: an ordinary thread would wait for the kernel to
-/// throttle them.
-pub fn above_all_tasks() {
-    sched::set_fifo(sched::gettid(), lockwright::raw::WATCHDOG_LEVEL).expect("a level");
+/// Stops a run this time after its start. The thread is above all tasks: where the kernel does not limit their time, an
+/// ordinary thread gets no CPU before their end. Returns the times before and after the stop.
+pub fn stop_after(time: Duration, control: &Control) -> std::thread::JoinHandle<(Duration, Duration)> {
+    let control = control.clone();
+    std::thread::spawn(move || {
+        sched::set_fifo(sched::gettid(), SCRIPT_LEVEL).expect("permission was checked");
+        while control.elapsed().is_none_or(|elapsed| elapsed < time) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let elapsed = || control.elapsed().expect("the run has started");
+        let before = elapsed();
+        control.stop();
+        (before, elapsed())
+    })
 }
 
 /// Runs without a protocol until another thread stops the run, this time after its start.
 pub fn run_until(system: &System, stop: Duration) -> Outcome {
     let control = Control::new();
-    let other = control.clone();
-    let stopper = std::thread::spawn(move || {
-        above_all_tasks();
-        while other.elapsed().is_none_or(|elapsed| elapsed < stop) {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        other.stop();
-    });
+    let stopper = stop_after(stop, &control);
     let config = RunConfig::new(Protocol::None, Duration::from_ms(60_000));
     let outcome = lockwright_engine::run(system, &config, &control).expect("a run");
     stopper.join().expect("the stopper ends");
@@ -169,6 +178,11 @@ pub fn unfinished(system: &System, config: &RunConfig, outcome: &Outcome) -> Opt
     let missing: Vec<String> = missing.collect();
     let is_whole = missing.is_empty() && outcome.ended == Ended::Completed;
     (!is_whole).then(|| format!("{:?}; {}", outcome.ended, missing.join(", ")))
+}
+
+/// A record of a task, this many microseconds after the start.
+pub fn at(us: u64, task: u16, event: Event) -> Record {
+    Record { at: Instant::from_ns(us * 1_000), task: TaskId(task), event }
 }
 
 /// The first record at which two tasks hold a resource, or a task releases a resource that it does not hold.

@@ -1,0 +1,87 @@
+//! A CPU is unplugged during a run: the run ends in words, and no thread is lost.
+
+use crate::judge::tell;
+use crate::machine::Machine;
+use crate::support::{R, require_cpus, run_us, stop_after, task};
+use lockwright::raw::SCRIPT_LEVEL;
+use lockwright_engine::{Control, RunConfig, RunError, run};
+use lockwright_model::{CpuId, Duration, Protocol, Resource, Step, System};
+use lockwright_sys::sched;
+
+/// The machine, if the test may take CPUs from all programs of it.
+fn require_unplugging() -> Option<(Machine, Vec<usize>)> {
+    if std::env::var_os("LOCKWRIGHT_TEST_UNPLUG").is_none() {
+        tell("skipped: set LOCKWRIGHT_TEST_UNPLUG=1 to unplug a CPU of this machine");
+        return None;
+    }
+    let machine = require_cpus(2)?;
+    Some((machine, sched::affinity().expect("a set of CPUs")))
+}
+
+fn plug(cpu: usize, is_in: bool) {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+    std::fs::write(path, if is_in { "1" } else { "0" }).expect("the kernel plugs CPUs");
+}
+
+/// Two tasks on each CPU share a resource, whose home is the last one.
+fn sharing(cpus: usize) -> System {
+    let body = || vec![run_us(500), Step::Lock(R), run_us(300), Step::Unlock(R), run_us(200)];
+    let tasks = (0..2 * cpus).map(|index| {
+        let period_us = 8_000 * cpus as u64 + 500 * index as u64;
+        task(&format!("on-cpu{index}"), index % cpus, 1 + index as u32, period_us, body())
+    });
+    let mut resource = Resource::new("r");
+    resource.home = Some(CpuId::new(cpus - 1));
+    System::new("unplug".into(), cpus, None, vec![resource], tasks.collect()).expect("a valid system")
+}
+
+/// The threads of this process that are tasks of a run.
+fn tasks() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").expect("the threads of this process").flatten();
+    let name = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+    threads.map(name).filter(|name| name.starts_with("on-cpu")).count()
+}
+
+#[test]
+fn a_run_that_loses_a_cpu_says_so() {
+    let Some((_machine, cpus)) = require_unplugging() else { return };
+    // The kernel refuses to unplug a CPU if its account of reservations is wrong (docs/edf.md).
+    sched::recount_deadlines();
+    let system = sharing(cpus.len());
+    let last = *cpus.last().expect("there are CPUs");
+    // They wait in the kernel or by a flag, move tasks, spin, and hold jobs back.
+    for protocol in [Protocol::Pip, Protocol::Mpcp, Protocol::Dpcp, Protocol::FmlpShort, Protocol::Mrsp, Protocol::Omlp]
+    {
+        // A CPU that stays away, and one that is back before the end.
+        for returns in [false, true] {
+            let control = Control::new();
+            // However slow the machine is, the run is whole when the CPU is unplugged, and is then stopped.
+            let (during, after) = (Duration::from_ms(100), Duration::from_ms(400));
+            let result = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    sched::set_fifo(sched::gettid(), SCRIPT_LEVEL).expect("permission was checked");
+                    while control.elapsed().is_none_or(|elapsed| elapsed < during) {
+                        std::thread::sleep(std::time::Duration::from_millis(1));
+                    }
+                    plug(last, false);
+                    if returns {
+                        plug(last, true);
+                    }
+                    _ = stop_after(after, &control).join();
+                });
+                run(&system, &RunConfig::new(protocol, Duration::from_ms(60_000)), &control)
+            });
+            if !returns {
+                plug(last, true);
+            }
+            sched::set_affinity(sched::gettid(), &cpus).expect("all CPUs are back");
+            println!("{protocol}, back: {returns}: {:?}", result.as_ref().map(|outcome| outcome.elapsed));
+            let refusal = result.expect_err("what tasks did on other CPUs is no result");
+            assert_eq!(refusal, RunError::CpuTaken { cpu: last }, "{protocol}");
+            assert_eq!(tasks(), 0, "{protocol}: a thread is lost");
+        }
+    }
+    // Nothing is taken from a run that keeps its CPUs.
+    let control = Control::new();
+    run(&system, &RunConfig::new(Protocol::FmlpLong, Duration::from_ms(50)), &control).expect("a run");
+}
