@@ -45,7 +45,7 @@ use machines::{
 use setting::{
     APART, AT_HOME, DFLP, DPCP, Fault, HELPED, HELPED_BY_TWO, ICPP, ICPP_OF_TWO, ICS, ICS_LOCK, LONG, MPCP,
     MPCP_OF_TWO, MPCP_VS, MPCP_VS_OF_TWO, MPCP_VS_TOGETHER, MRSP, NONE, OMLP, OMLP_OF_TWO, PCP, PHASES, PIP,
-    PIP_TOGETHER, PLUS, PLUS_TOGETHER, SHORT, SRP, Setting, TASK_FAIR, giving_up,
+    PIP_OF_TWO, PLUS, PLUS_TOGETHER, SHORT, SRP, Setting, TASK_FAIR, giving_up,
 };
 use state::{State, Stepped};
 
@@ -96,7 +96,7 @@ walks! {
     omlp_effects_of_two_resources: omlp, OMLP_OF_TWO;
     none_effects: none, NONE;
     pip_effects: pip, PIP;
-    pip_effects_of_three_on_a_processor: pip, PIP_TOGETHER;
+    pip_effects_of_two_resources: pip, PIP_OF_TWO;
     icpp_effects: icpp, ICPP;
     icpp_effects_of_two_resources: icpp, ICPP_OF_TWO;
     pcp_effects: pcp, PCP;
@@ -159,7 +159,7 @@ mutants! {
     omlp_without_wake: omlp, OMLP, NoWake, "was told something, and sleeps";
     none_without_wake: none, NONE, NoWake, "was told something, and sleeps";
     pip_without_wake: pip, PIP, NoWake, "was told something, and sleeps";
-    pip_takes_stale: pip, PIP_TOGETHER, TakesStale, "was told otherwise last";
+    pip_takes_stale: pip, PIP, TakesStale, "was told otherwise last";
     icpp_not_raised: icpp, ICPP, NotRaised, "executes below its ceiling";
     icpp_without_wake: icpp, ICPP, NoWake, "was told something, and sleeps";
     pcp_without_wake: pcp, PCP, NoWake, "was told something, and sleeps";

@@ -170,16 +170,15 @@ pub(super) const OMLP_OF_TWO: Setting = Setting { resources: 2, ..OMLP };
 
 pub(super) const NONE: Setting = Setting { served: Served::Any, ..LONG };
 pub(super) const PIP: Setting = Setting { served: Served::MostUrgent, ..LONG };
-/// The owner inherits from two waiters of its processor.
-pub(super) const PIP_TOGETHER: Setting = Setting { cpus: &[0, 0, 0, 1], users: 4, ..PIP };
+/// On one processor.
+pub(super) const PIP_OF_TWO: Setting = Setting { cpus: &[0, 0, 0], resources: 2, ..PIP };
 pub(super) const ICPP: Setting = Setting { served: Served::MostUrgent, rise: Rise::Ceiling, ..LONG };
 pub(super) const ICPP_OF_TWO: Setting = Setting { resources: 2, ..ICPP };
 /// On one processor; the most urgent task uses no resource.
 pub(super) const PCP: Setting = Setting { cpus: &[0, 0, 0, 0], users: 3, resources: 2, ..PIP };
 pub(super) const SRP: Setting = Setting { has_jobs_above: false, ..PCP };
 /// Sections exclude no others.
-pub(super) const ICS: Setting =
-    Setting { served: Served::Any, cpus: &[0, 0, 1, 2], users: 4, excluding: 0, resources: 2, ..LONG };
+pub(super) const ICS: Setting = Setting { served: Served::Any, excluding: 0, resources: 2, ..LONG };
 /// The most urgent task enters without the lock.
 pub(super) const ICS_LOCK: Setting = Setting { cpus: &[0, 1, 0], excluding: 2, ..ICPP };
 pub(super) const PHASES: Setting = Setting { served: Served::Phases, reads: true, ..SHORT };
