@@ -7,7 +7,7 @@ use crate::observe::Gap;
 use crate::rounds::Rounds;
 use crate::steal::{Steal, Steals, charge};
 use crate::switches::{Ring, Switch};
-use lockwright_model::{Duration, Instant};
+use lockwright_model::{Duration, Instant, TaskId};
 use lockwright_sys::clock;
 use lockwright_sys::sched::Tid;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use std::fmt;
 
 /// The number of rounds between two readings of the steal time.
 const STEAL_ROUNDS: u32 = 5;
-/// The most switches that are kept for all CPUs together: 32 MiB.
+/// The most switches and waits that are kept for all CPUs together: 32 MiB.
 const SWITCHES_MAX: usize = 1 << 21;
 
 /// The user of a CPU while no task of the run executed on it.
@@ -68,6 +68,8 @@ pub struct Occupancy {
     /// The threads of the run that execute tasks.
     tasks: Vec<u32>,
     names: HashMap<u32, String>,
+    /// When a thread left its CPU to wait.
+    waits: Vec<(u64, u32)>,
     /// The time that the host took from each CPU of the system.
     steals: Vec<Vec<Steal>>,
     start_ns: u64,
@@ -86,6 +88,13 @@ impl Occupancy {
         let mut taken: Vec<(Taker, Duration)> = taken.into_iter().collect();
         taken.sort_by(|(taker, time), (other, others)| others.cmp(time).then_with(|| taker.cmp(other)));
         taken
+    }
+
+    /// The times at which the thread of a task left its CPU to wait, as far as the kernel recorded them.
+    pub fn waits(&self, task: TaskId) -> impl Iterator<Item = Instant> {
+        let id = self.tasks.get(task.index());
+        let waits = self.waits.iter().filter(move |(at, thread)| Some(thread) == id && *at >= self.start_ns);
+        waits.map(|(at, _)| Instant::from_ns(at - self.start_ns))
     }
 
     fn take(&self, gap: &Gap, steals: &mut [Steal], taken: &mut HashMap<Taker, Duration>) {
@@ -169,6 +178,7 @@ struct Book {
     /// For each CPU of the system, its Linux number and its holders in order of time.
     cpus: Vec<(usize, Vec<(u64, Holder)>)>,
     names: HashMap<u32, String>,
+    waits: Vec<(u64, u32)>,
     steals: Steals,
     written: usize,
     /// Whether threads of all PID namespaces have ids here.
@@ -179,7 +189,7 @@ impl Book {
     fn new(cpus: &[usize]) -> Self {
         let steals = Steals::new(cpus);
         let cpus = cpus.iter().map(|&cpu| (cpu, Vec::new())).collect();
-        Self { cpus, names: HashMap::new(), steals, written: 0, sees_all: is_first_namespace() }
+        Self { cpus, names: HashMap::new(), waits: Vec::new(), steals, written: 0, sees_all: is_first_namespace() }
     }
 
     fn read(&mut self, ring: &mut Ring) {
@@ -187,7 +197,9 @@ impl Book {
     }
 
     fn note(&mut self, switch: Switch) {
-        if self.written >= SWITCHES_MAX {
+        // The next record names the thread that follows a preempted one.
+        let is_kept = !matches!(switch, Switch::Out { waits: false, is_last: false, .. });
+        if self.written >= SWITCHES_MAX || !is_kept {
             return;
         }
         self.written += 1;
@@ -196,7 +208,14 @@ impl Book {
                 let holder = self.holder(thread);
                 self.put(cpu, at_ns, holder);
             }
-            Switch::Out { at_ns, cpu } => self.put(cpu, at_ns, Holder::Other),
+            Switch::Out { at_ns, cpu, thread, waits, is_last } => {
+                if waits {
+                    self.waits.push((at_ns, thread));
+                }
+                if is_last {
+                    self.put(cpu, at_ns, Holder::Other);
+                }
+            }
             Switch::Lost => self.lose(),
         }
         if self.written == SWITCHES_MAX {
@@ -238,7 +257,7 @@ impl Book {
         // counts.
         cpus.iter_mut().for_each(|switches| switches.sort_by_key(|&(at, _)| at));
         let tasks = tasks.iter().map(|task| task.0).collect();
-        Occupancy { cpus, tasks, names: self.names, steals: self.steals.into_taken(), start_ns: 0 }
+        Occupancy { cpus, tasks, names: self.names, waits: self.waits, steals: self.steals.into_taken(), start_ns: 0 }
     }
 }
 
@@ -313,7 +332,7 @@ mod tests {
     fn lost_records_are_unknown_until_the_next_one() {
         let mut book = book();
         book.note(Switch::Lost);
-        book.note(Switch::Out { at_ns: 1_100, cpu: 3 });
+        book.note(Switch::Out { at_ns: 1_100, cpu: 3, thread: 8, waits: true, is_last: true });
         assert_eq!(
             taken(book, &[gap(120, 210)]),
             [(Taker::Unknown, 60), (Taker::Thread("cat".into()), 10), (Taker::Others, 10), (Taker::Idle, 10)]

@@ -13,11 +13,12 @@ const CPU_RING: usize = 1 << 20;
 /// The size of a thread's ring in bytes. For a user other than root, all rings together are limited to half a MiB.
 const THREAD_RING: usize = 1 << 15;
 
-/// Types of records, and a flag, from `linux/perf_event.h`.
+/// Types of records, and flags, from `linux/perf_event.h`.
 const LOST: u32 = 2;
 const SWITCH: u32 = 14;
 const SWITCH_CPU_WIDE: u32 = 15;
 const IS_OUT: u16 = 1 << 13;
+const IS_PREEMPTED: u16 = 1 << 14;
 /// The bytes of the header of each record.
 const HEADER: usize = 8;
 /// The most bytes of one record, with its header.
@@ -28,8 +29,9 @@ const RECORD_MAX: usize = 64;
 pub(crate) enum Switch {
     /// The thread executes on the CPU from this time on; thread 0 is the idle thread.
     In { at_ns: u64, cpu: usize, thread: u32 },
-    /// The thread has left the CPU; the next thread is not recorded.
-    Out { at_ns: u64, cpu: usize },
+    /// The thread has left the CPU. It waits if it was not preempted. `is_last` means that the next thread is not
+    /// recorded.
+    Out { at_ns: u64, cpu: usize, thread: u32, waits: bool, is_last: bool },
     /// Records did not fit into the ring.
     Lost,
 }
@@ -103,9 +105,10 @@ fn parse(data: &[u8], flags: u16, kind: u32) -> Option<Switch> {
     let (thread, cpu) = (word(4)?, word(16)? as usize);
     match (flags & IS_OUT != 0, kind) {
         (false, _) => Some(Switch::In { at_ns, cpu, thread }),
-        (true, SWITCH) => Some(Switch::Out { at_ns, cpu }),
-        // The next record names the thread that follows.
-        (true, _) => None,
+        (true, _) => {
+            let waits = flags & IS_PREEMPTED == 0;
+            Some(Switch::Out { at_ns, cpu, thread, waits, is_last: kind == SWITCH })
+        }
     }
 }
 
@@ -121,7 +124,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
         let until = clock::now_ns();
-        let (mut ins, mut outs, mut is_own) = (0, 0, false);
+        let (mut ins, mut outs) = (0, 0);
         ring.drain(|switch| {
             let at = match switch {
                 Switch::In { at_ns, .. } | Switch::Out { at_ns, .. } => at_ns,
@@ -130,10 +133,8 @@ mod tests {
             if !(from..until).contains(&at) {
                 return;
             }
-            let now_own = matches!(switch, Switch::In { thread, .. } if thread == own.0);
-            ins += usize::from(now_own);
-            outs += usize::from(!now_own && is_own);
-            is_own = now_own || is_own && ins == 0;
+            ins += usize::from(matches!(switch, Switch::In { thread, .. } if thread == own.0));
+            outs += usize::from(matches!(switch, Switch::Out { thread, waits: true, .. } if thread == own.0));
         });
         (ins, outs)
     }
@@ -146,7 +147,7 @@ mod tests {
             Err(error) => return eprintln!("skipped: {error}"),
         };
         let (ins, outs) = sleeps(&mut ring, me);
-        assert!(ins >= 2 && outs >= 1, "{ins} {outs}");
+        assert!(ins >= 2 && outs >= 2, "{ins} {outs}");
     }
 
     #[test]
@@ -158,7 +159,7 @@ mod tests {
         let seen = ring.map(|mut ring| sleeps(&mut ring, me));
         sched::set_affinity(me, &allowed).expect("the original CPUs");
         match seen {
-            Ok((ins, outs)) => assert!(ins >= 2 && outs >= 1, "{ins} {outs}"),
+            Ok((ins, outs)) => assert!(ins >= 2 && outs >= 2, "{ins} {outs}"),
             Err(error) if error.is_permission() => eprintln!("skipped: {error}"),
             Err(error) => panic!("{error}"),
         }
@@ -170,7 +171,8 @@ mod tests {
         let mut data = [0; 24];
         (data[4], data[8], data[16]) = (7, 9, 1);
         assert_eq!(parse(&data, 0, SWITCH), Some(Switch::In { at_ns: 9, cpu: 1, thread: 7 }));
-        assert_eq!(parse(&data, IS_OUT, SWITCH), Some(Switch::Out { at_ns: 9, cpu: 1 }));
-        assert_eq!(parse(&data, IS_OUT, SWITCH_CPU_WIDE), None);
+        let out = |waits, is_last| Some(Switch::Out { at_ns: 9, cpu: 1, thread: 7, waits, is_last });
+        assert_eq!(parse(&data, IS_OUT, SWITCH), out(true, true));
+        assert_eq!(parse(&data, IS_OUT | IS_PREEMPTED, SWITCH_CPU_WIDE), out(false, false));
     }
 }

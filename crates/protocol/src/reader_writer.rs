@@ -192,7 +192,7 @@ impl<const TASKS: usize, const RESOURCES: usize> ReaderWriter<TASKS, RESOURCES> 
 
     /// For the walks: states that differ only in epochs are one.
     #[cfg(test)]
-    fn forget_epochs(&mut self) {
+    pub(crate) fn forget_epochs(&mut self) {
         self.tasks.iter_mut().for_each(|task| task.epoch = 0);
     }
 }

@@ -180,7 +180,8 @@ impl<'a> TaskThread<'a> {
         let waited = self.shared.locks.lock_in(mode, self.id, resource);
         let waited = waited.map_err(|error| self.failure(resource, error))?;
         self.held.push(resource);
-        self.log_turn(resource, Turn::Asked, Event::Request(resource));
+        self.log_turn(resource, Turn::Asking, Event::Request(resource));
+        self.log_turn(resource, Turn::Asked, Event::Stop);
         self.log_turn(resource, Turn::Owned, Event::Acquire(resource));
         #[cfg(test)]
         super::fault::strike();
@@ -216,10 +217,10 @@ impl<'a> TaskThread<'a> {
         Ok(false)
     }
 
-    /// Records the number of the last decision on the task, if decisions are kept.
+    /// Records the number of an event of the last request, if they are kept.
     fn log_turn(&mut self, resource: ResourceId, turn: Turn, event: Event) {
         let locks = &self.shared.locks;
-        if let Some(turns) = self.turns.as_mut().filter(|_| locks.is_decided(resource)) {
+        if let Some(turns) = self.turns.as_mut().filter(|_| locks.has_turns(resource)) {
             turns.push(locks.executor.seat(self.id).turn(turn), event);
         }
     }

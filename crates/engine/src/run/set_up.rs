@@ -102,7 +102,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         locks.executor.keep_journal(journal_capacity(system, config));
     }
     if config.turns {
-        locks.count_decisions();
+        locks.executor.count_turns();
     }
     let shared = Arc::new(Shared {
         system: system.clone(),

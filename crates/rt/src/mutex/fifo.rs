@@ -64,11 +64,18 @@ impl<N: AsRef<[Node]>> RawFifo<N> {
     /// Those of [`FifoMutex::lock_until`] and [`FifoMutex::try_lock`].
     #[inline]
     pub fn lock(&self, limit: Limit) -> Result<bool, FifoError> {
+        self.lock_noting(limit, || {})
+    }
+
+    /// As [`RawFifo::lock`]. Calls `entered` when the place of the caller in the queue is decided, before it waits. An
+    /// attempt does not call it.
+    #[inline]
+    pub(crate) fn lock_noting(&self, limit: Limit, entered: impl FnOnce()) -> Result<bool, FifoError> {
         let me = gettid().0;
         let locked = match limit {
             Limit::Now => self.0.try_lock(me).map(|()| false),
             _ if self.is_held_by(me) => Err(Failure::Word(WordError::Deadlock)),
-            _ => self.0.lock(me, limit),
+            _ => self.0.lock(me, limit, entered),
         };
         locked.map_err(FifoError::of)
     }

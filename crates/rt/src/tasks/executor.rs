@@ -38,6 +38,7 @@ mod seat;
 
 pub(crate) use claims::Source;
 pub(crate) use patience::{Patience, spin_until};
+pub(crate) use seat::next_turn;
 pub use seat::{Seat, Turn};
 
 use crate::tasks::journal::{Journal, Order};
@@ -50,7 +51,7 @@ use lockwright_sys::guard::Guarded;
 use lockwright_sys::{SysError, sched};
 use seat::{GRANTED, NOTHING, WOKEN};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 thread_local! {
     /// The list for the actions of the caller's decisions; its memory is reserved before the first.
@@ -76,7 +77,7 @@ pub(crate) struct Decision {
     restarts: bool,
     /// The result of setting the levels of other tasks under the guard.
     told: Result<(), SysError>,
-    /// Its number among the decisions of the machine, or 0 if they are not counted.
+    /// Its number, or 0 if events are not counted.
     turn: u64,
 }
 
@@ -130,8 +131,8 @@ pub struct Executor {
     levels: Levels,
     /// The Linux number of each processor of the system.
     cpus: Box<[usize]>,
-    /// By machine: the number of its decisions. Empty if they are not counted.
-    decisions: Box<[AtomicU64]>,
+    /// Whether the events of requests are counted.
+    counts_turns: bool,
     journal: Option<Journal>,
 }
 
@@ -152,7 +153,7 @@ impl Executor {
             claims.level = levels.get(claims.effective());
             Seat::new(first.cpu, claims)
         };
-        Self { seats: tasks.map(seat).collect(), levels, cpus: cpus.into(), decisions: Box::default(), journal: None }
+        Self { seats: tasks.map(seat).collect(), levels, cpus: cpus.into(), counts_turns: false, journal: None }
     }
 
     /// Keeps a journal of at most `capacity` orders from now on.
@@ -183,16 +184,33 @@ impl Executor {
         demoted
     }
 
-    /// Counts the decisions of this number of machines from now on.
-    pub(crate) fn count_decisions(&mut self, machines: usize) {
-        self.decisions = (0..machines).map(|_| AtomicU64::new(0)).collect();
+    /// Counts the events of requests from now on; see [`Seat::turn`].
+    pub fn count_turns(&mut self) {
+        self.counts_turns = true;
+    }
+
+    /// Whether the events of requests are counted.
+    pub(crate) fn counts_turns(&self) -> bool {
+        self.counts_turns
+    }
+
+    /// Gives an event of `task` the next number.
+    pub(crate) fn mark(&self, task: TaskId, turn: Turn) {
+        if self.counts_turns {
+            self.set_turn(task, turn, next_turn());
+        }
+    }
+
+    /// Stores the number of an event of `task`, unless it is 0.
+    pub(crate) fn set_turn(&self, task: TaskId, turn: Turn, number: u64) {
+        if number > 0 {
+            self.seat(task).set_turn(turn, number);
+        }
     }
 
     /// Stores the number of a decision on `task`, the caller.
     pub(crate) fn note_turn(&self, task: TaskId, turn: Turn, decision: &Decision) {
-        if decision.turn > 0 {
-            self.seat(task).set_turn(turn, decision.turn);
-        }
+        self.set_turn(task, turn, decision.turn);
     }
 
     /// Reserves the memory for the decisions of the calling thread, enough for any decision.
@@ -283,9 +301,8 @@ impl Executor {
         decision.list.clear();
         let answer = {
             let mut machine = machine.lock();
-            if let Some(decisions) = self.decisions.get(source) {
-                // ORDERING: Relaxed: the machine's guard orders its decisions.
-                decision.turn = decisions.fetch_add(1, Ordering::Relaxed) + 1;
+            if self.counts_turns {
+                decision.turn = next_turn();
             }
             let answer = event(&mut **machine, &mut |action| self.note(me, &mut decision, action));
             if answer.is_ok() && machine.settles_others_at_once() {

@@ -16,10 +16,10 @@ impl<M: Stepped> State<M> {
             let is_to_come = self.threads.iter().any(|other| other.todo.contains(&wake));
             assert!(!thread.is_asleep || !is_told || is_to_come, "task {task} was told something, and sleeps");
             if let Phase::Holds(resource) = thread.phase {
-                assert_eq!(self.owners[resource], Some(task), "holds what it does not own");
+                assert!(self.owners[resource].contains(&task), "holds what it does not own");
             }
-            if self.owners.contains(&Some(task)) && self.executes(task) {
-                assert!(thread.effective() >= setting.floor(), "owner {task} executes below its ceiling");
+            if self.owners.iter().any(|owners| owners.contains(&task)) && self.executes(task) {
+                assert!(thread.effective() >= setting.floor(task), "owner {task} executes below its ceiling");
             }
         }
         assert!((0..self.threads.len()).any(|me| self.can_go_on(me)), "nobody can go on");
@@ -63,7 +63,7 @@ impl<M: Stepped> State<M> {
         }
         for (task, thread) in self.threads.iter().enumerate() {
             if let Phase::Spins(resource) = thread.phase
-                && let Some(owner) = self.owners[resource]
+                && let Some(&owner) = self.owners[resource].first()
                 && self.executes(task)
             {
                 assert!(self.executes(owner), "task {task} spins for {owner}, which does not execute");

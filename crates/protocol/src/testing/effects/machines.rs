@@ -4,7 +4,10 @@ extern crate std;
 
 use super::setting::{RESOURCES, Setting, TASKS};
 use super::state::Stepped;
-use crate::{Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Machine, Mpcp, MpcpVs, Mrsp, Omlp, Refusal};
+use crate::{
+    Action, Dflp, Dpcp, Fairness, FmlpLong, FmlpPlus, FmlpShort, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs, Mrsp, Omlp,
+    Pcp, Pip, PlainMutex, ReaderWriter, Refusal, Srp,
+};
 use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
 use std::vec::Vec;
 
@@ -20,7 +23,9 @@ macro_rules! stepped {
 
 stepped!(
     Dflp: zero_epochs, Dpcp: zero_epochs, FmlpLong: zero_epochs, FmlpPlus: zero_epochs, FmlpShort: forget_epochs,
-    Mpcp: forget_epochs, MpcpVs: forget_epochs, Mrsp: forget_epochs, Omlp: forget_epochs
+    Mpcp: forget_epochs, MpcpVs: forget_epochs, Mrsp: forget_epochs, Omlp: forget_epochs, PlainMutex: forget_epochs,
+    Pip: forget_epochs, Icpp: forget_epochs, Pcp: forget_epochs, Srp: forget_epochs, Ics: forget_epochs,
+    IcsLock: forget_epochs, ReaderWriter: forget_epochs
 );
 
 fn tasks(setting: &Setting) -> Vec<(Priority, CpuId)> {
@@ -69,6 +74,47 @@ pub(super) fn mrsp(setting: &Setting) -> Mrsp<TASKS, RESOURCES> {
 
 pub(super) fn omlp(setting: &Setting) -> Omlp<TASKS, RESOURCES> {
     Omlp::new(&tasks(setting), RESOURCES)
+}
+
+fn bases(setting: &Setting) -> Vec<Priority> {
+    tasks(setting).into_iter().map(|task| task.0).collect()
+}
+
+pub(super) fn none(setting: &Setting) -> PlainMutex<TASKS, RESOURCES> {
+    PlainMutex::new(&bases(setting))
+}
+
+pub(super) fn pip(setting: &Setting) -> Pip<TASKS, RESOURCES> {
+    Pip::new(&bases(setting))
+}
+
+pub(super) fn icpp(setting: &Setting) -> Icpp<TASKS, RESOURCES> {
+    Icpp::new(&bases(setting), &[setting.highest(); RESOURCES])
+}
+
+pub(super) fn pcp(setting: &Setting) -> Pcp<TASKS, RESOURCES> {
+    Pcp::new(&tasks(setting), &[setting.highest(); RESOURCES])
+}
+
+pub(super) fn srp(setting: &Setting) -> Srp<TASKS, RESOURCES> {
+    Srp::new(&tasks(setting), &[setting.highest(); RESOURCES])
+}
+
+pub(super) fn ics(setting: &Setting) -> Ics<TASKS, RESOURCES> {
+    Ics::new(setting.cpus.len(), RESOURCES)
+}
+
+pub(super) fn ics_lock(setting: &Setting) -> IcsLock<TASKS, RESOURCES> {
+    let cutoff = Priority::base(setting.excluding as u32 + 1);
+    IcsLock::new(&bases(setting), &[(cutoff, setting.highest()); RESOURCES])
+}
+
+pub(super) fn phase_fair(setting: &Setting) -> ReaderWriter<TASKS, RESOURCES> {
+    ReaderWriter::new(Fairness::Phases, &bases(setting), RESOURCES)
+}
+
+pub(super) fn task_fair(setting: &Setting) -> ReaderWriter<TASKS, RESOURCES> {
+    ReaderWriter::new(Fairness::Tasks, &bases(setting), RESOURCES)
 }
 
 /// In the order in which requests arrive at home, whatever the order in which they were decided: a request is taken

@@ -11,15 +11,16 @@
 //!   spins     granted -> holds;  or gives up
 //!   on way    executes at home -> rises, asks again;  or gives up
 //!   gives up  [granted meanwhile] -> holds;  else: [decides that] -> carries out -> goes on
-//!   holds     [decides the release] -> carries out -> goes on
+//!   holds     [decides the release] -> carries out -> goes on;  or, where the section is invalidated: holds
 //! ```
 //!
 //! As on Linux, a thread is above all tasks while it carries out actions that concern others. No thread decides while
-//! another one sets priorities that must be in effect first ([`Machine::settles_others_at_once`]). Jobs arrive and end
-//! above all tasks, at priorities that the machine does not use. In every state:
-//! - *owners*: a resource is granted only while it has no owner; where requests are served in their order, it goes to
-//!   the earliest request for the resource, wherever its thread is; where they are served by priority, it goes to the
-//!   most urgent waiter, or the most urgent one that is not held back;
+//! another one sets priorities that must be in effect first ([`Machine::settles_others_at_once`]). Jobs of protocols
+//! for several processors arrive and end above all tasks, at priorities that the machine does not use. In every state:
+//! - *owners*: a resource is granted only while it has no owner whose section excludes the new one; where requests are
+//!   served in their order, it goes to the earliest request for the resource, wherever its thread is; where they are
+//!   served by priority, it goes to the most urgent waiter, or the most urgent one that is not held back; where phases
+//!   alternate, it goes to the earliest writer after readers, and to all waiting readers after a writer;
 //! - *order*: where priorities express the order of requests, of two requests on their processor the earlier one has
 //!   the higher priority, between any two effects (a thread in the middle of its own decision does not count, because
 //!   it is above both);
@@ -37,10 +38,14 @@ mod setting;
 mod state;
 
 use super::harness::{check_states, reach};
-use machines::{by_arrival, dflp, dpcp, fmlp_long, fmlp_plus, fmlp_short, mpcp, mpcp_vs, mrsp, omlp};
+use machines::{
+    by_arrival, dflp, dpcp, fmlp_long, fmlp_plus, fmlp_short, icpp, ics, ics_lock, mpcp, mpcp_vs, mrsp, none, omlp,
+    pcp, phase_fair, pip, srp, task_fair,
+};
 use setting::{
-    APART, AT_HOME, DFLP, DPCP, Fault, HELPED, HELPED_BY_TWO, LONG, MPCP, MPCP_OF_TWO, MPCP_VS, MPCP_VS_OF_TWO,
-    MPCP_VS_TOGETHER, MRSP, OMLP, OMLP_OF_TWO, PLUS, PLUS_TOGETHER, SHORT, Setting, giving_up,
+    APART, AT_HOME, DFLP, DPCP, Fault, HELPED, HELPED_BY_TWO, ICPP, ICPP_OF_TWO, ICS, ICS_LOCK, LONG, MPCP,
+    MPCP_OF_TWO, MPCP_VS, MPCP_VS_OF_TWO, MPCP_VS_TOGETHER, MRSP, NONE, OMLP, OMLP_OF_TWO, PCP, PHASES, PIP,
+    PIP_OF_TWO, PLUS, PLUS_TOGETHER, SHORT, SRP, Setting, TASK_FAIR, giving_up,
 };
 use state::{State, Stepped};
 
@@ -89,6 +94,24 @@ walks! {
     mrsp_effects_with_help_of_two: mrsp, HELPED_BY_TWO;
     omlp_effects: omlp, OMLP;
     omlp_effects_of_two_resources: omlp, OMLP_OF_TWO;
+    none_effects: none, NONE;
+    pip_effects: pip, PIP;
+    pip_effects_of_two_resources: pip, PIP_OF_TWO;
+    icpp_effects: icpp, ICPP;
+    icpp_effects_of_two_resources: icpp, ICPP_OF_TWO;
+    pcp_effects: pcp, PCP;
+    srp_effects: srp, SRP;
+    ics_effects: ics, ICS;
+    ics_lock_effects: ics_lock, ICS_LOCK;
+    phase_fair_effects: phase_fair, PHASES;
+    task_fair_effects: task_fair, TASK_FAIR;
+    none_effects_of_giving_up: none, giving_up(NONE);
+    pip_effects_of_giving_up: pip, giving_up(PIP);
+    icpp_effects_of_giving_up: icpp, giving_up(ICPP_OF_TWO);
+    pcp_effects_of_giving_up: pcp, giving_up(PCP);
+    ics_lock_effects_of_giving_up: ics_lock, giving_up(ICS_LOCK);
+    phase_fair_effects_of_giving_up: phase_fair, giving_up(PHASES);
+    task_fair_effects_of_giving_up: task_fair, giving_up(TASK_FAIR);
     dflp_effects_of_giving_up: dflp, giving_up(AT_HOME);
     dpcp_effects_of_giving_up: dpcp, giving_up(DPCP);
     fmlp_long_effects_of_giving_up: fmlp_long, giving_up(LONG);
@@ -134,6 +157,20 @@ mutants! {
     mrsp_takes_stale: mrsp, HELPED, TakesStale, "was told otherwise last";
     omlp_not_raised: omlp, OMLP, NotRaised, "executes below its ceiling";
     omlp_without_wake: omlp, OMLP, NoWake, "was told something, and sleeps";
+    none_without_wake: none, NONE, NoWake, "was told something, and sleeps";
+    pip_without_wake: pip, PIP, NoWake, "was told something, and sleeps";
+    pip_takes_stale: pip, PIP, TakesStale, "was told otherwise last";
+    icpp_not_raised: icpp, ICPP, NotRaised, "executes below its ceiling";
+    icpp_without_wake: icpp, ICPP, NoWake, "was told something, and sleeps";
+    pcp_without_wake: pcp, PCP, NoWake, "was told something, and sleeps";
+    srp_without_wake: srp, SRP, NoWake, "was told something, and sleeps";
+    ics_without_restart: ics, ICS, NoRestart, "an event with a meaning";
+    ics_lock_not_raised: ics_lock, ICS_LOCK, NotRaised, "executes below its ceiling";
+    ics_lock_without_wake: ics_lock, ICS_LOCK, NoWake, "was told something, and sleeps";
+    phase_fair_not_raised: phase_fair, PHASES, NotRaised, "executes below its ceiling";
+    phase_fair_gives_up_blindly: phase_fair, giving_up(PHASES), GivesUpBlindly, "an event with a meaning";
+    phase_fair_by_tasks: task_fair, PHASES, None, "granted out of order";
+    task_fair_by_phases: phase_fair, TASK_FAIR, None, "granted out of order";
     dflp_gives_up_without_wake: dflp, giving_up(AT_HOME), NoWakeOnGivingUp, "was told something, and sleeps";
     omlp_gives_up_without_wake: omlp, giving_up(OMLP_OF_TWO), NoWakeOnGivingUp, "was told something, and sleeps";
     fmlp_short_gives_up_blindly: fmlp_short, giving_up(SHORT), GivesUpBlindly, "an event with a meaning";

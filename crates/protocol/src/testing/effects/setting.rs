@@ -17,6 +17,11 @@ pub(super) enum Served {
     MostUrgent,
     /// The same among the requests that were admitted to the queue; these are boosted from then on.
     MostUrgentAdmitted,
+    /// The earliest request to write, or all requests to read after a section that wrote, or where no task waits to
+    /// write.
+    Phases,
+    /// Any request.
+    Any,
 }
 
 /// The priority to which a task rises before it requests.
@@ -30,6 +35,8 @@ pub(super) enum Rise {
     NonPreemptive,
     /// Half a level above the most urgent user on its processor.
     Local,
+    /// The priority of the most urgent user whose sections exclude others.
+    Ceiling,
 }
 
 /// The tasks and resources of a walk. Task `t` has base priority `t + 1`.
@@ -39,6 +46,12 @@ pub(super) struct Setting {
     pub(super) cpus: &'static [usize],
     /// The number of tasks that use resources; the others are more urgent.
     pub(super) users: usize,
+    /// The number of tasks whose sections exclude each other; the others are more urgent.
+    pub(super) excluding: usize,
+    /// Whether tasks also request to read. Sections that read do not exclude each other.
+    pub(super) reads: bool,
+    /// Whether jobs arrive and end above all tasks.
+    pub(super) has_jobs_above: bool,
     /// The number of resources in use.
     pub(super) resources: usize,
     /// The home of each resource, where its sections execute; `None` if they execute on the task's processor.
@@ -63,12 +76,20 @@ impl Setting {
             Rise::Boosted => Priority::BASE_MAX.boosted(),
             Rise::NonPreemptive => Priority::NON_PREEMPTIVE,
             Rise::Local => self.ceiling(self.cpus[task]).raised(),
+            Rise::Ceiling if task < self.excluding => self.highest(),
+            Rise::Ceiling => Priority::MIN,
         }
     }
 
+    /// The priority of the most urgent user whose sections exclude others.
+    pub(super) fn highest(&self) -> Priority {
+        Priority::base(self.users.min(self.excluding) as u32)
+    }
+
     /// The least priority of an owner, on any processor.
-    pub(super) fn floor(&self) -> Priority {
+    pub(super) fn floor(&self, task: usize) -> Priority {
         match self.rise {
+            Rise::Ceiling => self.risen(task),
             Rise::Nothing => Priority::MIN,
             Rise::Boosted => Priority::MIN.boosted(),
             Rise::NonPreemptive => Priority::NON_PREEMPTIVE,
@@ -99,12 +120,25 @@ pub(super) enum Fault {
     NotMoved,
     /// A waiter gives up although the resource was granted to it meanwhile.
     GivesUpBlindly,
+    /// A task goes on although its section was invalidated.
+    NoRestart,
 }
 
 const fn served(served: Served) -> Setting {
     let rise = Rise::Boosted;
-    let cpus = &[0, 0, 0];
-    Setting { served, cpus, users: 3, resources: 1, homes: None, is_ordered: false, rise, gives_up: false }
+    Setting {
+        served,
+        cpus: &[0, 0, 0],
+        users: 3,
+        excluding: TASKS,
+        reads: false,
+        has_jobs_above: true,
+        resources: 1,
+        homes: None,
+        is_ordered: false,
+        rise,
+        gives_up: false,
+    }
 }
 
 /// All tasks on one processor, the home on the other.
@@ -133,6 +167,22 @@ pub(super) const HELPED: Setting = Setting { cpus: &[0, 1, 0], users: 2, ..MRSP 
 pub(super) const HELPED_BY_TWO: Setting = Setting { cpus: &[0, 1, 2, 0], users: 3, ..MRSP };
 pub(super) const OMLP: Setting = Setting { served: Served::Admitted, is_ordered: false, ..PLUS };
 pub(super) const OMLP_OF_TWO: Setting = Setting { resources: 2, ..OMLP };
+
+pub(super) const NONE: Setting = Setting { served: Served::Any, ..LONG };
+pub(super) const PIP: Setting = Setting { served: Served::MostUrgent, ..LONG };
+/// On one processor.
+pub(super) const PIP_OF_TWO: Setting = Setting { cpus: &[0, 0, 0], resources: 2, ..PIP };
+pub(super) const ICPP: Setting = Setting { served: Served::MostUrgent, rise: Rise::Ceiling, ..LONG };
+pub(super) const ICPP_OF_TWO: Setting = Setting { resources: 2, ..ICPP };
+/// On one processor; the most urgent task uses no resource.
+pub(super) const PCP: Setting = Setting { cpus: &[0, 0, 0, 0], users: 3, resources: 2, ..PIP };
+pub(super) const SRP: Setting = Setting { has_jobs_above: false, ..PCP };
+/// Sections exclude no others.
+pub(super) const ICS: Setting = Setting { served: Served::Any, excluding: 0, resources: 2, ..LONG };
+/// The most urgent task enters without the lock.
+pub(super) const ICS_LOCK: Setting = Setting { cpus: &[0, 1, 0], excluding: 2, ..ICPP };
+pub(super) const PHASES: Setting = Setting { served: Served::Phases, reads: true, ..SHORT };
+pub(super) const TASK_FAIR: Setting = Setting { reads: true, ..SHORT };
 
 pub(super) const fn giving_up(setting: Setting) -> Setting {
     Setting { gives_up: true, ..setting }

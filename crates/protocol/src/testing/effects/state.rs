@@ -67,6 +67,8 @@ pub(super) struct Thread {
     /// The priorities of others that it sets before any other thread decides.
     pub(super) first: Vec<Action>,
     pub(super) flag: Flag,
+    /// Its request or section reads.
+    pub(super) reads: bool,
     /// It has gone to sleep in the kernel.
     pub(super) is_asleep: bool,
     /// The priority to which it has risen for a request.
@@ -87,8 +89,8 @@ pub(super) struct State<M> {
     pub(super) guard: Option<usize>,
     /// Requests that were decided and have not ended: their tasks and resources, in order.
     pub(super) requests: Vec<(usize, usize)>,
-    /// The owner of each resource, according to the actions of the machine.
-    pub(super) owners: [Option<usize>; RESOURCES],
+    /// The owners of each resource, according to the actions of the machine, in order.
+    pub(super) owners: [Vec<usize>; RESOURCES],
     /// For each task, the priority and the processor that the machine has set last.
     pub(super) told: Vec<(Priority, usize)>,
 }
@@ -129,6 +131,7 @@ impl<M: Stepped> State<M> {
             todo: Vec::new(),
             first: Vec::new(),
             flag: Flag::Nothing,
+            reads: false,
             is_asleep: false,
             asking: Priority::MIN,
             is_excluded: false,
@@ -139,7 +142,7 @@ impl<M: Stepped> State<M> {
         };
         let threads: Vec<Thread> = setting.cpus.iter().enumerate().map(thread).collect();
         let told = threads.iter().map(|thread| (thread.priority, thread.cpu)).collect();
-        Self { machine, threads, guard: None, requests: Vec::new(), owners: [None; RESOURCES], told }
+        Self { machine, threads, guard: None, requests: Vec::new(), owners: Default::default(), told }
     }
 
     /// Whether the thread executes: no runnable thread on its processor is above it.
@@ -154,14 +157,14 @@ impl<M: Stepped> State<M> {
 
     /// All states to which one step of `me`, which executes, leads.
     pub(super) fn steps(&self, me: usize, setting: &Setting, fault: Fault, next: &mut Vec<Self>) {
-        match self.pending_step(me, fault) {
+        match self.pending_step(me, setting, fault) {
             Some(after) => next.push(after),
             None => self.steps_of_phase(me, setting, fault, next),
         }
     }
 
     /// The state after `me` has carried out its next action, or goes back below the others.
-    fn pending_step(&self, me: usize, fault: Fault) -> Option<Self> {
+    fn pending_step(&self, me: usize, setting: &Setting, fault: Fault) -> Option<Self> {
         let thread = &self.threads[me];
         let mut after = self.clone();
         if !thread.first.is_empty() {
@@ -169,7 +172,7 @@ impl<M: Stepped> State<M> {
             after.carry_out(me, action, fault);
             if after.threads[me].first.is_empty() {
                 (after.guard, after.threads[me].is_excluded) = (None, false);
-                after.begin_to_carry_out(me);
+                after.begin_to_carry_out(me, setting);
             }
         } else if !thread.todo.is_empty() {
             let action = after.threads[me].todo.remove(0);
@@ -215,9 +218,10 @@ impl<M: Stepped> State<M> {
                     next.push(gives_up);
                 }
                 after.threads[me].phase = Phase::Asked(resource, false);
-                after.decide(me, setting, fault, |machine, act| match is_first {
-                    true => machine.request(task, ResourceId::new(resource), act),
-                    false => machine.woken(task, act),
+                after.decide(me, setting, fault, |machine, act| match (is_first, thread.reads) {
+                    (true, false) => machine.request(task, ResourceId::new(resource), act),
+                    (true, true) => machine.request_read(task, ResourceId::new(resource), act),
+                    (false, _) => machine.woken(task, act),
                 });
             }
             Phase::Asked(resource, is_granted) => {
@@ -250,18 +254,19 @@ impl<M: Stepped> State<M> {
                     after.threads[me].phase = Phase::Holds(resource);
                 } else {
                     after.requests.retain(|request| *request != (me, resource));
-                    after.threads[me].phase = Phase::Released;
+                    (after.threads[me].phase, after.threads[me].reads) = (Phase::Released, false);
                     let fault = if fault == Fault::NoWakeOnGivingUp { Fault::NoWake } else { fault };
                     after.decide(me, setting, fault, |machine, act| machine.cancel(task, act));
                 }
             }
             Phase::Holds(resource) => {
                 after.requests.retain(|request| *request != (me, resource));
-                after.owners[resource] = None;
+                after.owners[resource].retain(|&owner| owner != me);
                 after.threads[me].phase = Phase::Released;
                 after.decide(me, setting, fault, |machine, act| machine.release(task, ResourceId::new(resource), act));
             }
             Phase::Arrived => after.threads[me].phase = Phase::GoesOn,
+            Phase::Released if thread.reads => after.threads[me].reads = false,
             Phase::Released if self.machine.counts_jobs() => after.threads[me].phase = Phase::GoesOn,
             Phase::Released | Phase::Ended => after.threads[me].phase = Phase::Idle,
         }
@@ -273,17 +278,20 @@ impl<M: Stepped> State<M> {
     fn steps_of_job(&self, me: usize, setting: &Setting, fault: Fault, next: &mut Vec<Self>) {
         let (counts_jobs, is_idle) = (self.machine.counts_jobs(), self.threads[me].phase == Phase::Idle);
         if !(counts_jobs && is_idle) {
+            let modes = if setting.reads { &[false, true][..] } else { &[false] };
             for resource in (0..setting.resources).filter(|_| me < setting.users) {
-                let mut asks = self.clone();
-                asks.rise(me, setting, fault);
-                asks.threads[me].phase = Phase::Asks(resource, true);
-                next.push(asks);
+                for &reads in modes {
+                    let mut asks = self.clone();
+                    asks.rise(me, setting, fault);
+                    (asks.threads[me].phase, asks.threads[me].reads) = (Phase::Asks(resource, true), reads);
+                    next.push(asks);
+                }
             }
         }
         if counts_jobs {
             let mut after = self.clone();
             let phase = if is_idle { Phase::Arrives } else { Phase::Ends };
-            (after.threads[me].phase, after.threads[me].is_excluded) = (phase, true);
+            (after.threads[me].phase, after.threads[me].is_excluded) = (phase, setting.has_jobs_above);
             next.push(after);
         }
     }
@@ -323,6 +331,9 @@ impl<M: Stepped> State<M> {
         if fault == Fault::NotMoved {
             actions.retain(|action| !moves_other(action));
         }
+        if fault == Fault::NoRestart {
+            actions.retain(|action| !matches!(action, Action::Restart { .. }));
+        }
         for action in &actions {
             match *action {
                 Action::Grant { task, resource } => self.grant(me, task.index(), resource.index(), setting),
@@ -335,6 +346,11 @@ impl<M: Stepped> State<M> {
                     self.told[task.index()].0 = priority;
                 }
                 Action::Migrate { task, cpu, .. } => self.told[task.index()].1 = cpu.index(),
+                // It has not released the resource.
+                Action::Restart { resource, .. } => {
+                    self.requests.push((me, resource.index()));
+                    self.owners[resource.index()].push(me);
+                }
                 Action::Wake { task } if self.threads[task.index()].flag == Flag::Nothing => {
                     self.threads[task.index()].flag = Flag::Woken;
                 }
@@ -364,27 +380,44 @@ impl<M: Stepped> State<M> {
         }
         self.threads[me].todo = actions;
         if self.threads[me].first.is_empty() {
-            self.begin_to_carry_out(me);
+            self.begin_to_carry_out(me, setting);
         }
     }
 
-    fn begin_to_carry_out(&mut self, me: usize) {
+    fn begin_to_carry_out(&mut self, me: usize, setting: &Setting) {
         let mut others = self.threads[me].todo.iter().filter(|action| subject(action) != me);
         let tells = |action: &Action| matches!(action, Action::SetPriority { .. } | Action::Migrate { .. });
         let is_about_others = others.next().is_some_and(|first| {
             tells(first) || others.any(|action| tells(action) || subject(action) != subject(first))
         });
         let is_of_a_job = matches!(self.threads[me].phase, Phase::Arrived | Phase::Ended);
-        self.threads[me].is_excluded = is_about_others || is_of_a_job;
+        self.threads[me].is_excluded = is_about_others || is_of_a_job && setting.has_jobs_above;
     }
 
     fn grant(&mut self, me: usize, task: usize, resource: usize, setting: &Setting) {
-        assert_eq!(self.owners[resource], None, "granted while owned");
-        let mut waiting = self.requests.iter().filter(|request| request.1 == resource).map(|request| request.0);
+        let (threads, owners) = (&self.threads, &self.owners[resource]);
+        let excludes =
+            |other: usize| task.max(other) < setting.excluding && !(threads[task].reads && threads[other].reads);
+        assert!(!owners.iter().any(|&owner| excludes(owner)), "granted while owned");
+        let is_open = |request: &&(usize, usize)| request.1 == resource && !owners.contains(&request.0);
+        let mut waiting = self.requests.iter().filter(is_open).map(|request| request.0);
         match setting.served {
             Served::Earliest => {
                 assert_eq!(waiting.next(), Some(task), "granted out of order: {:?}", self.requests);
             }
+            Served::Phases => {
+                let waiting: Vec<usize> = waiting.collect();
+                let writer = waiting.iter().find(|&&other| !threads[other].reads);
+                let follows_writer = task != me && !threads[me].reads;
+                let is_next = match threads[task].reads {
+                    true => writer.is_none() || follows_writer,
+                    false => {
+                        writer == Some(&task) && !(follows_writer && waiting.iter().any(|&other| threads[other].reads))
+                    }
+                };
+                assert!(is_next, "granted out of order: {:?}", self.requests);
+            }
+            Served::Any => {}
             Served::Admitted => {
                 let first = waiting.find(|&other| self.told[other].0.is_boosted());
                 assert_eq!(first, Some(task), "granted out of order: {:?}", self.requests);
@@ -399,7 +432,7 @@ impl<M: Stepped> State<M> {
                 assert!(waiting.filter(waits).all(|other| other < task), "granted to a less urgent one");
             }
         }
-        self.owners[resource] = Some(task);
+        self.owners[resource].push(task);
         if task == me {
             self.threads[me].phase = Phase::Asked(resource, true);
         } else {
@@ -431,7 +464,8 @@ impl<M: Stepped> State<M> {
                 (mine.phase, mine.asking) = (Phase::Spins(resource.index()), Priority::MIN);
             }
             Action::Hold { .. } => self.threads[me].phase = Phase::Held,
-            other => panic!("no thread of these carries out {other:?}"),
+            Action::Restart { resource, .. } => self.threads[me].phase = Phase::Holds(resource.index()),
+            Action::Grant { .. } => panic!("a grant takes effect when it is decided"),
         }
     }
 }

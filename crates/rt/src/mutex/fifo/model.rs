@@ -243,7 +243,7 @@ impl Model {
         words::ME.with(|id| id.set(me));
         let locked = match limit {
             Limit::Now => self.queue.try_lock(me),
-            _ => self.queue.lock(me, limit).map(|_| ()),
+            _ => self.queue.lock(me, limit, || {}).map(|_| ()),
         };
         let is_left = matches!(locked, Ok(()) | Err(Failure::Word(WordError::Busy | WordError::TimedOut)));
         assert!(is_left, "there is no cycle, and there are enough nodes: {locked:?}");

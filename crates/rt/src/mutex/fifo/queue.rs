@@ -95,14 +95,16 @@ impl<N: AsRef<[Node]>> Queue<N> {
         &self.nodes.as_ref()[index as usize]
     }
 
-    /// Waits in the queue, within `limit`, until it is the turn of the caller. Returns whether it waited.
+    /// Waits in the queue, within `limit`, until it is the turn of the caller. Returns whether it waited. Calls
+    /// `entered` before it waits.
     ///
     /// BOUND: until `limit`, or until the earlier requests are served.
     #[inline]
-    pub(super) fn lock(&self, me: u32, limit: Limit) -> Result<bool, Failure> {
+    pub(super) fn lock(&self, me: u32, limit: Limit, entered: impl FnOnce()) -> Result<bool, Failure> {
         let mine = self.claim(me).ok_or(Failure::NoNode)?;
         // ORDERING: Release publishes the node to the follower, and Acquire pairs with the Release of the predecessor.
         let before = self.tail.swap(mine, Ordering::AcqRel);
+        entered();
         self.follow(me, mine, before, limit)
     }
 

@@ -28,17 +28,31 @@ pub struct Seat {
     pub(super) own_cpu: CpuId,
     pub(super) claims: Guarded<Claims>,
     /// By [`Turn`].
-    turns: [AtomicU64; 3],
+    turns: [AtomicU64; 4],
 }
 
-/// The decisions on the last request of a task, by the order of all decisions of its machine.
+/// The numbers of the events of all runs of the process, in one order.
+static TURNS: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the next number, from 1 on.
+pub(crate) fn next_turn() -> u64 {
+    // ORDERING: SeqCst: an atomic operation of a lock between two numbers of a thread does not pass them.
+    TURNS.fetch_add(1, Ordering::SeqCst) + 1
+}
+
+/// The events of the last request of a task.
+///
+/// A machine decides on an event under its guard, and the event has the number of the decision. Other locks decide in
+/// an atomic operation. `Asking` and `Asked` are then the numbers before and after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
-    /// The request, or its arrival at the processor where its section executes.
+    /// The request has not been decided before, or arrives at the processor where its section executes.
+    Asking,
+    /// The request has been decided.
     Asked,
-    /// The grant.
+    /// The grant. A lock without a machine numbers it when the task owns the resource.
     Owned,
-    /// The release.
+    /// The release. A lock without a machine numbers it before the next task can own the resource.
     Left,
 }
 
@@ -67,14 +81,14 @@ impl Seat {
         self.tid.store(sched::gettid().0, Ordering::Release);
     }
 
-    /// Returns the number of a decision on the task, from 1 on, or 0 if decisions are not counted. It belongs to the
-    /// last request whose call has returned.
+    /// Returns the number of an event, from 1 on, or 0 if events are not counted. It belongs to the last request whose
+    /// call has returned.
     pub fn turn(&self, turn: Turn) -> u64 {
         // ORDERING: Relaxed: the task itself stores it, or the task that grants to it, before it sets the flag.
         self.turns[turn as usize].load(Ordering::Relaxed)
     }
 
-    /// Stores the number of a decision.
+    /// Stores the number of an event.
     pub(super) fn set_turn(&self, turn: Turn, number: u64) {
         // ORDERING: as above.
         self.turns[turn as usize].store(number, Ordering::Relaxed);

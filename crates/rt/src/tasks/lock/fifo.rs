@@ -2,6 +2,8 @@
 
 use super::error::ResourceError;
 use crate::mutex::{FifoError, FifoNode, Limit, RawFifo};
+use crate::tasks::executor::{Executor, Turn};
+use lockwright_model::TaskId;
 use lockwright_sys::SysError;
 
 /// A mutex whose waiters lend the owner their priorities, and which serves them in the order of their requests.
@@ -17,12 +19,17 @@ impl FifoLock {
         Self(RawFifo::for_threads(tasks))
     }
 
-    /// Locks the mutex. Returns whether it was held.
-    pub(super) fn lock(&self) -> Result<bool, ResourceError> {
-        Ok(self.0.lock(Limit::Never)?)
+    /// Locks the mutex for `task`, the caller. Returns whether it was held.
+    pub(super) fn lock(&self, executor: &Executor, task: TaskId) -> Result<bool, ResourceError> {
+        executor.mark(task, Turn::Asking);
+        let waited = self.0.lock_noting(Limit::Never, || executor.mark(task, Turn::Asked))?;
+        executor.mark(task, Turn::Owned);
+        Ok(waited)
     }
 
-    pub(super) fn unlock(&self) -> Result<(), ResourceError> {
+    /// Unlocks the mutex for `task`, the caller and owner.
+    pub(super) fn unlock(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
+        executor.mark(task, Turn::Left);
         Ok(self.0.unlock()?)
     }
 }

@@ -145,6 +145,7 @@ impl Managed {
                 }
             };
             if is_first || matches!(rise, Rise::Home(..)) {
+                executor.note_turn(task, Turn::Asking, &decision);
                 executor.note_turn(task, Turn::Asked, &decision);
             }
             let (outcome, result) = executor.carry_out(self.source, Some(task), false, decision);

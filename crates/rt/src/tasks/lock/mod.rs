@@ -128,15 +128,14 @@ impl Locks {
         Self { executor, locks, tasks, machines }
     }
 
-    /// Counts the decisions of each protocol's machine from now on; see [`Seat::turn`](crate::raw::Seat::turn).
-    pub fn count_decisions(&mut self) {
-        self.executor.count_decisions(self.machines.len());
-    }
-
-    /// Whether a machine decides on the requests for `resource`.
+    /// Whether the events of requests for `resource` have numbers; see [`Seat::turn`](crate::raw::Seat::turn). They
+    /// have none where the kernel decides, or where sections do not exclude each other.
     #[must_use]
-    pub fn is_decided(&self, resource: ResourceId) -> bool {
-        matches!(self.locks[resource.index()], Lock::Managed(..))
+    pub fn has_turns(&self, resource: ResourceId) -> bool {
+        matches!(
+            self.locks[resource.index()],
+            Lock::Fifo(_) | Lock::Spin(_) | Lock::PhaseFair(_) | Lock::TaskFair(_) | Lock::Managed(..)
+        )
     }
 
     /// Locks `resource` for `task`, the calling thread. Returns whether it was held.
@@ -152,7 +151,7 @@ impl Locks {
         match &self.locks[resource.index()] {
             Lock::None(lock) => Ok(lock.lock()),
             Lock::Pip(lock) => lock.lock(),
-            Lock::Fifo(lock) => lock.lock(),
+            Lock::Fifo(lock) => lock.lock(&self.executor, task),
             Lock::Spin(lock) => lock.lock(&self.executor, task),
             Lock::PhaseFair(lock) => lock.lock(&self.executor, task, mode),
             Lock::TaskFair(lock) => lock.lock(&self.executor, task, mode),
@@ -175,7 +174,7 @@ impl Locks {
                 Ok(())
             }
             Lock::Pip(lock) => lock.unlock(),
-            Lock::Fifo(lock) => lock.unlock(),
+            Lock::Fifo(lock) => lock.unlock(&self.executor, task),
             Lock::Spin(lock) => lock.unlock(&self.executor, task),
             Lock::PhaseFair(lock) => lock.unlock(&self.executor, task),
             Lock::TaskFair(lock) => lock.unlock(&self.executor, task),

@@ -7,7 +7,7 @@
 
 use super::error::ResourceError;
 use super::spin;
-use crate::tasks::executor::{Executor, Patience};
+use crate::tasks::executor::{Executor, Patience, Turn, next_turn};
 use lockwright_locks::{Relax, Shareable};
 use lockwright_model::{Mode, TaskId};
 use lockwright_protocol::Refusal;
@@ -35,9 +35,17 @@ pub(super) struct ReaderWriterLock<A> {
     held: Box<[AtomicU64]>,
 }
 
+/// Whether the last request of a thread has waited.
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    /// It has not. `true` if its events are counted.
+    NotYet(bool),
+    /// It has, and had been decided by this turn, or 0 if its events are not counted.
+    Since(u64),
+}
+
 thread_local! {
-    /// Whether this thread has waited since it was last reset.
-    static WAITED: Cell<bool> = const { Cell::new(false) };
+    static WAIT: Cell<Wait> = const { Cell::new(Wait::NotYet(false)) };
 }
 
 /// The pause of a waiting task between two looks at the lock.
@@ -46,7 +54,9 @@ pub(super) struct Pause(Patience);
 
 impl Relax for Pause {
     fn relax(&mut self) {
-        WAITED.set(true);
+        if let Wait::NotYet(is_counted) = WAIT.get() {
+            WAIT.set(Wait::Since(if is_counted { next_turn() } else { 0 }));
+        }
         self.0.pause(|until| {
             // A refused sleep only adds one more round.
             let _ = clock::sleep_until(until);
@@ -62,7 +72,8 @@ impl<A: Shareable<Hold = u32>> ReaderWriterLock<A> {
     /// Locks for `task`, the caller. Returns whether it had to wait.
     pub(super) fn lock(&self, executor: &Executor, task: TaskId, mode: Mode) -> Result<bool, ResourceError> {
         spin::rise(executor, task)?;
-        WAITED.set(false);
+        WAIT.set(Wait::NotYet(executor.counts_turns()));
+        executor.mark(task, Turn::Asking);
         let held = match mode {
             Mode::Read => {
                 self.algorithm.acquire_shared();
@@ -72,12 +83,24 @@ impl<A: Shareable<Hold = u32>> ReaderWriterLock<A> {
         };
         // ORDERING: Relaxed: only this thread uses the entry.
         self.held[task.index()].store(held, Ordering::Relaxed);
-        Ok(WAITED.get())
+        let waits = match WAIT.get() {
+            Wait::NotYet(_) => {
+                executor.mark(task, Turn::Asked);
+                false
+            }
+            Wait::Since(turn) => {
+                executor.set_turn(task, Turn::Asked, turn);
+                true
+            }
+        };
+        executor.mark(task, Turn::Owned);
+        Ok(waits)
     }
 
     /// Unlocks for `task`, the caller and holder.
     #[allow(unsafe_code)] // The release of what the entry holds.
     pub(super) fn unlock(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
+        executor.mark(task, Turn::Left);
         // ORDERING: as in `lock`.
         match self.held[task.index()].swap(NOTHING, Ordering::Relaxed) {
             NOTHING => return Err(Refusal::NotHeld.into()),

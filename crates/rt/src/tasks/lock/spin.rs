@@ -6,7 +6,7 @@
 //! ```
 
 use super::error::ResourceError;
-use crate::tasks::executor::{Executor, spin_until};
+use crate::tasks::executor::{Executor, Turn, spin_until};
 use lockwright_model::TaskId;
 use lockwright_sys::clock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,26 +36,30 @@ impl SpinLock {
     /// Locks for `task`, the caller. Returns whether the lock was held.
     pub(super) fn lock(&self, executor: &Executor, task: TaskId) -> Result<bool, ResourceError> {
         rise(executor, task)?;
+        executor.mark(task, Turn::Asking);
         // ORDERING: Relaxed: the ticket orders only tickets; `served` orders the sections.
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        executor.mark(task, Turn::Asked);
         // ORDERING: Acquire pairs with the Release in `unlock`.
         let is_served = || self.served.load(Ordering::Acquire) == ticket;
-        if is_served() {
-            return Ok(false);
+        let waits = !is_served();
+        if waits {
+            // BOUND: one section of each other processor.
+            spin_until(
+                || is_served().then_some(()),
+                |until| {
+                    // A refused sleep only adds one more round.
+                    let _ = clock::sleep_until(until);
+                },
+            );
         }
-        // BOUND: one section of each other processor.
-        spin_until(
-            || is_served().then_some(()),
-            |until| {
-                // A refused sleep only adds one more round.
-                let _ = clock::sleep_until(until);
-            },
-        );
-        Ok(true)
+        executor.mark(task, Turn::Owned);
+        Ok(waits)
     }
 
     /// Unlocks for `task`, the caller and owner.
     pub(super) fn unlock(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
+        executor.mark(task, Turn::Left);
         // ORDERING: Relaxed: only the owner writes. Release pairs with the Acquire in `lock`.
         let served = self.served.load(Ordering::Relaxed);
         self.served.store(served.wrapping_add(1), Ordering::Release);
