@@ -335,6 +335,20 @@ fn statistics_name_who_waited_for_whom() {
     assert_eq!(said, "lockwright: /no/such/folder/stats: the statistics cannot be written there\n");
 }
 
+/// A thread that suspended for the mutex has waited for it, also if the mutex was free when it came.
+#[test]
+fn no_lock_that_suspends_is_missed_in_statistics() {
+    let Some(program) = Program::build("suspends.c") else { return };
+    let _machine = shared();
+    for policy in [&[][..], &[("LOCKWRIGHT_PROTOCOL", "inherit")], &[("LOCKWRIGHT_UNLOCK", "serial")]] {
+        let on = [policy, &[("LOCKWRIGHT_STATS", "1")]].concat();
+        let said = program.holds(&[], &on).expect("it needs no permission");
+        let suspended = said.lines().find_map(|line| line.strip_prefix("suspended ")?.parse::<f64>().ok());
+        let bus = row(&said, "suspends");
+        assert!(bus[0] == 1_200.0 && suspended.is_some_and(|times| times > 0.0 && times <= bus[1]), "{said}");
+    }
+}
+
 /// A normal mutex may be a semaphore, so a cycle through it is no deadlock. `report` cannot know that at first.
 #[test]
 fn mutexes_that_are_semaphores_are_not_refused() {
