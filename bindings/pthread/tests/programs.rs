@@ -404,6 +404,31 @@ fn processes_with_and_without_the_library_share_objects() {
     });
 }
 
+/// Under each policy; the rounds are those without and with LOCKWRIGHT_DEEP.
+fn storm(name: &str, [short, full]: [u32; 2]) {
+    let Some(program) = Program::build("storm.c") else { return };
+    let _machine = alone();
+    let rounds = if std::env::var_os("LOCKWRIGHT_DEEP").is_some() { full } else { short };
+    for policy in POLICIES {
+        program.holds(&[name, &rounds.to_string()], policy);
+    }
+}
+
+#[test]
+fn each_signal_wakes_a_waiter_beside_cancellation_time_outs_and_signals() {
+    storm("cancel", [300, 5_000]);
+}
+
+#[test]
+fn each_signal_wakes_a_waiter_while_levels_change() {
+    storm("levels", [5_000, 50_000]);
+}
+
+#[test]
+fn children_of_busy_threads_lock_and_wait() {
+    storm("fork", [100, 1_000]);
+}
+
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn nothing_leads_past_the_library_unseen() {
