@@ -1,7 +1,8 @@
 /* Storms. Arguments: the storm, and the number of rounds.
 
-   `cancel`: each token reaches a waiter, beside waiters that are cancelled, waits that time out, and signals.
-   `levels`: the same in real time, while the waiters' levels change.
+   `cancel`: each token reaches a thread that takes it, beside a waiter that is cancelled, and signals.
+   `timed`: the same beside a waiter whose waits time out.
+   `levels`: each token reaches a real-time thread, while the levels of all of them change.
    `fork`: children of a process whose threads lock and wait all the time use the library, and end. */
 #include "check.h"
 
@@ -19,10 +20,20 @@ static void leave(void *unused)
     GIVES(0, pthread_mutex_unlock(&mutex));
 }
 
-/* Takes tokens, and waits for them in the given way. */
-enum way { PATIENT, TIMED };
+static struct timespec soon(unsigned *chance)
+{
+    struct timespec until = in_ms(CLOCK_REALTIME, 0);
+    until.tv_nsec += rand_r(chance) % 100000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return until;
+}
 
-static void *takes(void *way)
+static bool cancels, interrupts;
+
+/* Takes tokens if `takes`. Otherwise the thread passes each signal on, so that a token is taken only if its signal
+   reaches a thread that takes. If nothing is cancelled, such a thread waits for short times. */
+static void wait_for_tokens(bool takes)
 {
     unsigned chance = (unsigned)gettid();
     GIVES(0, pthread_mutex_lock(&mutex));
@@ -30,30 +41,47 @@ static void *takes(void *way)
     while (!over) {
         CHECK(inside++ == 0);
         inside--;
-        if (tokens > 0) {
+        if (takes && tokens > 0) {
             tokens--;
             taken++;
-        } else if ((enum way)(long)way == PATIENT) {
+        } else if (takes) {
             GIVES(0, pthread_cond_wait(&filled, &mutex));
         } else {
-            struct timespec until = in_ms(CLOCK_REALTIME, 0);
-            until.tv_nsec += rand_r(&chance) % 100000;
-            until.tv_sec += until.tv_nsec / 1000000000;
-            until.tv_nsec %= 1000000000;
-            int ended = pthread_cond_timedwait(&filled, &mutex, &until);
-            CHECK(ended == 0 || ended == ETIMEDOUT);
+            struct timespec until = soon(&chance);
+            int ended = cancels ? pthread_cond_wait(&filled, &mutex) : pthread_cond_timedwait(&filled, &mutex, &until);
+            CHECK(ended == 0 || (ended == ETIMEDOUT && !cancels));
+            if (ended == 0)
+                GIVES(0, pthread_cond_signal(&filled));
         }
     }
     pthread_cleanup_pop(1);
-    return NULL;
 }
 
-/* Makes tokens, one at a time, each with one signal. */
+static void *takes(void *unused)
+{
+    wait_for_tokens(true);
+    return unused;
+}
+
+static void *passes_on(void *unused)
+{
+    wait_for_tokens(false);
+    return unused;
+}
+
+static pthread_t waiters[WAITERS];
+/* The last waiter. */
+enum { VICTIM = WAITERS - 1 };
+
+/* Makes tokens, one at a time, each with one signal. Whatever else happens to a waiter happens about that instant, and
+   not later, when it would wake a thread that missed a signal. */
 static void make_tokens(int rounds)
 {
     unsigned chance = 1;
     for (int round = 0; round < rounds; round++) {
         bool holds = rand_r(&chance) % 2;
+        if (interrupts && rand_r(&chance) % 2)
+            GIVES(0, pthread_kill(waiters[rand_r(&chance) % WAITERS], SIGUSR1));
         GIVES(0, pthread_mutex_lock(&mutex));
         tokens++;
         if (holds)
@@ -61,6 +89,11 @@ static void make_tokens(int rounds)
         GIVES(0, pthread_mutex_unlock(&mutex));
         if (!holds)
             GIVES(0, pthread_cond_signal(&filled));
+        if (cancels && rand_r(&chance) % 2) {
+            GIVES(0, pthread_cancel(waiters[VICTIM]));
+            join(waiters[VICTIM]);
+            waiters[VICTIM] = start(passes_on, NULL);
+        }
         bool is_there = true;
         for (double since = now_ms(CLOCK_MONOTONIC); is_there; sched_yield()) {
             GIVES(0, pthread_mutex_lock(&mutex));
@@ -78,17 +111,18 @@ static void handled(int signal)
     (void)signal;
 }
 
-static pthread_t waiters[WAITERS];
-
-/* Makes tokens beside `disturbs`, for waiters that begin with `begin`. */
-static void storm(void *(*begin)(void *), void *(*disturbs)(void *), int rounds)
+/* `disturbs` may be null. */
+static void storm(void *(*takes)(void *), void *(*passes_on)(void *), void *(*disturbs)(void *), int rounds)
 {
+    pthread_t other;
     for (int i = 0; i < WAITERS; i++)
-        waiters[i] = start(begin, (void *)(long)(i == 2 ? TIMED : PATIENT));
-    pthread_t other = start(disturbs, NULL);
+        waiters[i] = start(i == VICTIM ? passes_on : takes, NULL);
+    if (disturbs)
+        other = start(disturbs, NULL);
     make_tokens(rounds);
     storm_over = true;
-    join(other);
+    if (disturbs)
+        join(other);
     GIVES(0, pthread_mutex_lock(&mutex));
     over = true;
     GIVES(0, pthread_cond_broadcast(&filled));
@@ -97,24 +131,10 @@ static void storm(void *(*begin)(void *), void *(*disturbs)(void *), int rounds)
         join(waiters[i]);
 }
 
-/* Cancels and replaces the second waiter, and interrupts the first one. */
-static void *cancels(void *unused)
-{
-    unsigned chance = 2;
-    while (!storm_over) {
-        GIVES(0, pthread_kill(waiters[0], SIGUSR1));
-        usleep(rand_r(&chance) % 200);
-        GIVES(0, pthread_cancel(waiters[1]));
-        join(waiters[1]);
-        waiters[1] = start(takes, (void *)PATIENT);
-    }
-    return unused;
-}
-
-static void *takes_in_real_time(void *way)
+static void *takes_in_real_time(void *unused)
 {
     become_fifo(10);
-    return takes(way);
+    return takes(unused);
 }
 
 static void *changes_levels(void *unused)
@@ -216,11 +236,13 @@ int main(int arguments, char **argument)
     CHECK(rounds > 0);
     struct sigaction action = { .sa_handler = handled };
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
-    if (strcmp(argument[1], "cancel") == 0) {
-        storm(takes, cancels, rounds);
+    cancels = strcmp(argument[1], "cancel") == 0;
+    interrupts = cancels || strcmp(argument[1], "timed") == 0;
+    if (interrupts) {
+        storm(takes, passes_on, NULL, rounds);
     } else if (strcmp(argument[1], "levels") == 0) {
         become_fifo(5);
-        storm(takes_in_real_time, changes_levels, rounds);
+        storm(takes_in_real_time, takes_in_real_time, changes_levels, rounds);
     } else {
         fork_storm(rounds);
     }

@@ -1,8 +1,8 @@
-/* Threads contend for a mutex. The program writes how often one of them suspended itself in a lock. */
+/* Real-time threads contend for a mutex. The program writes how often one of them suspended itself in a lock. */
 #include "check.h"
 #include <sys/resource.h>
 
-enum { THREADS = 3, ROUNDS = 400 };
+enum { THREADS = 2, ROUNDS = 20000 };
 static pthread_mutex_t bus = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t begin;
 static atomic_long suspended;
@@ -14,20 +14,25 @@ static long switches(void)
     return usage.ru_nvcsw;
 }
 
+static void spin(unsigned us)
+{
+    double until = now_ms(CLOCK_MONOTONIC) + us / 1e3;
+    while (now_ms(CLOCK_MONOTONIC) < until) {
+    }
+}
+
 static void *contends(void *argument)
 {
     unsigned chance = (unsigned)(long)argument;
+    become_fifo(10);
     pthread_barrier_wait(&begin);
     for (int round = 0; round < ROUNDS; round++) {
         long before = switches();
         GIVES(0, pthread_mutex_lock(&bus));
         suspended += switches() > before;
-        double until = now_ms(CLOCK_MONOTONIC) + rand_r(&chance) % 20 / 1e3;
-        while (now_ms(CLOCK_MONOTONIC) < until) {
-        }
-        if (rand_r(&chance) % 64 == 0)
-            usleep(100);
+        spin(rand_r(&chance) % 3);
         GIVES(0, pthread_mutex_unlock(&bus));
+        spin(rand_r(&chance) % 3);
     }
     return NULL;
 }
