@@ -223,6 +223,7 @@ fn attacks() -> Result<(), String> {
 fn full() -> Result<(), String> {
     deep_test(&["--test", "c", "--test", "programs", "--test", "memory"])?;
     named_tests(deep_command().arg("--lib"), &["batched::search", "mutex::model"])?;
+    named_tests(deep_command().args(["--test", "mutex"]), &["at_random_points"])?;
     named_tests(deep_command().args(["--test", "cli"]), &["random_systems_are_recorded", "widths"])?;
     named_tests(deep_command().args(["--test", "realtime"]), &["audit", "exclusion", "order", "stress"])
 }

@@ -110,6 +110,10 @@ fn compile(file: &Path, linking: Linking, options: &[&str]) -> PathBuf {
     let mut command = Command::new(compiler(file));
     command.args(WARNINGS).args(options).args(["-O1", "-g", "-pthread"]).arg("-I").arg(here().join("include"));
     command.arg(if name.ends_with(".cpp") { "-std=c++17" } else { "-std=c11" }).arg(file).arg("-o").arg(&program);
+    // The library reports some mistakes only if it was built for debugging, as this test was.
+    if cfg!(debug_assertions) {
+        command.arg("-DTELLS");
+    }
     match linking {
         Linking::Static => command.arg(library.join("liblockwright.a")).args(SYSTEM),
         Linking::Sanitized => command.args(SANITIZERS).arg(library.join("liblockwright.a")).args(SYSTEM),

@@ -199,9 +199,51 @@ static void what_is_refused(void) {
     EXPECT(EINVAL, lw_ics_destroy(&ics));
 }
 
+#ifdef TELLS
+/* Enters the same object by another slot, which invalidates the section, until the library must have said so. */
+enum { ATTEMPTS_TOLD = 100000 };
+
+struct inner {
+    lw_ics_slot_t slot;
+    int attempts;
+};
+
+static int enters_again(lw_ics_section_t *section, void *argument) {
+    struct inner *inner = argument;
+    (void)section;
+    EXPECT(0, lw_ics_update(&inner->slot, add_to_both, NULL));
+    return ++inner->attempts > ATTEMPTS_TOLD ? ECANCELED : lw_ics_write(section, 2, 1);
+}
+
+static void a_section_in_itself_is_told(void) {
+    lw_ics_slot_t outer;
+    struct inner inner = {.attempts = 0};
+    char text[256] = "";
+    EXPECT(0, lw_ics_init(&ics, LW_ICS_LOCKED, 0));
+    EXPECT(0, lw_ics_slot_open(&ics, &outer));
+    EXPECT(0, lw_ics_slot_open(&ics, &inner.slot));
+    FILE *file = tmpfile();
+    int before = dup(STDERR_FILENO);
+    CHECK(file && before >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    EXPECT(ECANCELED, lw_ics_update(&outer, enters_again, &inner));
+    CHECK(dup2(before, STDERR_FILENO) >= 0);
+    rewind(file);
+    CHECK(fgets(text, sizeof text, file) && strstr(text, "its body may enter a section of the same object"));
+    CHECK(!fgets(text, sizeof text, file));
+    fclose(file);
+    close(before);
+    EXPECT(0, lw_ics_slot_close(&inner.slot));
+    EXPECT(0, lw_ics_slot_close(&outer));
+    EXPECT(0, lw_ics_destroy(&ics));
+}
+#endif
+
 int main(void) {
     begin_test();
     what_is_refused();
+#ifdef TELLS
+    a_section_in_itself_is_told();
+#endif
     several(LW_ICS_AUTO);
     several(LW_ICS_LOCKED);
     conflicts_are_no_values();

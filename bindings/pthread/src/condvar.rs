@@ -5,12 +5,12 @@
 //! needs to be dropped.
 
 use crate::attributes;
-use crate::mutex::{address, counters_of, may_unlock, number};
+use crate::mutex::number;
 use crate::shared::Place;
 use crate::{clock, deadline, next, shared};
 use libc::{EBUSY, EINVAL, EOWNERDEAD, ETIMEDOUT, c_int, c_long, c_void, timespec};
 use lockwright::mutex::{
-    Acquired, Clock, Deadline, Destroyed, Limit, RawCondvar, RawError, RawMutex, Suspended, WaitEnd, Waiting, thread_id,
+    Acquired, Clock, Deadline, Destroyed, Limit, RawCondvar, RawError, RawMutex, Suspended, WaitEnd, Waiting,
 };
 
 /// A wait that may be cancelled.
@@ -95,24 +95,13 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
         return unsafe { wait_with_shared(cond, mutex, until) };
     }
     mutex.hide_owner();
-    let (counters, address) = (counters_of(mutex).filter(|_| may_unlock(mutex)), address(mutex));
-    if let Some(counters) = counters {
-        counters.unlocking(address);
-    }
-    let asked = counters.map(|counters| counters.asks(address, None));
     // Programs destroy a condition variable and its mutex right after a broadcast, so the kernel must not hand the
     // mutex to the waiter then.
     // SAFETY: the wait rejoins below, or withdraws if the thread is cancelled. POSIX requires that the mutex stays
     // where it is until then.
     let waiting = match unsafe { cond.enlist(mutex, false) } {
         Ok(waiting) => waiting,
-        Err(error) => {
-            // A mutex that is held as before has a new section.
-            if let (Some(counters), Some(asked), true) = (counters, asked, mutex.is_mine()) {
-                counters.locked(address, thread_id(), asked);
-            }
-            return number(&error);
-        }
+        Err(error) => return number(&error),
     };
     // SAFETY: `cond` and `mutex` are valid until the wait has ended, and this frame has nothing to drop if the wait
     // unwinds.
@@ -120,9 +109,6 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
     let rejoined = cond.rejoin(waiting, mutex, ended);
     if rejoined.is_ok() {
         mutex.show_owner();
-        if let (Some(counters), Some(asked)) = (counters, asked) {
-            counters.locked(address, thread_id(), asked);
-        }
     }
     match rejoined {
         Ok((Acquired::OwnerDied, _)) => EOWNERDEAD,

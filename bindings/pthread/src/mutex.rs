@@ -8,16 +8,13 @@ use crate::attributes::{LEVELS, attributes_and_ceiling};
 use crate::policy::Policy;
 use crate::report::Quiet;
 use crate::shared::{DESTROYED, PREPARED};
-use crate::{clock, deadline, next, shared, stats};
+use crate::{clock, deadline, next, shared};
 use libc::{EBUSY, EDEADLK, EINVAL, EOWNERDEAD, ETIMEDOUT, c_int, timespec};
 use lockwright::mutex::{self, Acquired, Attributes, Clock, Limit, RawError, RawMutex, attributes, thread_id};
-use lockwright::statistics::MutexCounters;
 use std::cell::Cell;
 
 /// The mutex inherits because of the policy, not because the program requested it.
 const CONVERTED: u32 = 1 << 25;
-/// The uses of the mutex are counted.
-const COUNTED: u32 = 1 << 26;
 /// The bits that a program or an initialiser may set in the attributes. The C library's bits for lock elision are
 /// ignored here.
 const KNOWN: u32 =
@@ -65,16 +62,7 @@ fn policy_bits(bits: u32, may_convert: bool) -> u32 {
     if policy.refuses() && !attributes::is_unlocked_by_owner(bits | more) {
         more &= !attributes::CHECKED;
     }
-    if policy.counts() {
-        more |= COUNTED;
-    }
     more | PREPARED
-}
-
-/// Whether the mutex is prepared, and what threads do with it is not counted.
-#[inline(always)]
-fn is_plain(attributes: u32) -> bool {
-    attributes & (PREPARED | COUNTED) == PREPARED
 }
 
 /// Prepares a mutex that this library did not initialise, or returns why it cannot.
@@ -140,7 +128,7 @@ unsafe fn ready<'a>(mutex: *mut RawMutex) -> Result<&'a RawMutex, c_int> {
 unsafe fn lock(mutex: *mut RawMutex, limit: Limit) -> c_int {
     // SAFETY: the program passes a mutex that stays valid during the call, and threads may share a `RawMutex`.
     let known = unsafe { &*mutex };
-    if is_plain(known.attributes()) && known.lock_uncontended() {
+    if known.attributes() & PREPARED != 0 && known.lock_uncontended() {
         known.show_owner();
         return 0;
     }
@@ -164,47 +152,9 @@ fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
     if let Err(errno) = prepare(mutex) {
         return errno;
     }
-    counting(mutex, limit, || lock_prepared(mutex, limit))
-}
-
-/// Locks by `lock`, and counts that if the mutex is counted.
-fn counting(mutex: &RawMutex, limit: Limit, lock: impl FnOnce() -> c_int) -> c_int {
-    let Some(counters) = counters_of(mutex) else { return lock() };
-    let (address, me, holder) = (address(mutex), thread_id(), mutex.owner());
-    let waits = holder != 0 && holder != me && limit != Limit::Now;
-    let asked = counters.asks(address, waits.then_some(holder));
-    let answer = lock();
-    if matches!(answer, 0 | EOWNERDEAD) && mutex.is_taken_again() {
-        counters.locked_again(address);
-    } else if matches!(answer, 0 | EOWNERDEAD) {
-        counters.locked(address, me, asked);
-    } else {
-        counters.refused(address, &asked);
-    }
-    answer
-}
-
-/// The counters, if the mutex is counted.
-pub(crate) fn counters_of(mutex: &RawMutex) -> Option<&'static MutexCounters> {
-    let is_counted = mutex.attributes() & (COUNTED | attributes::SHARED) == COUNTED;
-    if is_counted { stats::counters() } else { None }
-}
-
-/// Whether the calling thread may unlock the mutex. Any other unlock is refused, and ends no section.
-pub(crate) fn may_unlock(mutex: &RawMutex) -> bool {
-    mutex.is_mine() || !attributes::is_unlocked_by_owner(mutex.attributes())
-}
-
-/// The address by which a mutex is counted.
-pub(crate) fn address(mutex: &RawMutex) -> usize {
-    std::ptr::from_ref(mutex).addr()
-}
-
-/// Locks a mutex that is prepared.
-fn lock_prepared(mutex: &RawMutex, limit: Limit) -> c_int {
     let taken = mutex.lock(limit);
     match &taken {
-        Err(error) if stays(mutex, limit, error) => stay(mutex, limit),
+        Err(error) if stays(mutex, limit, error) => stay(mutex, limit, is_hopeless(mutex, error)),
         Err(RawError::Deadlock(_)) if !mutex.is_mine() => confirm(mutex, limit),
         _ => answer(mutex, taken),
     }
@@ -245,21 +195,31 @@ fn stays(mutex: &RawMutex, limit: Limit, error: &RawError) -> bool {
     }
 }
 
-/// Waits for a mutex that is not expected to become available, and tries it at intervals.
+/// Waits for a mutex that is not expected to become available, and tries it at intervals, unless that is hopeless.
 ///
 /// BOUND: `limit`.
-fn stay(mutex: &RawMutex, limit: Limit) -> c_int {
+fn stay(mutex: &RawMutex, limit: Limit, mut is_hopeless: bool) -> c_int {
     let _quiet = Quiet::new();
     loop {
         if mutex::nap(STAY_NAP_NS, limit) {
             return ETIMEDOUT;
         }
+        // The program may use the memory for something else by now.
+        if is_hopeless {
+            continue;
+        }
         let taken = mutex.lock(limit);
         match &taken {
-            Err(error) if stays(mutex, limit, error) => {}
+            Err(error) if stays(mutex, limit, error) => is_hopeless = self::is_hopeless(mutex, error),
             _ => return answer(mutex, taken),
         }
     }
+}
+
+/// Whether no thread can make the mutex available: its owner is the caller itself, or ended with a mutex that is not
+/// robust. Only its owner can unlock a mutex that reports this.
+fn is_hopeless(mutex: &RawMutex, error: &RawError) -> bool {
+    mutex.is_mine() || matches!(error, RawError::Sys(_))
 }
 
 /// Locks the mutex until `*time`. An invalid time is an error only if the mutex is busy.
@@ -278,7 +238,7 @@ unsafe fn lock_until(mutex: *mut RawMutex, clock: Clock, time: *const timespec) 
     // longer.
     match unsafe { ready(mutex) } {
         Err(errno) => errno,
-        Ok(mutex) => counting(mutex, Limit::Now, || match mutex.lock(Limit::Now) {
+        Ok(mutex) => match mutex.lock(Limit::Now) {
             Err(RawError::Busy)
                 if mutex.attributes() & attributes::TYPE == attributes::ERROR_CHECK && mutex.is_mine() =>
             {
@@ -286,7 +246,7 @@ unsafe fn lock_until(mutex: *mut RawMutex, clock: Clock, time: *const timespec) 
             }
             Err(RawError::Busy) => EINVAL,
             taken => answer(mutex, taken),
-        }),
+        },
     }
 }
 
@@ -361,7 +321,7 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
     let attributes = known.attributes();
     if attributes & PREPARED != 0 {
         known.hide_owner();
-        if is_plain(attributes) && known.unlock_uncontended() {
+        if known.unlock_uncontended() {
             return 0;
         }
     }
@@ -376,9 +336,6 @@ fn unlock_otherwise(mutex: &RawMutex) -> c_int {
     }
     if let Err(errno) = prepare(mutex) {
         return errno;
-    }
-    if let Some(counters) = counters_of(mutex).filter(|_| may_unlock(mutex)) {
-        counters.unlocking(address(mutex));
     }
     let Err(error) = mutex.unlock() else { return 0 };
     // A child process unlocks a mutex that its thread locked in the parent, as handlers of `fork` do. For the kernel,

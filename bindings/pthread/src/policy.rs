@@ -6,6 +6,7 @@
 use crate::{report, stats};
 use libc::c_char;
 use lockwright::mutex::{self, OnCycle, attributes};
+use lockwright::statistics::count_all_mutexes;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,10 +14,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const READ: u32 = 1 << 31;
 /// A deadlock returns an error instead of waiting.
 const REFUSES: u32 = 1 << 30;
-/// The uses of mutexes are counted.
-const COUNTS: u32 = 1 << 29;
 /// The bits that every mutex gets in its attributes, if they apply to it.
-const BITS: u32 = attributes::INHERIT | attributes::SERIAL | attributes::AUTO | attributes::CHECKED;
+const BITS: u32 =
+    attributes::INHERIT | attributes::SERIAL | attributes::AUTO | attributes::CHECKED | attributes::COUNTED;
 
 static POLICY: AtomicU32 = AtomicU32::new(0);
 
@@ -46,11 +46,6 @@ impl Policy {
     /// Returns whether a deadlock returns an error.
     pub(crate) fn refuses(self) -> bool {
         self.0 & REFUSES != 0
-    }
-
-    /// Returns whether what mutexes do is counted.
-    pub(crate) fn counts(self) -> bool {
-        self.0 & COUNTS != 0
     }
 }
 
@@ -104,7 +99,8 @@ fn read(complain: impl Fn(&CStr, &CStr, &[(&CStr, u32)])) -> Policy {
         }
     }
     if value(stats::NAME).is_some_and(stats::is_on) {
-        policy |= COUNTS;
+        policy |= attributes::COUNTED;
+        count_all_mutexes();
     }
     if policy & REFUSES != 0 {
         mutex::on_cycle(OnCycle::RefuseOnly);

@@ -6,11 +6,10 @@
 
 use crate::report::{self, Line};
 use libc::{c_char, c_int, c_void};
-use lockwright::statistics::{MutexCounters, MutexStatistics};
+use lockwright::statistics::{MutexCounters, MutexStatistics, own_counters};
 use std::ffi::{CStr, CString, OsStr};
 use std::fmt::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -23,36 +22,21 @@ pub(crate) const NAME: &CStr = c"LOCKWRIGHT_STATS";
 /// The most mutexes in a report.
 const SHOWN_MAX: usize = 20;
 
-static COUNTERS: OnceLock<MutexCounters> = OnceLock::new();
-/// The process is a child of the one that is counted.
-static IS_CHILD: AtomicBool = AtomicBool::new(false);
 /// Where the report goes, if not to stderr: the file, and the one that is renamed to it.
 static FILE: OnceLock<[CString; 2]> = OnceLock::new();
 /// The mutexes of a report. Whoever holds it writes; nobody waits for it.
 static SHOWN: Mutex<[Option<MutexStatistics>; SHOWN_MAX]> = Mutex::new([None; SHOWN_MAX]);
-
-/// Returns the counters. `None` in a child process, which would count into those of its parent.
-pub(crate) fn counters() -> Option<&'static MutexCounters> {
-    // ORDERING: Relaxed: written by the only thread of the child.
-    if IS_CHILD.load(Ordering::Relaxed) { None } else { Some(COUNTERS.get_or_init(MutexCounters::new)) }
-}
 
 /// Whether a value of the variable asks for statistics.
 pub(crate) fn is_on(value: &CStr) -> bool {
     !matches!(value.to_bytes(), b"" | b"0")
 }
 
-/// Begins to count. `value` is that of the variable.
+/// Prepares the reports of what is counted. `value` is that of the variable.
 pub(crate) fn begin(value: &CStr) {
-    extern "C" fn in_child() {
-        IS_CHILD.store(true, Ordering::Relaxed);
-    }
-    counters();
     if value.to_bytes() != b"1" {
         let _ = FILE.set(paths(value.to_bytes()));
     }
-    // SAFETY: the handler takes nothing, cannot unwind out of `extern "C"`, and lives as long as the process.
-    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     // A program's own handler replaces this one.
     // SAFETY: all bits zero are a valid `sigaction` with the default action and no flags, both structures outlive the
     // calls, and the handler calls only functions that a handler may call.
@@ -95,9 +79,6 @@ extern "C" fn on_signal(_signal: c_int) {
 
 /// Called by the C library after the program's own destructors.
 extern "C" fn end() {
-    if COUNTERS.get().is_none() {
-        return;
-    }
     // Another thread may be writing the report that a signal asked for. This one has what came later.
     // BOUND: END_ROUNDS.
     for _ in 0..END_ROUNDS {
@@ -116,7 +97,8 @@ static END: extern "C" fn() = end;
 
 /// Writes the report. Returns whether it was the turn of the caller.
 fn write() -> bool {
-    let Some(counters) = counters() else { return true };
+    // Nothing is counted, or the process is a child of the one that is.
+    let Some(counters) = own_counters() else { return true };
     // Of two signals at one time, one writes.
     let Ok(mut shown) = SHOWN.try_lock() else { return false };
     *shown = [None; SHOWN_MAX];

@@ -66,11 +66,16 @@ impl Program {
 
     /// The same with more arguments for the compiler.
     fn build_with(source: &str, flags: &[&str]) -> Option<Self> {
+        Self::build_by(if source.ends_with(".cpp") { "c++" } else { "cc" }, source, flags)
+    }
+
+    /// The same with another compiler.
+    fn build_by(compiler: &str, source: &str, flags: &[&str]) -> Option<Self> {
         // Tests compile at the same time, each for itself.
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
         let folder = FOLDER.get_or_init(|| tempfile::tempdir().expect("a folder for programs"));
-        let (compiler, standard) = if source.ends_with(".cpp") { ("c++", "-std=c++17") } else { ("cc", "-std=gnu11") };
+        let standard = if source.ends_with(".cpp") { "-std=c++17" } else { "-std=gnu11" };
         let name = format!("{}-{}", source.replace('.', "-"), COUNT.fetch_add(1, Ordering::Relaxed));
         let program = folder.path().join(name);
         let compiled = Command::new(compiler)
@@ -335,6 +340,20 @@ fn statistics_name_who_waited_for_whom() {
     assert_eq!(said, "lockwright: /no/such/folder/stats: the statistics cannot be written there\n");
 }
 
+/// A thread that suspended for the mutex has waited for it, also if the mutex was free when it came.
+#[test]
+fn no_lock_that_suspends_is_missed_in_statistics() {
+    let Some(program) = Program::build("suspends.c") else { return };
+    let _machine = alone();
+    for policy in [&[][..], &[("LOCKWRIGHT_PROTOCOL", "inherit")], &[("LOCKWRIGHT_UNLOCK", "serial")]] {
+        let on = [policy, &[("LOCKWRIGHT_STATS", "1")]].concat();
+        let Some(said) = program.holds(&[], &on) else { return };
+        let suspended = said.lines().find_map(|line| line.strip_prefix("suspended ")?.parse::<f64>().ok());
+        let bus = row(&said, "suspends");
+        assert!(bus[0] == 40_000.0 && suspended.is_some_and(|times| times > 0.0 && times <= bus[1]), "{said}");
+    }
+}
+
 /// A normal mutex may be a semaphore, so a cycle through it is no deadlock. `report` cannot know that at first.
 #[test]
 fn mutexes_that_are_semaphores_are_not_refused() {
@@ -390,6 +409,32 @@ fn processes_with_and_without_the_library_share_objects() {
     });
 }
 
+/// Under each policy; the rounds are those without and with LOCKWRIGHT_DEEP.
+fn storm(name: &str, [short, full]: [u32; 2]) {
+    let Some(program) = Program::build("storm.c") else { return };
+    let _machine = alone();
+    let rounds = if std::env::var_os("LOCKWRIGHT_DEEP").is_some() { full } else { short };
+    for policy in POLICIES {
+        program.holds(&[name, &rounds.to_string()], policy);
+    }
+}
+
+#[test]
+fn each_signal_wakes_a_waiter_beside_cancellation_time_outs_and_signals() {
+    storm("cancel", [300, 5_000]);
+    storm("timed", [5_000, 50_000]);
+}
+
+#[test]
+fn each_signal_wakes_a_waiter_while_levels_change() {
+    storm("levels", [5_000, 50_000]);
+}
+
+#[test]
+fn children_of_busy_threads_lock_and_wait() {
+    storm("fork", [100, 1_000]);
+}
+
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn nothing_leads_past_the_library_unseen() {
@@ -406,21 +451,41 @@ fn nothing_leads_past_the_library_unseen() {
     );
 }
 
+/// The runtime of a sanitizer of gcc, or `None` if there is none.
+fn runtime_of_gcc(name: &str) -> Option<String> {
+    let found = Command::new("cc").arg(format!("-print-file-name={name}")).output();
+    let path = found.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    let runtime = path.ok().and_then(|path| path.canonicalize().ok());
+    if runtime.is_none() {
+        assert!(!is_required("LOCKWRIGHT_REQUIRE_CC"), "the compiler has no {name}");
+        let _ = writeln!(std::io::stderr(), "skipped: the compiler has no {name}");
+    }
+    runtime.map(|runtime| format!("{}:{}", runtime.display(), library().display()))
+}
+
 /// ThreadSanitizer's library is loaded first, and calls the functions of this one.
 #[test]
 fn thread_sanitizer_sees_what_mutexes_order() {
     let _machine = shared();
-    let found = Command::new("cc").arg("-print-file-name=libtsan.so").output();
-    let path = found.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
-    let Ok(runtime) = path.map_err(drop).and_then(|path| path.canonicalize().map_err(drop)) else {
-        assert!(!is_required("LOCKWRIGHT_REQUIRE_CC"), "the compiler has no ThreadSanitizer");
-        let _ = writeln!(std::io::stderr(), "skipped: the compiler has no ThreadSanitizer");
-        return;
-    };
+    let Some(preload) = runtime_of_gcc("libtsan.so") else { return };
     let Some(program) = Program::build_with("race.c", &["-g", "-fsanitize=thread"]) else { return };
-    let preload = format!("{}:{}", runtime.display(), library().display());
+    only_races_are_reported(&program, &[("LD_PRELOAD", preload.as_str())]);
+}
+
+/// AddressSanitizer's library is loaded first, and refuses to start otherwise.
+#[test]
+fn address_sanitizer_starts() {
+    let _machine = shared();
+    let Some(preload) = runtime_of_gcc("libasan.so") else { return };
+    let Some(program) = Program::build_with("race.c", &["-g", "-fsanitize=address"]) else { return };
+    assert_eq!(program.holds(&[], &[("LD_PRELOAD", preload.as_str())]).expect("it needs no permission"), "");
+    let other_order = program.run(&[], &[]);
+    assert!(!other_order.status.success(), "the order does not matter any more");
+}
+
+fn only_races_are_reported(program: &Program, environment: &[(&str, &str)]) {
     for policy in [&[][..], &[("LOCKWRIGHT_PROTOCOL", "inherit")], &[("LOCKWRIGHT_UNLOCK", "serial")]] {
-        let environment = [policy, &[("LD_PRELOAD", preload.as_str())]].concat();
+        let environment = [policy, environment].concat();
         assert_eq!(program.holds(&[], &environment).expect("it needs no permission"), "", "{policy:?}");
         // On a busy machine the threads may execute so far apart that a race is missed.
         let is_noticed = || {
@@ -429,6 +494,22 @@ fn thread_sanitizer_sees_what_mutexes_order() {
         };
         assert!((0..10).any(|_| is_noticed()), "{policy:?}: no race is reported");
     }
+}
+
+/// clang links the runtimes of its sanitizers into the program, so the loader finds them before this library.
+#[test]
+fn the_sanitizers_of_clang_need_no_order() {
+    let names = std::iter::once("clang".to_owned()).chain((14..30).map(|version| format!("clang-{version}")));
+    let is_there = |name: &String| Command::new(name).arg("--version").output().is_ok_and(|it| it.status.success());
+    let Some(clang) = names.into_iter().find(is_there) else {
+        let _ = writeln!(std::io::stderr(), "skipped: there is no clang");
+        return;
+    };
+    let _machine = shared();
+    let built = |flags| Program::build_by(&clang, "race.c", flags).expect("the compiler exists");
+    only_races_are_reported(&built(&["-g", "-fsanitize=thread"]), &[]);
+    let checked = built(&["-g", "-fsanitize=address"]);
+    assert_eq!(checked.holds(&[], &[]).expect("it needs no permission"), "");
 }
 
 #[test]

@@ -34,11 +34,14 @@ pub(crate) struct Record<const WRITES: usize> {
     pub(crate) pending: AtomicU64,
     /// The head that the owner posted last.
     pub(crate) last: AtomicU64,
-    /// For each page, the places that the owner may write while it writes that page.
+    /// The places that the owner may write.
     ///
     /// Each is combined by exclusive or with the place that it had at first.
-    /// A commit makes those of the other page available: the places that it replaced, and those that it did not need.
-    pub(crate) spares: [[AtomicU32; WRITES]; 2],
+    pub(crate) spares: [AtomicU32; WRITES],
+    /// For each write of the attempt, the place that it replaces, combined in the same way.
+    ///
+    /// Once the attempt is committed, these places take the places of its spares.
+    pub(crate) replaced: [AtomicU32; WRITES],
     pub(crate) counts: Counts,
 }
 
@@ -91,7 +94,8 @@ impl<const WRITES: usize> Record<WRITES> {
                 is_claimed: AtomicU32::new(0),
                 pending: AtomicU64::new(0),
                 last: AtomicU64::new(0),
-                spares: array!(array!(AtomicU32::new(0))),
+                spares: array!(AtomicU32::new(0)),
+                replaced: array!(AtomicU32::new(0)),
                 counts: Counts {
                     entries: Count::new(0),
                     queries: Count::new(0),

@@ -8,7 +8,7 @@ use crate::layout::{locator_place, pack, place_of, word_of};
 use crate::mutation::Mutation;
 use crate::record::{Page, Record};
 use crate::stop::Stop;
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::AtomicU64;
 use crate::var::Var;
 use crate::word::{Word, Words};
 use core::sync::atomic::Ordering;
@@ -37,9 +37,7 @@ pub struct Transaction<'s, W, const WRITERS: usize, const WRITES: usize, C> {
     pub(crate) ics: &'s Ics<W, WRITERS, WRITES, C>,
     /// The page of the record that this section writes.
     page: &'s Page<WRITES>,
-    /// The spares of this page, and those of the other one.
-    spares: &'s [AtomicU32; WRITES],
-    next_spares: &'s [AtomicU32; WRITES],
+    record: &'s Record<WRITES>,
     pub(crate) writer: usize,
     pub(crate) seen: u64,
     pub(crate) named_page: usize,
@@ -61,11 +59,9 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
         seen: u64,
         named_page: usize,
     ) -> Self {
-        let ([page, _], [spares, next_spares]) = match (named_page, &record.pages, &record.spares) {
-            (0, [first, second], [spares, others]) => ([first, second], [spares, others]),
-            (_, [first, second], [others, spares]) => ([second, first], [spares, others]),
-        };
-        Self { ics, page, spares, next_spares, writer, seen, named_page, len: 0, filter: 0 }
+        let [first, second] = &record.pages;
+        let page = if named_page == 0 { first } else { second };
+        Self { ics, page, record, writer, seen, named_page, len: 0, filter: 0 }
     }
 
     /// Returns the number of the section's writer, which is below `WRITERS`.
@@ -167,25 +163,14 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
             return Err(Stop::Full);
         }
         let (home, made_with) = (Ics::<W, WRITERS, WRITES, C>::home(index), self.writer.wrapping_mul(WRITES) + nth);
-        let spare = self.spares[nth].load(Ordering::Relaxed) as usize ^ made_with;
+        let spare = self.record.spares[nth].load(Ordering::Relaxed) as usize ^ made_with;
         let replaced = locator_place(word.locator.load(Ordering::Relaxed)) ^ home;
         self.ics.place(word, spare).store(bits, Ordering::Relaxed);
-        self.next_spares[nth].store((replaced ^ made_with) as u32, Ordering::Relaxed);
+        self.record.replaced[nth].store((replaced ^ made_with) as u32, Ordering::Relaxed);
         self.page.writes[nth].store(pack(index, spare ^ home), Ordering::Relaxed);
         self.len = nth + 1;
         self.filter |= bit(index);
         Ok(())
-    }
-
-    /// Keeps the spares that the section did not need.
-    ///
-    /// BOUND: WRITES.
-    #[inline]
-    pub(crate) fn keep_rest(&self) {
-        // ORDERING: Relaxed: the spares belong to this writer.
-        for (next, spare) in self.next_spares.iter().zip(self.spares).skip(self.len) {
-            next.store(spare.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
     }
 
     /// Writes a word at once, without a place in the record.

@@ -251,10 +251,15 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
             record.pending.store(0, Ordering::Release);
         }
         if is_committed {
-            // ORDERING: Relaxed: only this writer accesses it.
+            // ORDERING: Relaxed, here and below: only this writer accesses these fields.
             record.last.store(pending, Ordering::Relaxed);
+            let writes = record.pages[pending_page(pending)].len.load(Ordering::Relaxed) as usize;
+            // BOUND: WRITES.
+            for (spare, replaced) in record.spares.iter().zip(&record.replaced).take(writes) {
+                spare.store(replaced.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
         }
-        // ORDERING: Release keeps this store behind the one above: the successor of a killed owner settles everything
+        // ORDERING: Release keeps this store behind those above: the successor of a killed owner settles everything
         // again, or finds it settled.
         record.pending.store(0, Ordering::Release);
     }
@@ -268,7 +273,6 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
             return self.ics.validate(transaction.seen).inspect_err(|_| count(&record.counts.restarts));
         }
         let new = next(transaction.seen, self.index, transaction.named_page);
-        transaction.keep_rest();
         // ORDERING: Relaxed: the commit releases the page.
         record.pages[transaction.named_page].len.store(transaction.len as u32, Ordering::Relaxed);
         if self.note_and_post(transaction.seen, new) {

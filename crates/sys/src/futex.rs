@@ -141,6 +141,15 @@ impl<'a> Arguments<'a> {
         Self(arguments, PhantomData)
     }
 
+    /// The same wait with these marks in place of all of them. It ends by a wake-up that names one of the marks
+    /// ([`try_wake_marked`]), and by those that name none.
+    #[inline]
+    #[must_use]
+    pub fn marked(self, marks: u32) -> Self {
+        let [word, call, expected, time, target, _] = self.0;
+        Self([word, call, expected, time, target, libc::c_long::from(marks)], PhantomData)
+    }
+
     /// Waits at `word` if it is `expected`, to be moved to `target`, a word with priority inheritance. When woken
     /// there, the caller owns `target`.
     #[inline]
@@ -239,6 +248,18 @@ pub fn wake(scope: Scope, word: *const AtomicU32, count: i32) -> usize {
 pub fn try_wake(scope: Scope, word: *const AtomicU32, count: i32) -> Result<usize, SysError> {
     // SAFETY: the kernel uses the address only to find the waiters, and refuses one that is not mapped.
     let woken = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | scope.flag(), count) };
+    usize::try_from(woken).map_err(|_| SysError::last("futex wake"))
+}
+
+/// Wakes up to `count` waiters that have one of `marks`. Returns the number of threads woken.
+///
+/// # Errors
+/// As [`try_wake`].
+pub fn try_wake_marked(scope: Scope, word: &AtomicU32, count: i32, marks: u32) -> Result<usize, SysError> {
+    let call = libc::FUTEX_WAKE_BITSET | scope.flag();
+    let nothing = std::ptr::null::<u32>();
+    // SAFETY: the word is borrowed during the call, and the call reads nothing at the other addresses.
+    let woken = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), call, count, nothing, nothing, marks) };
     usize::try_from(woken).map_err(|_| SysError::last("futex wake"))
 }
 

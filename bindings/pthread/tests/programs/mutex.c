@@ -139,6 +139,35 @@ static void exclude(pthread_mutex_t *contended)
     CHECK(counted == THREADS * 5000);
 }
 
+static atomic_int twice_by;
+static atomic_bool has_it_twice;
+
+static void *locks_twice(void *contended)
+{
+    GIVES(0, pthread_mutex_lock(contended));
+    twice_by = gettid();
+    GIVES(0, pthread_mutex_lock(contended));
+    has_it_twice = true;
+    return NULL;
+}
+
+/* A thread waits for itself for ever. It does not access the memory any more, which then has another mutex. */
+static void leave_behind(void)
+{
+    static pthread_mutex_t left;
+    make(&left, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_STALLED, 0);
+    start(locks_twice, &left);
+    while (!twice_by)
+        sched_yield();
+    until_asleep(twice_by);
+    sleep_ms(5);
+    make(&left, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_STALLED, 0);
+    sleep_ms(100);
+    GIVES(0, pthread_mutex_trylock(&left));
+    CHECK(!has_it_twice);
+    GIVES(0, pthread_mutex_unlock(&left));
+}
+
 int main(int arguments, char **argument)
 {
     bool with_ceilings = arguments > 1 && strcmp(argument[1], "ceilings") == 0;
@@ -178,6 +207,8 @@ int main(int arguments, char **argument)
     GIVES(EPERM, pthread_mutex_unlock(&initialised[1]));
     GIVES(0, pthread_mutex_lock(&initialised[2]));
     GIVES(EDEADLK, pthread_mutex_lock(&initialised[2]));
+
+    leave_behind();
 
     /* The functions leave errno unchanged. */
     errno = 4711;

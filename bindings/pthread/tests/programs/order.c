@@ -28,8 +28,9 @@ static void *waiter(void *level)
     return NULL;
 }
 
-/* Waiters arrive in another order than that in which they are served. */
-static void serve(bool with_mutex, bool broadcast)
+/* Waiters arrive in another order than that in which they are served. If `reversed`, the least urgent one becomes the
+   most urgent one while all wait. */
+static void serve(bool with_mutex, bool broadcast, bool reversed)
 {
     static const long levels[THREADS] = { 12, 30, 11, 25, 14, 20 };
     pthread_t threads[THREADS];
@@ -42,6 +43,8 @@ static void serve(bool with_mutex, bool broadcast)
             sleep_ms(1);
         sleep_ms(5);
     }
+    for (int i = 0; i < THREADS && reversed; i++)
+        GIVES(0, pthread_setschedprio(threads[i], (int)(42 - levels[i])));
     if (!on_cond) {
         GIVES(0, pthread_mutex_unlock(&mutex));
     } else if (broadcast) {
@@ -63,7 +66,7 @@ static void serve(bool with_mutex, bool broadcast)
     for (int i = 0; i < THREADS; i++)
         join(threads[i]);
     for (int i = 1; i < THREADS; i++)
-        CHECK(order[i - 1] > order[i]);
+        CHECK(reversed ? order[i - 1] < order[i] : order[i - 1] > order[i]);
 }
 
 static void in_order(void)
@@ -74,10 +77,10 @@ static void in_order(void)
         make(&mutex, PTHREAD_MUTEX_NORMAL, protocol, PTHREAD_MUTEX_STALLED, 0);
         for (int round = 0; round < 3; round++) {
             on_cond = false;
-            serve(false, false);
+            serve(false, false, false);
             on_cond = true;
-            for (int how = 0; how < 4; how++)
-                serve(how & 1, how & 2);
+            for (int how = 0; how < 8; how++)
+                serve(how & 1, how & 2, how & 4);
         }
         GIVES(0, pthread_mutex_destroy(&mutex));
     }

@@ -1,10 +1,11 @@
-//! Late marks: a thread that performed a commit marks it long after the next commit.
+//! Late helpers: a thread that performs a commit marks it long after the next commit, or continues while the writer
+//! is in its next section.
 //!
-//! That needs two helpers in the middle of their work at the same time, and therefore two processors.
+//! That needs two threads in the middle of their work at the same time, and therefore two processors.
 
 use crate::mutation::Mutation;
 use crate::sync::{AtomicU64, fence};
-use crate::{Commit, Ics, Locked, Stop, Var, Word};
+use crate::{Commit, Ics, Locked, Stop, Transaction, Var, Word};
 use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicBool, AtomicU64 as Count, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -24,6 +25,8 @@ std::thread_local! {
     /// The thread signals that it has arrived, and continues on a signal.
     static BEFORE: RefCell<Delay> = const { RefCell::new(None) };
     static BETWEEN: RefCell<Delay> = const { RefCell::new(None) };
+    /// The next change of a locator by this thread waits.
+    static PERFORM: RefCell<Delay> = const { RefCell::new(None) };
     /// The random state for the delays of this thread's marks under stress; 0 means no delays.
     static CHANCE: Cell<u64> = const { Cell::new(0) };
 }
@@ -52,7 +55,7 @@ fn jitter() {
     }
 }
 
-/// [`Locked`] with delays of marks.
+/// [`Locked`] with delays of marks and of changes of locators.
 struct Delayed;
 
 // SAFETY: it executes the operations of `Locked` in the same order.
@@ -64,6 +67,7 @@ unsafe impl Commit for Delayed {
     fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64) {
         // A mark is the head itself. A locator that equals the head by chance is also delayed.
         if new != seen {
+            wait_at(&PERFORM);
             return Locked.perform(head, seen, word, old, new);
         }
         wait_at(&BEFORE);
@@ -79,7 +83,7 @@ unsafe impl Commit for Delayed {
 
 type Object<const WRITERS: usize, const WRITES: usize> = Ics<[Word; 2], WRITERS, WRITES, Delayed>;
 
-/// Starts a thread whose next mark waits at `delay`. Returns when the mark waits.
+/// Starts a thread whose next step waits at `delay`. Returns when it waits.
 fn start<'s>(
     threads: &'s Scope<'s, '_>,
     delay: &'static LocalKey<RefCell<Delay>>,
@@ -90,7 +94,7 @@ fn start<'s>(
         delay.set(Some((there, told)));
         work();
     });
-    is_there.recv_timeout(PATIENCE).expect("the thread marks");
+    is_there.recv_timeout(PATIENCE).expect("the thread comes there");
     (thread, goes_on)
 }
 
@@ -136,6 +140,46 @@ fn a_late_mark_does_no_harm() {
 fn without_the_own_mark_a_cancelled_write_is_seen() {
     let read = Mutation::NoOwnMark.during(late_mark);
     assert_ne!(read, [(2, 5); 2], "the mutant is not caught");
+}
+
+/// A helper continues with the second write of a commit while the writer is in its next section, which is cancelled.
+/// Returns what another thread reads then.
+fn late_helper() -> (u64, u64) {
+    let ics = Object::<1, 2>::with([Word::new(0), Word::new(0)], Delayed);
+    let ics = &ics;
+    let read = || ics.query(|view| Ok((view.read(LEFT)?, view.read(RIGHT)?))).expect("a query");
+    let mut writer = ics.writer().expect("a writer");
+    let both = |section: &mut Transaction<'_, [Word; 2], 1, 2, Delayed>, left, right| {
+        section.write(LEFT, left)?;
+        section.write(RIGHT, right)
+    };
+    assert_eq!(writer.update(|section| both(section, 1, 2)), Ok(()));
+    let mut seen = (0, 0);
+    scope(|threads| {
+        let (helper, goes_on) = start(threads, &PERFORM, || {
+            // This entry only helps.
+            assert_eq!(ics.query(|_| Err::<(), _>(Stop::Cancelled)), Err(Stop::Cancelled));
+        });
+        let cancelled: Result<(), _> = writer.attempt(|section| {
+            both(section, 98, 99)?;
+            goes_on.send(()).expect("the thread waits");
+            helper.join().expect("the thread ends");
+            seen = scope(|threads| threads.spawn(read).join()).expect("the thread reads");
+            Err(Stop::Cancelled)
+        });
+        assert_eq!(cancelled, Err(Stop::Cancelled));
+    });
+    seen
+}
+
+#[test]
+fn a_late_helper_does_no_harm() {
+    assert_eq!(late_helper(), (1, 2));
+}
+
+#[test]
+fn a_write_into_the_posted_page_is_seen() {
+    assert_ne!(Mutation::OnePage.during(late_helper), (1, 2), "the mutant is not caught");
 }
 
 /// Three threads write and two read, with delays of their marks, until a read is inconsistent or time is up.

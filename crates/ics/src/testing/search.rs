@@ -198,11 +198,6 @@ fn a_section_without_validation_is_caught() {
 }
 
 #[test]
-fn a_writer_of_the_posted_page_is_caught() {
-    assert!(Mutation::OnePage.during(|| shows(|| Locked)));
-}
-
-#[test]
 fn each_mutation_of_settling_is_caught() {
     for mutation in [Mutation::LateNote, Mutation::EarlySettle] {
         let wrong = || hold(|| Locked, KILLED[1], 1, usize::MAX).wrong > 0;

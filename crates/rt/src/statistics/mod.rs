@@ -9,7 +9,7 @@ mod counters;
 mod own;
 
 pub use counters::{Asked, MutexCounters};
-pub use own::{COUNTED_MAX, count_mutexes, own_counters};
+pub use own::{COUNTED_MAX, count_all_mutexes, count_mutexes, own_counters};
 
 use crate::groups::group_end;
 use counters::{head, of_mutex};

@@ -35,6 +35,13 @@ pub fn count_mutexes() {
     OWN.get_or_init(|| (MutexCounters::detailed(), fork::generation()));
 }
 
+/// Begins to count all mutexes that have the attribute, up to 4,096, without the distribution of their waits: for
+/// programs that did not choose what to count.
+#[doc(hidden)]
+pub fn count_all_mutexes() {
+    OWN.get_or_init(|| (MutexCounters::new(), fork::generation()));
+}
+
 /// Returns the counters, if this process counts.
 #[doc(hidden)]
 #[must_use]

@@ -30,22 +30,22 @@ struct State {
 
 /// Eight waiters of eight levels; each signal wakes the most urgent remaining one. Returns how many of the signals did.
 fn in_order(stage: &Stage, kind: Builder, shared: bool, rounds: usize, holds: bool) -> usize {
-    in_changed_order(stage, kind, shared, rounds, holds, |own| own)
+    in_changed_order(stage, kind, shared, rounds, holds, (false, |own| own))
 }
 
-/// As [`in_order`]; once all wait, the waiter of each level gets the level `now` of it.
+/// As [`in_order`]; once all wait, the waiter of each level gets the level `now` of it. A signal then wakes all waiters
+/// if `wakes_all`, and else one.
 fn in_changed_order(
     stage: &Stage,
     kind: Builder,
     shared: bool,
     rounds: usize,
     holds: bool,
-    now: fn(u8) -> u8,
+    (wakes_all, now): (bool, fn(u8) -> u8),
 ) -> usize {
     let levels = [13_u8, 17, 11, 18, 12, 16, 14, 15];
     let condvar = if shared { Condvar::shared() } else { Condvar::new() };
     let board = Arc::new(Board { mutex: kind.build(State::default()), condvar });
-    let is_changed = now(levels[0]) != levels[0];
     let mut right = 0;
     for _ in 0..rounds {
         let players: Vec<_> = levels
@@ -73,7 +73,7 @@ fn in_changed_order(
             state.tokens += 1;
             if holds {
                 board.condvar.signal();
-                if is_changed && place == 0 {
+                if wakes_all && place == 0 {
                     // All waiters are awake, and wait for the mutex once they have executed.
                     std::thread::sleep(ms(10));
                 }
@@ -82,8 +82,8 @@ fn in_changed_order(
                 drop(state);
                 board.condvar.signal();
             }
-            // After a change, the first signal wakes all waiters. The others wait again before the next signal.
-            let waits = levels.len() + if is_changed { levels.len() - 1 } else { 0 };
+            // The others wait again before the next signal.
+            let waits = levels.len() + if wakes_all { levels.len() - 1 } else { 0 };
             until("a waiter was woken", || {
                 let state = board.mutex.lock().expect("the lock succeeds");
                 state.order.len() > place && state.waits == waits
@@ -115,12 +115,18 @@ fn signals_wake_the_most_urgent_waiter() {
 #[test]
 fn signals_wake_the_waiter_that_is_the_most_urgent_by_now() {
     let Some(stage) = Stage::set() else { return };
-    let right = |kind, shared| in_changed_order(&stage, kind, shared, 10, true, |own| 29 - own);
-    for kind in each_protocol() {
-        assert_eq!(right(kind, false), 80, "{kind:?}");
+    let right =
+        |kind, shared, holds, wakes_all| in_changed_order(&stage, kind, shared, 10, holds, (wakes_all, |own| 29 - own));
+    // Of these waiters, a signal wakes the one that it is for.
+    let robust = Mutex::builder().protocol(MutexProtocol::None).robustly(true);
+    let protocols = [MutexProtocol::None, MutexProtocol::Protect(60)];
+    for kind in protocols.map(|protocol| Mutex::builder().protocol(protocol)).into_iter().chain([robust]) {
+        assert_eq!(right(kind, false, true, false), 80, "{kind:?}, signalled by the owner");
+        assert_eq!(right(kind, false, false, false), 80, "{kind:?}, signalled by another thread");
     }
-    assert_eq!(right(Mutex::builder().shared(true), true), 80, "between processes");
-    assert_eq!(right(Mutex::builder().protocol(MutexProtocol::None).robustly(true), false), 80, "robust");
+    // The kernel sorts these once the first signal has queued all of them at the mutex.
+    assert_eq!(right(Mutex::builder(), false, true, true), 80, "inherit");
+    assert_eq!(right(Mutex::builder().shared(true), true, true, true), 80, "between processes");
 }
 
 /// Eight waiters, and one broadcast by an owner that holds the mutex for a while. Returns how often the waiters

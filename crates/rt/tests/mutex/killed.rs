@@ -278,16 +278,21 @@ fn threads(kind: Builder, kills: u64) {
     assert!(ground.mutex.lock_for(ms(500)).is_ok());
 }
 
+/// How many owners of each kind are killed: 5,000 if LOCKWRIGHT_DEEP is set, as in CI.
+fn kills(short: u64) -> u64 {
+    if std::env::var_os("LOCKWRIGHT_DEEP").is_some() { 5_000 } else { short }
+}
+
 #[test]
 fn processes_killed_at_random_points() {
-    let Some(_stage) = Stage::set() else { return };
-    victims_kinds().into_iter().for_each(|kind| processes(kind, 120));
+    let Some(_stage) = Stage::set_for(Duration::from_secs(600)) else { return };
+    victims_kinds().into_iter().for_each(|kind| processes(kind, kills(120)));
 }
 
 #[test]
 fn threads_ended_at_random_points() {
-    let Some(_stage) = Stage::set() else { return };
-    victims_kinds().into_iter().for_each(|kind| threads(kind, 200));
+    let Some(_stage) = Stage::set_for(Duration::from_secs(600)) else { return };
+    victims_kinds().into_iter().for_each(|kind| threads(kind, kills(200)));
 }
 
 /// A waiter of a condition variable is given the mutex by the kernel, and ends before it executes again. Its heir is
@@ -556,18 +561,4 @@ fn without_robustness_a_dead_owner_blocks_all_others() {
     worker.kill();
     worker.end();
     assert_eq!(ground.0.done.load(Ordering::Relaxed), 0);
-}
-
-/// 10,000 ends of each sort. `cargo test --release -p lockwright --test mutex ten_thousand -- --ignored --nocapture`
-#[test]
-#[ignore = "takes minutes"]
-fn ten_thousand_owners_are_killed() {
-    const KILLS: u64 = 10_000;
-    let Some(_stage) = Stage::set_for(Duration::from_secs(1_800)) else { return };
-    for kind in victims_kinds().into_iter().take(4) {
-        let start = Instant::now();
-        processes(kind, KILLS);
-        threads(kind, KILLS);
-        println!("{kind:?}: {:?}", start.elapsed());
-    }
 }

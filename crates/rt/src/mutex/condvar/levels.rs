@@ -1,19 +1,30 @@
 //! The levels at which real-time threads began to wait at condition variables.
 //!
 //! The kernel sorts its queue when a thread suspends, and never again. A signal checks here whether the level of a
-//! waiter has changed since. The answer is only a hint: it decides whether a signal wakes more than one waiter, which
-//! is correct in any case.
+//! waiter has changed since, and then finds the waiter that is the most urgent one by now. The answers are only hints:
+//! they decide which waiter a signal wakes and whether it wakes more than one, which is correct in any case.
+//!
+//! Each entry has a mark in the kernel's queue, by which a signal wakes this waiter before those that the kernel has
+//! sorted before it.
 //!
 //! The entries of a condition variable are in a window of the table that its address determines. A waiter that finds
 //! the window full is not entered.
 
 use lockwright_sys::fork;
 use lockwright_sys::sched::{self, ME, Scheduling, Tid};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-const SLOTS: usize = 1_024;
+/// The number of slots at which a window may begin.
+const WINDOWS: usize = 1_024;
 /// The most slots that a waiter or a signal looks at.
 const WINDOW: usize = 64;
+const SLOTS: usize = WINDOWS + WINDOW;
+
+/// The number of marks of entries: neighbours have different ones.
+const MARKS: usize = 31;
+/// The mark of a waiter without an entry.
+pub(super) const NO_ENTRY: u32 = 1 << MARKS;
 
 static TABLE: [WaiterSlot; SLOTS] =
     [const { WaiterSlot { at: AtomicUsize::new(0), waiter: AtomicU64::new(0) } }; SLOTS];
@@ -35,10 +46,10 @@ fn rank(now: Scheduling) -> u8 {
 }
 
 /// The slots of the condition variable at this address.
-fn window(at: usize) -> impl Iterator<Item = usize> {
+fn window(at: usize) -> Range<usize> {
     // Multiplied by 2^64 divided by the golden ratio, which spreads near addresses.
-    let first = ((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize;
-    (first..first + WINDOW).map(|slot| slot % SLOTS)
+    let first = ((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % WINDOWS;
+    first..first + WINDOW
 }
 
 /// Registers the fork handler, before the first wait does.
@@ -60,6 +71,13 @@ extern "C" fn forget() {
 pub(super) struct Entry {
     slot: usize,
     waiter: u64,
+}
+
+impl Entry {
+    /// The waiter's mark. Other waiters of the condition variable may have the same one.
+    pub(super) fn mark(self) -> u32 {
+        1 << (self.slot % MARKS)
+    }
 }
 
 /// Enters the calling thread `me`, if it is a real-time thread, as a waiter of the condition variable at this address.
@@ -97,20 +115,61 @@ fn clear(slot: &WaiterSlot, waiter: u64) {
 ///
 /// BOUND: WINDOW slots, and two system calls for each waiter found.
 pub(super) fn have_changed(at: usize) -> bool {
-    window(at).map(|slot| &TABLE[slot]).any(|slot| {
+    waiters(at).any(|(entry, now)| u64::from(now) != entry.waiter & 0xff)
+}
+
+/// The entries of a condition variable, with the present ranks. Removes those of threads that have ended.
+fn waiters(at: usize) -> impl Iterator<Item = (Entry, u8)> {
+    window(at).filter_map(move |slot| {
         // ORDERING: Relaxed: advice.
-        let waiter = slot.waiter.load(Ordering::Relaxed);
-        if waiter == 0 || slot.at.load(Ordering::Relaxed) != at {
-            return false;
+        let waiter = TABLE[slot].waiter.load(Ordering::Relaxed);
+        if waiter == 0 || TABLE[slot].at.load(Ordering::Relaxed) != at {
+            return None;
         }
         match sched::scheduling_separately(Tid((waiter >> 8) as u32)) {
-            Ok(now) => u64::from(rank(now)) != waiter & 0xff,
+            Ok(now) => Some((Entry { slot, waiter }, rank(now))),
             Err(error) => {
                 if error.errno == libc::ESRCH {
-                    clear(slot, waiter);
+                    clear(&TABLE[slot], waiter);
                 }
-                false
+                None
             }
         }
     })
+}
+
+/// A waiter that the caller alone is about to wake. Its mark is its own until this is dropped.
+pub(super) struct Claimed(Entry);
+
+impl Claimed {
+    pub(super) fn mark(&self) -> u32 {
+        self.0.mark()
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        // ORDERING: as in `clear`.
+        TABLE[self.0.slot].at.store(0, Ordering::Release);
+    }
+}
+
+/// Removes the waiter of the condition variable at this address that is the most urgent one by now. Returns `None` if
+/// no waiter is a real-time thread, or if another one has the same mark.
+///
+/// BOUND: WINDOW slots, and two system calls for each waiter found.
+pub(super) fn claim_most_urgent(at: usize) -> Option<Claimed> {
+    let mut first: Option<(Entry, u8)> = None;
+    let mut seen = [0_u32; 2];
+    for (entry, now) in waiters(at) {
+        // The marks that one waiter has, and those that several have.
+        seen = [seen[0] | entry.mark(), seen[1] | seen[0] & entry.mark()];
+        if now > first.map_or(0, |(_, rank)| rank) {
+            first = Some((entry, now));
+        }
+    }
+    let (entry, _) = first.filter(|(entry, _)| seen[1] & entry.mark() == 0)?;
+    // The slot stays occupied, so no waiter that comes now gets the mark.
+    let claim = TABLE[entry.slot].waiter.compare_exchange(entry.waiter, 0, Ordering::Relaxed, Ordering::Relaxed);
+    claim.is_ok().then_some(Claimed(entry))
 }

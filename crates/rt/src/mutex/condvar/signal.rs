@@ -19,8 +19,8 @@ impl RawCondvar {
     ///
     /// # Bound
     /// One system call if a thread waits, none otherwise; one more for each signal at the same instant. One more for
-    /// each real-time waiter (at most 64) if several threads wait. That of [`RawCondvar::broadcast`] if the level of a
-    /// waiter has changed.
+    /// each real-time waiter (at most 64) if several threads wait. If the level of a waiter has changed, again one for
+    /// each of them, or that of [`RawCondvar::broadcast`].
     pub fn signal(&self) {
         self.take_off(false);
     }
@@ -58,14 +58,26 @@ impl RawCondvar {
             self.take_off_seen(all, inherits, is_mixed);
         } else if inherits {
             self.take_off_seen(true, inherits, is_mixed);
-        } else if self.wake(i32::MAX).is_err() {
-            // Waiters that were moved would keep their places, so all of them are woken.
+        } else if (all || !self.wake_most_urgent()) && self.wake(i32::MAX).is_err() {
+            // Waiters that were moved would keep their places, so they are woken.
             self.take_off_mixed(true);
         }
     }
 
+    /// Wakes the waiter that is the most urgent one by now, wherever it stands in the kernel's queue. Returns whether a
+    /// thread was woken.
+    fn wake_most_urgent(&self) -> bool {
+        // Waiters of other processes have no entries here, but perhaps the same marks.
+        if self.scope() == Scope::Shared {
+            return false;
+        }
+        levels::claim_most_urgent(self.address()).is_some_and(|first| {
+            futex::try_wake_marked(self.scope(), &self.signals, 1, first.mark()).is_ok_and(|woken| woken == 1)
+        })
+    }
+
     /// Whether the kernel's order of the waiters is not that of their levels, because another thread has changed a
-    /// waiter's level. Then all of them leave the queue, and compete for the mutex at their present levels.
+    /// waiter's level.
     fn is_order_outdated(&self) -> bool {
         // ORDERING: Relaxed: hints. One waiter has no order.
         self.watched.load(Ordering::Relaxed) > 0

@@ -199,7 +199,8 @@ impl RawCondvar {
             Way::Moved => waiting.is_counted = mutex.expect_move(),
             Way::Takes => {}
         }
-        Arguments::wait(scope, &self.signals, waiting.seen, clock)
+        let mark = waiting.watched.map_or(levels::NO_ENTRY, levels::Entry::mark);
+        Arguments::wait(scope, &self.signals, waiting.seen, clock).marked(mark)
     }
 
     /// Removes the waiter's level from the table.
