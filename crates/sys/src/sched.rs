@@ -198,14 +198,34 @@ pub fn leave_deadline(tid: Tid) -> Result<(), SysError> {
     set_other(tid)
 }
 
+/// Where the kernel shows its account of reservations to root.
+pub const ACCOUNT: &str = "/sys/kernel/debug/sched/debug";
+
+/// The sums of the reservations under SCHED_DEADLINE in the text of [`ACCOUNT`], in units of 1 / 2^20 of a CPU: for each
+/// CPU, its number and the sum of its scheduling domain.
+#[must_use]
+pub fn reservations(account: &str) -> Vec<(usize, i64)> {
+    let mut cpu = None;
+    let mut sums = Vec::new();
+    // Such as `dl_rq[0]:`, and below it `  .dl_bw->total_bw               : 104856`.
+    for line in account.lines() {
+        if let Some(number) = line.strip_prefix("dl_rq[").and_then(|rest| rest.strip_suffix("]:")) {
+            cpu = number.parse().ok();
+        } else if let Some((name, sum)) = line.split_once(':')
+            && name.contains("total_bw")
+        {
+            sums.extend(cpu.zip(sum.trim().parse().ok()));
+        }
+    }
+    sums
+}
+
 /// The sum of the reservations under SCHED_DEADLINE by the kernel's account, in units of 1 / 2^20 of a CPU. With
 /// several scheduling domains, this is the least sum. `None` if the kernel does not show it to this process.
 #[must_use]
 pub fn reserved() -> Option<i64> {
-    let shown = std::fs::read_to_string("/sys/kernel/debug/sched/debug").ok()?;
-    // Such as `  .dl_bw->total_bw               : 104856`.
-    let sums = shown.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.contains("total_bw"));
-    sums.filter_map(|(_, sum)| sum.trim().parse().ok()).min()
+    let shown = std::fs::read_to_string(ACCOUNT).ok()?;
+    reservations(&shown).into_iter().map(|(_, sum)| sum).min()
 }
 
 /// Makes the kernel count all reservations under SCHED_DEADLINE again, if its account is visibly wrong: the sum is

@@ -345,6 +345,22 @@ fn doctor_removes_the_partitions_of_a_killed_run() {
     assert_eq!(state(), "none is left of a run");
 }
 
+/// The tasks leave nothing for the kernel's other work; a period is longer than the kernel allows.
+#[test]
+fn a_run_that_the_kernel_does_not_admit_is_3() {
+    let Some((_machine, have)) = require_deadline() else { return };
+    for (task, fix) in [
+        ("period = \"10 ms\"\nwcet = \"9.9 ms\"", "/proc/sys/kernel/sched_rt_runtime_us"),
+        ("period = \"10 s\"\nwcet = \"1 ms\"", "sched_deadline_period_max_us"),
+    ] {
+        let tasks: Vec<String> = (0..have).map(|cpu| format!("[[task]]\nname = \"t{cpu}\"\n{task}\n")).collect();
+        let text = format!("[platform]\ncpus = {have}\nscheduler = \"g-edf\"\n{}", tasks.concat());
+        let ended = on(&text, "run", &["--for", "100 ms"]);
+        assert_eq!(ended.status, 3, "{}{}", ended.out, ended.err);
+        assert!(ended.out.is_empty() && ended.err.contains(fix), "{}", ended.err);
+    }
+}
+
 #[test]
 fn partitions_are_only_for_p_edf_without_locks() {
     for (scheduler, help) in [("p-fp", "write `scheduler = "), ("g-edf", "`g-edf` always uses SCHED_DEADLINE")] {

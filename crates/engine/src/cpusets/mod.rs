@@ -13,8 +13,9 @@
 //!
 //! When domains are rebuilt, the kernel (seen on Linux 6.18) forgets the reservations of threads that have ended, but
 //! still takes them back at their deadlines. It then admits no thread under SCHED_DEADLINE until the next rebuild. So
-//! the longest deadline that the kernel admits passes before the groups are made, and again before they are removed:
-//! threads of any program may have ended just now.
+//! before the groups are made, and again before they are removed, the kernel's account must show that it keeps none:
+//! threads of any program may have ended just now. Where the account shows some, or cannot be read, the longest deadline
+//! that the kernel admits is waited for.
 //!
 //! Everything that is made has a name of its own, `lockwright.PROCESS.START.PART`, with the time at which the process
 //! started, because ids return. The group `root` exists while the switch of the root is not as it was.
@@ -40,7 +41,7 @@ pub(crate) use sweep::{Left, sweep};
 use files::Files;
 use hierarchy::{Hierarchy, Version};
 use std::path::{Path, PathBuf};
-use sweep::{PREFIX, SWITCH, remove, started, stat};
+use sweep::{PREFIX, SWITCH, remove, settle, started, stat};
 
 /// The partitions of a run. They are removed when this value is dropped.
 #[derive(Debug)]
@@ -68,8 +69,8 @@ impl Entry {
 }
 
 impl Partitions {
-    /// Makes a partition of each of these CPUs of the machine. Takes as long as the longest deadline that the kernel
-    /// admits, usually 4.2 s.
+    /// Makes a partition of each of these CPUs of the machine. Waits for reservations of threads that have ended, at most
+    /// for the longest deadline that the kernel admits, usually 4.2 s.
     ///
     /// # Errors
     /// [`CpusetError`]; then everything is as it was.
@@ -85,7 +86,7 @@ impl<F: Files> Partitions<F> {
             return Err(CpusetError::InUse { process });
         }
         let hierarchy = Hierarchy::find(&files)?;
-        files.wait(sweep::longest_deadline(&files));
+        settle(&files, &[]);
         // From here on, dropping it undoes what was done.
         let mut partitions = Self { files, hierarchy, made: Vec::new(), entries: Vec::new(), home: None };
         partitions.build(cpus)?;
@@ -173,7 +174,8 @@ impl<F: Files> Drop for Partitions<F> {
     ///
     /// BOUND: the longest deadline that the kernel admits, and the bound of each removal.
     fn drop(&mut self) {
-        self.files.wait(sweep::longest_deadline(&self.files));
+        let apart: Vec<usize> = self.entries.iter().map(|(cpu, _)| *cpu).collect();
+        settle(&self.files, &apart);
         if let Some(home) = &self.home {
             let _ = self.files.write(&home.join("cgroup.procs"), &std::process::id().to_string());
         }

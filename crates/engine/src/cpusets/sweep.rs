@@ -3,6 +3,7 @@
 use super::error::CpusetError;
 use super::files::Files;
 use super::hierarchy::{Hierarchy, Version};
+use lockwright_sys::sched;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +15,8 @@ pub(super) const SWITCH: &str = "root";
 /// How often the removal of a group is tried: a thread leaves its group some time after it was joined.
 const ATTEMPTS: u32 = 100;
 const ATTEMPT: Duration = Duration::from_millis(10);
+/// The time between two looks at the kernel's account.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What [`sweep`] found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -40,7 +43,8 @@ pub(crate) fn sweep(files: &impl Files) -> Result<Left, CpusetError> {
     left.used_by = used.first().map(|group| group.process);
     if !unused.is_empty() {
         // The threads may have ended just now.
-        files.wait(longest_deadline(files));
+        let apart: Vec<usize> = unused.iter().chain(&used).filter_map(|group| group.cpu).collect();
+        settle(files, &apart);
     }
     for group in unused {
         let path: PathBuf = hierarchy.root.join(group.name);
@@ -51,10 +55,55 @@ pub(crate) fn sweep(files: &impl Files) -> Result<Left, CpusetError> {
 }
 
 /// The longest deadline that the kernel admits. Its default is 4.194304 s.
-pub(super) fn longest_deadline(files: &impl Files) -> Duration {
+fn longest_deadline(files: &impl Files) -> Duration {
     let text = files.read(Path::new("/proc/sys/kernel/sched_deadline_period_max_us"));
     let us = text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1 << 22);
     Duration::from_micros(us)
+}
+
+/// Waits until the kernel keeps no reservation of a thread that has ended, by its account, and at most for the longest
+/// deadline. `apart` are the CPUs in partitions of their own; all others are in one scheduling domain.
+///
+/// BOUND: the longest deadline that the kernel admits.
+pub(super) fn settle(files: &impl Files, apart: &[usize]) {
+    let mut left = longest_deadline(files);
+    while left > Duration::ZERO {
+        let step = match is_settled(files, apart) {
+            Some(true) => return,
+            Some(false) => LOOK.min(left),
+            None => left,
+        };
+        files.wait(step);
+        left -= step;
+    }
+}
+
+/// Whether threads reserve nothing of note; `None` if the kernel does not show its account. The kernel's own server for
+/// ordinary threads reserves a part of each CPU. Half of such a part counts as nothing: if the kernel takes that back
+/// twice, its sum stays positive. Threads that shrink their reservations before they end, as those of runs do, keep
+/// less.
+fn is_settled(files: &impl Files, apart: &[usize]) -> Option<bool> {
+    let sums = sched::reservations(&files.read(Path::new(sched::ACCOUNT)).ok()?);
+    let server = server(files)?;
+    let together = sums.iter().filter(|(cpu, _)| !apart.contains(cpu)).count() as i64;
+    let is_low = |(cpu, sum): &(usize, i64)| {
+        let cpus = if apart.contains(cpu) { 1 } else { together };
+        *sum <= cpus * server + server / 2
+    };
+    (!sums.is_empty()).then(|| sums.iter().all(is_low))
+}
+
+/// The part of each CPU that the kernel's server for ordinary threads reserves, in units of 1 / 2^20; `None` before
+/// Linux 6.12, which has none. Some kernels show the folder but not the numbers; these are the default then.
+fn server(files: &impl Files) -> Option<i64> {
+    let folder = Path::new("/sys/kernel/debug/sched/fair_server");
+    files.names(folder).ok()?;
+    let number = |name, default| {
+        let text = files.read(&folder.join("cpu0").join(name));
+        text.ok().and_then(|text| text.trim().parse::<i64>().ok()).unwrap_or(default)
+    };
+    let (runtime, period) = (number("runtime", 50_000_000), number("period", 1_000_000_000));
+    Some((runtime << 20) / period.max(1))
 }
 
 /// A name of ours.
@@ -63,13 +112,17 @@ struct Group<'a> {
     process: u32,
     started: u64,
     is_switch: bool,
+    /// The CPU that it has for itself.
+    cpu: Option<usize>,
 }
 
 impl<'a> Group<'a> {
     fn parse(name: &'a str) -> Option<Self> {
         let mut parts = name.strip_prefix(PREFIX)?.strip_prefix('.')?.split('.');
         let (process, started) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        Some(Self { name, process, started, is_switch: parts.next()? == SWITCH })
+        let part = parts.next()?;
+        let cpu = part.strip_prefix("cpu").and_then(|cpu| cpu.parse().ok());
+        Some(Self { name, process, started, is_switch: part == SWITCH, cpu })
     }
 }
 

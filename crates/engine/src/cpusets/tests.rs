@@ -3,6 +3,7 @@
 use super::fake::{Fault, Machine, ROOT, Shared, stat};
 use super::hierarchy::Version;
 use super::{CpusetError, Partitions, sweep};
+use lockwright_sys::sched;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -32,6 +33,32 @@ fn partitions_are_made_and_removed() {
         drop(partitions);
         assert_eq!(machine.all(), before);
         assert_eq!(machine.waited.get(), LONGEST);
+    }
+}
+
+/// The kernel's account, with these sums of the domains of CPUs 0 to 3.
+fn account(sums: [i64; 4]) -> String {
+    let one = |(cpu, sum)| format!("dl_rq[{cpu}]:\n  .dl_nr_running   : 0\n  .dl_bw->total_bw   : {sum}\n");
+    (0..).zip(sums).map(one).collect()
+}
+
+/// The server for ordinary threads reserves 5 % of each CPU.
+#[test]
+fn reservations_are_waited_for_only_if_the_account_shows_some() {
+    const SERVER: i64 = 52_428;
+    // Almost nothing, as of threads that have shrunk theirs, and 5 % of a CPU.
+    for (more, waited) in [(200, Duration::ZERO), (SERVER, LONGEST)] {
+        for machine in machines() {
+            let before = machine.all();
+            machine.set(sched::ACCOUNT, &account([4 * SERVER + more; 4]));
+            let partitions = Partitions::make_in(Rc::clone(&machine), &CPUS).expect("made");
+            assert_eq!(machine.waited.take(), waited, "together, {more}");
+            // In the second partition.
+            machine.set(sched::ACCOUNT, &account([SERVER, SERVER + more, SERVER, SERVER]));
+            drop(partitions);
+            assert_eq!(machine.waited.take(), waited, "apart, {more}");
+            assert_eq!(machine.all(), before);
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use super::finding::{Finding, State, finding, read};
 use crate::cpusets::{CpusetError, Kernel, Left, sweep};
 use crate::throttling::{Limiter, Throttling, limits};
-use lockwright_sys::probe;
 use lockwright_sys::robust::unlocks_in_one_step;
+use lockwright_sys::{probe, sched};
 
 /// Locks and unlocks a PI futex through the kernel.
 pub(super) fn pi_futexes() -> Finding {
@@ -94,6 +94,20 @@ pub(super) fn cpusets() -> Finding {
             format!("those of a killed run, if there are any, cannot be removed: {error}"),
             "`sudo lockwright doctor` removes them; until then CPUs can be kept from other threads",
         ),
+    }
+}
+
+/// Makes the kernel count the reservations under SCHED_DEADLINE again if its account is wrong.
+pub(super) fn reservations() -> Finding {
+    const NAME: &str = "deadline reservations";
+    let wrong = "the kernel counted them below zero, and refused SCHED_DEADLINE to all programs";
+    match (sched::reserved(), sched::recount_deadlines()) {
+        (None, ()) => finding(NAME, State::Ok, "not shown to this process", ""),
+        (Some(..0), ()) if sched::reserved() < Some(0) => {
+            finding(NAME, State::Warn, wrong, "`cat /proc/sys/kernel/sched_rt_runtime_us` makes it count again")
+        }
+        (Some(..0), ()) => finding(NAME, State::Ok, format!("{wrong}; it has counted again"), ""),
+        (Some(_), ()) => finding(NAME, State::Ok, "the kernel's account is not below zero", ""),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Checks what this machine lacks for real time, and suggests fixes.
 //!
 //! The checks read files, and, where files are not enough, try operations on a separate thread. They change nothing,
-//! with one exception: the cpuset partitions that a killed run left are removed.
+//! with two exceptions: the cpuset partitions that a killed run left are removed, and if the kernel's account of
+//! deadline reservations is below zero, it counts again.
 //!
 //! | file | about |
 //! |---|---|
@@ -38,6 +39,7 @@ pub fn examine() -> Vec<Finding> {
         hardware::cpus(),
         hardware::isolation(),
         kernel::cpusets(),
+        kernel::reservations(),
     ]);
     findings.extend(hardware::governor());
     findings.extend([hardware::clock(), hardware::virtual_machine(), hardware::latency()]);

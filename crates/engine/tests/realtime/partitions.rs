@@ -6,6 +6,8 @@ use crate::machine::{Machine, require_deadline};
 use crate::support::{R, expect, run_ms, run_us, scale, system, task, unfinished};
 use lockwright_engine::{Control, CpusetError, RunConfig, RunError, run};
 use lockwright_model::{CpuId, Duration, Event, Protocol, Scheduler, Step, System, Task};
+use lockwright_sys::sched;
+use std::time::Instant;
 
 /// The machine, if the test may make partitions of two CPUs: they concern all programs of the machine.
 fn require_partitions() -> Option<Machine> {
@@ -97,4 +99,19 @@ fn locks_are_refused_and_objects_are_not() {
             unfinished(&system, &config, outcome)
         });
     }
+}
+
+/// A run waits for 4.2 s before it makes its partitions, and again before it removes them, only if threads have
+/// reservations.
+#[test]
+fn a_run_does_not_wait_where_nothing_is_reserved() {
+    let Some(_machine) = require_partitions() else { return };
+    if sched::reserved().is_none() {
+        return tell("skipped: this kernel does not show reservations");
+    }
+    let begin = Instant::now();
+    run(&two_cpus().under(Scheduler::PEdf), &by_kernel(100), &Control::new()).expect("a run");
+    assert!(begin.elapsed() < std::time::Duration::from_secs(4), "{:?}", begin.elapsed());
+    // The account is right afterwards.
+    assert!(sched::reserved() >= Some(0), "{:?}", sched::reserved());
 }

@@ -4,7 +4,7 @@ use super::Buffer;
 use crate::mutation::removed;
 use crate::place::Place;
 use crate::sync::{AtomicU64, array, constructor, fence};
-use crate::word::{PLACES_MAX, field, index, place, tag, tagged};
+use crate::word::{PLACES_MAX, index, tag, tagged};
 use crate::{Bound, Value, participant};
 use core::fmt;
 use core::marker::PhantomData;
@@ -15,12 +15,11 @@ use lockwright_locks::Slot;
 /// A lock-free buffer: a read is repeated if a write overlaps it, and a write is wait-free.
 ///
 /// A value is written into a place that its writer owns.
-/// One compare-and-swap makes this place the current one, and the writer then owns the place that it has replaced.
-/// A write whose compare-and-swap fails has been overwritten by the write that changed the current place meanwhile, and
-/// ends as well.
+/// One swap makes this place the current one, and the writer then owns the place that it has replaced.
+/// Each place has a tag, which increases whenever the place becomes the current one.
 ///
 /// The slot of a participant that was killed in a write must not be used for the same buffer again.
-/// A tag returns after 2^48 writes.
+/// The tag of a place returns after 2^48 writes.
 ///
 /// # Reference
 /// P. Tsigas, Y. Zhang: Non-blocking data sharing in multiprocessor real-time systems. RTCSA 1999.
@@ -49,7 +48,7 @@ pub struct LockFreeBuffer<T, const WORDS: usize, const SLOTS: usize> {
 
 /// The part of the buffer that one participant owns.
 struct Writer<const WORDS: usize> {
-    /// The place that it owns; zero stands for its own `place`.
+    /// The word that named the place that it owns, and one; zero stands for its own `place`, before its first write.
     spare: AtomicU64,
     /// The place whose number is one more than that of the slot.
     place: Place<WORDS>,
@@ -61,7 +60,7 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> LockFreeBuffer<T, WORDS, 
     /// The bound of [`Buffer::read`]. Overlapping writes of others interfere.
     pub const READ: Bound = Bound { once: 0, attempt: WORDS as u64 + 2, attempts: None };
     /// The bound of [`Buffer::write`].
-    pub const WRITE: Bound = Bound { once: 4 + WORDS as u64, attempt: 0, attempts: Some(1) };
+    pub const WRITE: Bound = Bound { once: 3 + WORDS as u64, attempt: 0, attempts: Some(1) };
 
     constructor! {
         /// Creates a buffer of values whose bits are zero.
@@ -77,6 +76,7 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> LockFreeBuffer<T, WORDS, 
         }
     }
 
+    #[inline]
     fn place(&self, place: usize) -> &Place<WORDS> {
         place.checked_sub(1).map_or(&self.first, |writer| &self.writers[writer].place)
     }
@@ -87,6 +87,7 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for Lock
     ///
     /// # Bound
     /// `WORDS` + 2 steps for each attempt. There are as many attempts as writes of others overlap, and one more.
+    #[inline]
     fn read(&self, slot: &Slot) -> [T; WORDS] {
         participant(slot, SLOTS);
         // BOUND: an attempt fails only if a write has changed the current place during it.
@@ -106,21 +107,20 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for Lock
     /// Replaces all values.
     ///
     /// # Bound
-    /// `WORDS` + 4 steps.
+    /// `WORDS` + 3 steps.
+    #[inline]
     fn write(&self, slot: &Slot, values: [T; WORDS]) {
         let me = participant(slot, SLOTS);
         let writer = &self.writers[me];
-        let spare = place(writer.spare.load(Relaxed) as usize, me + 1);
+        let spare = writer.spare.load(Relaxed).checked_sub(1).unwrap_or(tagged(0, me + 1));
         // ORDERING: see `read`.
         fence(Release);
-        self.place(spare).write(values);
-        let seen = self.current.load(Relaxed);
+        self.place(index(spare)).write(values);
         // ORDERING: the release pairs with the acquire of a read. The acquire is for the next owner of the places: it
         // orders the stores of the place that is replaced before those that follow.
-        if self.current.compare_exchange(seen, tagged(tag(seen) + 1, spare), AcqRel, Relaxed).is_ok()
-            && !removed!(Exchange)
-        {
-            writer.spare.store(field(index(seen)) as u64, Relaxed);
+        let replaced = self.current.swap(tagged(tag(spare) + 1, index(spare)), AcqRel);
+        if !removed!(Exchange) {
+            writer.spare.store(replaced + 1, Relaxed);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Buffer;
 use crate::mutation::removed;
 use crate::place::Place;
-use crate::sync::{AtomicU64, array, constructor, fence};
+use crate::sync::{AtomicU64, array, constructor, in_sequence};
 use crate::word::{PLACES_MAX, field, index, place, tag, tagged};
 use crate::{Bound, Value, participant};
 use core::fmt;
@@ -23,7 +23,7 @@ use lockwright_locks::Slot;
 ///
 /// A participant that is preempted or killed keeps a place held, and delays no other participant.
 /// The slot of a participant that was killed in a write must not be used for the same buffer again.
-/// A tag returns after 2^48 writes or 2^46 reads of one participant.
+/// A tag returns after 2^46 reads of one participant.
 ///
 /// The buffer needs `SLOTS * SLOTS + 1` places of `WORDS` words.
 ///
@@ -43,7 +43,7 @@ use lockwright_locks::Slot;
 /// assert_eq!(POSE.read(&slot), [1.0, 2.0, 0.5]);
 /// ```
 pub struct WaitFreeBuffer<T, const WORDS: usize, const SLOTS: usize> {
-    /// | tag 48 | place 16 |
+    /// The current place.
     current: CachePadded<AtomicU64>,
     /// The place zero.
     first: Place<WORDS>,
@@ -78,7 +78,7 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> WaitFreeBuffer<T, WORDS, 
     /// The bound of [`Buffer::read`].
     pub const READ: Bound = Bound { once: 5 + WORDS as u64, attempt: 0, attempts: Some(1) };
     /// The bound of [`Buffer::write`].
-    pub const WRITE: Bound = Bound { once: 6 + WORDS as u64 + 4 * SLOTS as u64, attempt: 0, attempts: Some(1) };
+    pub const WRITE: Bound = Bound { once: 5 + WORDS as u64 + 4 * SLOTS as u64, attempt: 0, attempts: Some(1) };
 
     constructor! {
         /// Creates a buffer of values whose bits are zero.
@@ -99,19 +99,21 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> WaitFreeBuffer<T, WORDS, 
         }
     }
 
+    #[inline]
     fn place(&self, place: usize) -> &Place<WORDS> {
         place.checked_sub(1).map_or(&self.first, |place| &self.writers[place / SLOTS].places[place % SLOTS])
     }
 
     /// Answers a reader that wants a place with the current one. Returns the place that the reader holds, if any.
+    #[inline]
     fn answer(&self, reader: &AtomicU64) -> Option<usize> {
-        // ORDERING: the acquire pairs with the release of a read that has ended.
-        let mut seen = reader.load(Acquire);
+        // ORDERING: sequentially consistent, as the other accesses by which readers and writers meet (see `read`): if a
+        // write has not seen this reader want a place, then this thread sees the place that it made the current one.
+        // The acquire pairs with the release of a read that has ended.
+        let mut seen = reader.load(SeqCst);
         if state(seen) == WANTS && !removed!(Help) {
-            // ORDERING: the fence pairs with that of a write: if that write has not seen this reader want a place, then
-            // this thread sees the place that it made the current one.
-            fence(SeqCst);
-            let held = tagged(tag(seen) + 1, index(self.current.load(Acquire)));
+            in_sequence();
+            let held = tagged(tag(seen) + 1, self.current.load(SeqCst) as usize);
             // ORDERING: the release pairs with the acquire of the reader, which reads the place.
             seen = match reader.compare_exchange(seen, held, AcqRel, Acquire) {
                 Ok(_) => held,
@@ -127,16 +129,17 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for Wait
     ///
     /// # Bound
     /// `WORDS` + 5 steps.
+    #[inline]
     fn read(&self, slot: &Slot) -> [T; WORDS] {
         let reader = &self.readers[participant(slot, SLOTS)];
         let idle = (tag(reader.load(Relaxed)) | 3) + 1;
         let wants = tagged(idle + WANTS, 0);
-        // ORDERING: the release continues that of the last read.
-        reader.store(wants, Release);
-        // ORDERING: the fence pairs with that of a write: either the write sees that this reader wants a place, or this
-        // reader sees the place that the write made the current one.
-        fence(SeqCst);
-        let held = tagged(idle + HOLDS, index(self.current.load(Acquire)));
+        // ORDERING: a write swaps the current place and then looks at this word; this read swaps the word and then
+        // looks at the current place. These accesses have one order, so either the write sees that this reader wants a
+        // place, or this reader sees the place that the write made the current one.
+        reader.swap(wants, SeqCst);
+        in_sequence();
+        let held = tagged(idle + HOLDS, self.current.load(SeqCst) as usize);
         // ORDERING: the acquire of the failure pairs with the release of the writer that answered.
         let held = match reader.compare_exchange(wants, held, Release, Acquire) {
             Ok(_) => held,
@@ -151,7 +154,8 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for Wait
     /// Replaces all values.
     ///
     /// # Bound
-    /// `WORDS` + 4 `SLOTS` + 6 steps.
+    /// `WORDS` + 4 `SLOTS` + 5 steps.
+    #[inline]
     fn write(&self, slot: &Slot, values: [T; WORDS]) {
         let me = participant(slot, SLOTS);
         let writer = &self.writers[me];
@@ -159,15 +163,10 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for Wait
         let own = |number: usize| place(writer.owned[number].load(Relaxed) as usize, 1 + me * SLOTS + number);
         let new = own(next);
         self.place(new).write(values);
-        let seen = self.current.load(Relaxed);
-        // ORDERING: the release pairs with the acquire of those that read the place.
-        if self.current.compare_exchange(seen, tagged(tag(seen) + 1, new), AcqRel, Relaxed).is_err() {
-            // Another write has overwritten this one.
-            return;
-        }
-        writer.owned[next].store(field(index(seen)) as u64, Relaxed);
-        // ORDERING: see `read` and `answer`.
-        fence(SeqCst);
+        // ORDERING: see `read`. The release pairs with the acquire of those that read the place.
+        let replaced = self.current.swap(new as u64, SeqCst);
+        writer.owned[next].store(field(replaced as usize) as u64, Relaxed);
+        in_sequence();
         let mut held = [None; SLOTS];
         for (other, held) in held.iter_mut().enumerate().filter(|(other, _)| *other != me) {
             *held = self.answer(&self.readers[other]);

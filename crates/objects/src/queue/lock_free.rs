@@ -11,12 +11,21 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crossbeam_utils::CachePadded;
 use lockwright_locks::Slot;
 
+/// The cells by which the head and the tail advance. Models have short segments.
+const SEGMENT: usize = if cfg!(any(test, lockwright_loom, lockwright_shuttle)) { 2 } else { 8 };
+
 /// A lock-free bounded queue in a ring of cells.
 ///
 /// A value is written into a place that its producer owns.
 /// One compare-and-swap then exchanges this place for the place in the cell at the tail: this commits the push.
 /// One compare-and-swap that marks the cell at the head as free commits a pop.
-/// Each position of the ring has its own tag, and every participant advances a head or a tail that lags behind.
+/// Each position of the ring has its own tag.
+///
+/// A push begins where the last push of its participant ended; if that cell is used, it continues from the tail over all
+/// cells that are used.
+/// The tail advances only by segments of 8 cells: the push that fills the last cell of a segment advances it, and so does
+/// a push that finds all cells of the segment used. So none waits for another one.
+/// Pops do the same with the head.
 ///
 /// Pushes interfere with pushes only, and pops with pops only.
 /// A participant that is preempted or killed in an operation delays the others by one attempt.
@@ -52,19 +61,22 @@ pub struct LockFreeQueue<T, const CAPACITY: usize, const SLOTS: usize> {
     tail: CachePadded<AtomicU64>,
     /// | tag 48 | place 16 |. In round `r`, the tag is `2r` until a push, then `2r + 1` until a pop, then `2r + 2`.
     /// The place zero stands for the place of the cell's own number.
-    cells: [AtomicU64; CAPACITY],
-    /// The places from zero.
-    values: [AtomicU64; CAPACITY],
-    producers: [CachePadded<Producer>; SLOTS],
+    /// Beside each cell is the place of its own number.
+    cells: [(AtomicU64, AtomicU64); CAPACITY],
+    owners: [CachePadded<Owner>; SLOTS],
     holds: PhantomData<fn(T) -> T>,
 }
 
 /// The part of the queue that one participant owns.
-struct Producer {
+struct Owner {
     /// The place that it owns; zero stands for its own `value`.
     spare: AtomicU64,
     /// The place whose number is `CAPACITY` and the number of the slot.
     value: AtomicU64,
+    /// The position after its last push.
+    pushed: AtomicU64,
+    /// The position after its last pop.
+    popped: AtomicU64,
 }
 
 impl<T: Value, const CAPACITY: usize, const SLOTS: usize> LockFreeQueue<T, CAPACITY, SLOTS> {
@@ -74,9 +86,9 @@ impl<T: Value, const CAPACITY: usize, const SLOTS: usize> LockFreeQueue<T, CAPAC
     );
 
     /// The bound of [`Queue::push`]. Overlapping pushes of others interfere.
-    pub const PUSH: Bound = Bound { once: 3, attempt: 5, attempts: None };
+    pub const PUSH: Bound = Bound { once: 6 + SEGMENT as u64, attempt: 4, attempts: None };
     /// The bound of [`Queue::pop`]. Overlapping pops of others interfere.
-    pub const POP: Bound = Bound { once: 0, attempt: 6, attempts: None };
+    pub const POP: Bound = Bound { once: 3 + SEGMENT as u64, attempt: 5, attempts: None };
 
     constructor! {
         /// Creates an empty queue.
@@ -86,24 +98,108 @@ impl<T: Value, const CAPACITY: usize, const SLOTS: usize> LockFreeQueue<T, CAPAC
             Self {
                 head: CachePadded::new(AtomicU64::new(0)),
                 tail: CachePadded::new(AtomicU64::new(0)),
-                cells: array!(AtomicU64::new(0)),
-                values: array!(AtomicU64::new(0)),
-                producers: array!(CachePadded::new(Producer { spare: AtomicU64::new(0), value: AtomicU64::new(0) })),
+                cells: array!((AtomicU64::new(0), AtomicU64::new(0))),
+                owners: array!(CachePadded::new(Owner {
+                    spare: AtomicU64::new(0),
+                    value: AtomicU64::new(0),
+                    pushed: AtomicU64::new(0),
+                    popped: AtomicU64::new(0),
+                })),
                 holds: PhantomData,
             }
         }
     }
 
+    #[inline]
     fn value(&self, place: usize) -> &AtomicU64 {
-        self.values.get(place).unwrap_or_else(|| &self.producers[place - CAPACITY].value)
+        self.cells.get(place).map_or_else(|| &self.owners[place - CAPACITY].value, |cell| &cell.1)
     }
 
-    /// Advances a head or a tail from a position that has been used.
-    fn advance(end: &AtomicU64, from: u64) {
-        let next = if index(from) + 1 == CAPACITY { tagged(tag(from) + 1, 0) } else { from + 1 };
-        // A failure means that another participant has advanced it.
-        // ORDERING: the release pairs with the acquire of the next user of this end, which must find the cells used.
-        let _ = end.compare_exchange(from, next, Release, Relaxed);
+    /// Advances an end, the head or the tail, over the segment that ends with a position, of which all cells are used.
+    /// Returns the position after it and, if the segment does not end there, does nothing else.
+    #[inline]
+    fn advance(end: &AtomicU64, position: u64) -> u64 {
+        let next = if index(position) + 1 == CAPACITY { tagged(tag(position) + 1, 0) } else { position + 1 };
+        if index(next) % SEGMENT == 0 {
+            let first = position - (index(position) % SEGMENT) as u64;
+            // A failure means that another participant has advanced it.
+            // ORDERING: the release pairs with the acquire of the next user of this end, which must find the cells used.
+            let _ = end.compare_exchange(first, next, Release, Relaxed);
+        }
+        next
+    }
+
+    /// Fills the cell of a position with a place of a participant. Returns `None` if the cell is used.
+    #[inline]
+    fn fill(&self, owner: &Owner, position: u64, spare: usize) -> Option<Result<(), Full>> {
+        let cell = &self.cells[index(position)].0;
+        // ORDERING: the acquire pairs with the pop that freed the cell, which has read the place before.
+        let mut seen = cell.load(Acquire);
+        let free = 2 * tag(position);
+        if tag(seen) + 1 == free {
+            // The value of the round before is there, and so are all that follow it.
+            // ORDERING: the fence pairs with that of a pop. Otherwise a push that finds the queue full could overlook a
+            // pop that overlooks an earlier push.
+            fence(SeqCst);
+            seen = cell.load(Acquire);
+            if tag(seen) + 1 == free {
+                return Some(Err(Full));
+            }
+        }
+        // ORDERING: the release pairs with the acquire of the pop, which reads the value. The acquire of the failure
+        // pairs with the push that was faster: what it has seen, the next attempt sees.
+        if tag(seen) != free || cell.compare_exchange(seen, tagged(free + 1, field(spare)), Release, Acquire).is_err() {
+            return None;
+        }
+        if !removed!(Exchange) {
+            owner.spare.store(field(place(index(seen), index(position))) as u64, Relaxed);
+        }
+        owner.pushed.store(Self::advance(&self.tail, position), Relaxed);
+        Some(Ok(()))
+    }
+
+    /// Takes the value from the cell of a position. Returns `None` if the cell is used.
+    #[inline]
+    fn take(&self, owner: &Owner, position: u64) -> Option<Option<T>> {
+        let cell = &self.cells[index(position)].0;
+        // ORDERING: the acquire pairs with the push that filled the cell.
+        let mut seen = cell.load(Acquire);
+        let full = 2 * tag(position) + 1;
+        if tag(seen) + 1 == full {
+            // No push has filled this cell, and none the cells that follow.
+            // ORDERING: see `fill`.
+            fence(SeqCst);
+            seen = cell.load(Acquire);
+            if tag(seen) + 1 == full {
+                return Some(None);
+            }
+        }
+        if tag(seen) != full {
+            return None;
+        }
+        // The value is another one if a pop and a push have changed the cell meanwhile. The exchange then fails.
+        let bits = self.value(place(index(seen), index(position))).load(Relaxed);
+        // ORDERING: the release pairs with the acquire of the push that reuses the place. The acquire of the failure
+        // pairs with the pop that was faster: what it has seen, the next attempt sees.
+        if cell.compare_exchange(seen, tagged(full + 1, index(seen)), Release, Acquire).is_err() {
+            return None;
+        }
+        owner.popped.store(Self::advance(&self.head, position), Relaxed);
+        Some(Some(T::from_bits(bits)))
+    }
+
+    /// Repeats an attempt, from a position whose cell is used, or from an end if it is beyond.
+    #[cold]
+    fn search<R>(end: &AtomicU64, position: u64, attempt: impl Fn(u64) -> Option<R>) -> R {
+        let mut position = position.max(end.load(Acquire));
+        // BOUND: the operations that have ended have used fewer cells after this end than a segment has. Each other
+        // cell that is used belongs to an operation of another participant that overlaps.
+        loop {
+            if let Some(answer) = attempt(position) {
+                return answer;
+            }
+            position = if removed!(Help) { end.load(Acquire) } else { Self::advance(end, position) };
+        }
     }
 }
 
@@ -111,84 +207,27 @@ impl<T: Value, const CAPACITY: usize, const SLOTS: usize> Queue<T> for LockFreeQ
     /// Appends a value.
     ///
     /// # Bound
-    /// 3 steps, and 5 for each attempt. There are as many attempts as pushes of others overlap, and one more.
+    /// 14 steps, and 4 for each attempt. There are as many attempts as pushes of others overlap, and one more.
+    #[inline]
     fn push(&self, slot: &Slot, value: T) -> Result<(), Full> {
         let me = participant(slot, SLOTS);
-        let producer = &self.producers[me];
-        let spare = place(producer.spare.load(Relaxed) as usize, CAPACITY + me);
+        let owner = &self.owners[me];
+        let spare = place(owner.spare.load(Relaxed) as usize, CAPACITY + me);
         self.value(spare).store(value.to_bits(), Relaxed);
-        // BOUND: each attempt that fails leaves the tail behind a push of another participant that overlaps.
-        loop {
-            let tail = self.tail.load(Acquire);
-            let cell = &self.cells[index(tail)];
-            // ORDERING: the acquire pairs with the pop that freed the cell, which has read the place before.
-            let mut seen = cell.load(Acquire);
-            let free = 2 * tag(tail);
-            if tag(seen) + 1 == free {
-                // The value of the round before is there, and so are all that follow it.
-                // ORDERING: the fence pairs with that of a pop. Otherwise a push that finds the queue full could
-                // overlook a pop that overlooks an earlier push.
-                fence(SeqCst);
-                seen = cell.load(Acquire);
-                if tag(seen) + 1 == free {
-                    return Err(Full);
-                }
-            }
-            if tag(seen) == free {
-                let new = tagged(free + 1, field(spare));
-                // ORDERING: the release pairs with the acquire of the pop, which reads the value. The acquire of the
-                // failure pairs with the push that was faster: what it has seen, the next attempt sees.
-                if cell.compare_exchange(seen, new, Release, Acquire).is_ok() {
-                    if !removed!(Exchange) {
-                        producer.spare.store(field(place(index(seen), index(tail))) as u64, Relaxed);
-                    }
-                    Self::advance(&self.tail, tail);
-                    return Ok(());
-                }
-            }
-            if !removed!(Help) {
-                Self::advance(&self.tail, tail);
-            }
-        }
+        let last = owner.pushed.load(Relaxed);
+        self.fill(owner, last, spare)
+            .unwrap_or_else(|| Self::search(&self.tail, last, |position| self.fill(owner, position, spare)))
     }
 
     /// Removes the oldest value, and returns `None` if the queue is empty.
     ///
     /// # Bound
-    /// 6 steps for each attempt. There are as many attempts as pops of others overlap, and one more.
+    /// 11 steps, and 5 for each attempt. There are as many attempts as pops of others overlap, and one more.
+    #[inline]
     fn pop(&self, slot: &Slot) -> Option<T> {
-        participant(slot, SLOTS);
-        // BOUND: each attempt that fails leaves the head behind a pop of another participant that overlaps.
-        loop {
-            let head = self.head.load(Acquire);
-            let cell = &self.cells[index(head)];
-            // ORDERING: the acquire pairs with the push that filled the cell.
-            let mut seen = cell.load(Acquire);
-            let full = 2 * tag(head) + 1;
-            if tag(seen) + 1 == full {
-                // No push has filled this cell, and none the cells that follow.
-                // ORDERING: see `push`.
-                fence(SeqCst);
-                seen = cell.load(Acquire);
-                if tag(seen) + 1 == full {
-                    return None;
-                }
-            }
-            if tag(seen) == full {
-                // The value is another one if a pop and a push have changed the cell meanwhile. This attempt then
-                // fails.
-                let bits = self.value(place(index(seen), index(head))).load(Relaxed);
-                // ORDERING: the release pairs with the acquire of the push that reuses the place. The acquire of the
-                // failure pairs with the pop that was faster: what it has seen, the next attempt sees.
-                if cell.compare_exchange(seen, tagged(full + 1, index(seen)), Release, Acquire).is_ok() {
-                    Self::advance(&self.head, head);
-                    return Some(T::from_bits(bits));
-                }
-            }
-            if !removed!(Help) {
-                Self::advance(&self.head, head);
-            }
-        }
+        let owner = &self.owners[participant(slot, SLOTS)];
+        let last = owner.popped.load(Relaxed);
+        self.take(owner, last).unwrap_or_else(|| Self::search(&self.head, last, |position| self.take(owner, position)))
     }
 }
 

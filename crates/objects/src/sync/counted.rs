@@ -31,6 +31,10 @@ impl AtomicU64 {
         steps::take();
         self.0.store(value, order);
     }
+    pub fn swap(&self, value: u64, order: Ordering) -> u64 {
+        steps::take();
+        self.0.swap(value, order)
+    }
     pub fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
         steps::take();
         self.0.compare_exchange(current, new, success, failure)

@@ -20,3 +20,11 @@ pub use counted::steps;
 pub use counted::{AtomicU64, fence};
 
 pub(crate) use constant::{array, constructor};
+
+/// Loom treats sequentially consistent accesses as acquire and release ones, and only fences as they are. A model
+/// therefore has a fence between two such accesses whose order counts; Miri executes the accesses as they are.
+#[inline]
+pub(crate) fn in_sequence() {
+    #[cfg(lockwright_loom)]
+    fence(core::sync::atomic::Ordering::SeqCst);
+}

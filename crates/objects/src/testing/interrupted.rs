@@ -2,7 +2,9 @@
 
 use super::history::Operation::{self, Pop, Push, Read, Write};
 use super::history::{Answer, History};
-use super::subjects::{HelpingHeap, HelpingQueue, HoldingBuffer, RepeatingBuffer, RepeatingHeap, SmallQueue, Subject};
+use super::subjects::{
+    HelpingHeap, HelpingQueue, HoldingBuffer, LongerQueue, RepeatingBuffer, RepeatingHeap, SmallQueue, Subject,
+};
 use super::{fails, slot};
 use crate::mutation::Part;
 use crate::sync::steps;
@@ -207,13 +209,16 @@ fn wait_free_buffer_needs_its_parts() {
 #[test]
 fn lock_free_queue() {
     queue::<SmallQueue>();
+    queue::<LongerQueue>();
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "catches a mutant only after many interruptions")]
 fn lock_free_queue_needs_its_parts() {
     for part in [Part::Help, Part::Exchange] {
-        assert!(part.without(|| fails(|| _ = queue::<SmallQueue>())), "the mutant without {part:?} is not caught");
+        for check in [queue::<SmallQueue>, queue::<LongerQueue>] {
+            assert!(part.without(|| fails(|| _ = check())), "the mutant without {part:?} is not caught");
+        }
     }
 }
 

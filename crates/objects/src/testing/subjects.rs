@@ -20,14 +20,18 @@ fn pushed(result: Result<(), Full>) -> Answer {
     result.map_or(Answer::Full, |()| Answer::Done)
 }
 
+/// A queue of one segment.
 pub(crate) type SmallQueue = LockFreeQueue<u64, 2, 4>;
 
-impl Subject for SmallQueue {
+/// A queue of two segments, of which the second is shorter.
+pub(crate) type LongerQueue = LockFreeQueue<u64, 3, 4>;
+
+impl<const CAPACITY: usize> Subject for LockFreeQueue<u64, CAPACITY, 4> {
     fn new() -> Self {
         Self::new()
     }
     fn sequential() -> Sequential {
-        Sequential::Queue(VecDeque::new(), 2)
+        Sequential::Queue(VecDeque::new(), CAPACITY)
     }
     fn perform(&self, slot: &Slot, operation: Operation) -> Answer {
         match operation {

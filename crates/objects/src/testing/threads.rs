@@ -4,7 +4,9 @@ use super::history::{
     History,
     Operation::{self, Pop, Push, Read, Write},
 };
-use super::subjects::{HelpingHeap, HelpingQueue, HoldingBuffer, RepeatingBuffer, RepeatingHeap, SmallQueue, Subject};
+use super::subjects::{
+    HelpingHeap, HelpingQueue, HoldingBuffer, LongerQueue, RepeatingBuffer, RepeatingHeap, SmallQueue, Subject,
+};
 use super::{fails, slot};
 use crate::mutation::Part;
 use crate::sync::steps;
@@ -134,6 +136,7 @@ fn wait_free_buffer_needs_its_parts() {
 #[test]
 fn lock_free_queue() {
     queue::<SmallQueue>();
+    queue::<LongerQueue>();
 }
 
 /// Loom and shuttle execute all threads on the thread that removes the part.
