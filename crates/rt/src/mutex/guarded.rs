@@ -253,7 +253,7 @@ impl<T: ?Sized> DerefMut for Guard<'_, T> {
 impl<T: ?Sized> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // The kernel has no reason to refuse. If it did, the mutex would stay locked; `Guard::unlock` returns the error.
+        // The kernel has no reason to refuse. If it did, the mutex would stay locked; `unlock` returns the error.
         let _ = self.mutex.raw.unlock();
     }
 }
