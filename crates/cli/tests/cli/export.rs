@@ -82,7 +82,7 @@ fn an_exported_pathfinder_needs_inheritance() {
     let Some(cc) = compiler() else { return };
     let compiled = Compiled::new(cc, &export("c", PATHFINDER, "none").out);
     let Some(_machine) = require_realtime() else { return };
-    // All tasks begin together, and the deadline that is missed is the first one unless something else has the CPU then.
+    // All tasks begin together, and the first deadlines are missed unless something else has the CPU then.
     let ended: Vec<_> = (0..3).map(|_| compiled.execute("0.4")).collect();
     let told: String = ended.iter().map(|ended| format!("{}{}", ended.out, ended.err)).collect();
     assert!(ended.iter().any(|ended| ended.status == 1), "{told}");

@@ -158,7 +158,7 @@ fn sets_of_a_figure_are_executed_beside_ordinary_work() {
     let refused = study("none", &["--figure", "1", "--real", "50 ms"]);
     assert!(refused.status == 2 && refused.err.contains("--figure 2"), "{}", refused.err);
     let Some(machine) = require_realtime() else { return };
-    let real = study("real", &["--figure", "2", "--real", "10 ms"]);
+    let real = study("real", &["--figure", "2", "--real", "50 ms"]);
     drop(machine);
     assert_eq!(real.status, 0, "{}", real.err);
     assert!(real.err.contains("under `p-fp`"), "{}", real.err);

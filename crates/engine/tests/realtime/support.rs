@@ -33,8 +33,8 @@ pub fn us(us: u64) -> Duration {
     Duration::from_us(us)
 }
 
-/// The length of a run that is executed once for each protocol: `ms`, and three times as long if LOCKWRIGHT_DEEP is set,
-/// as in CI. Tasks meet some hundred times in the shorter one.
+/// The length of a run that is executed once for each protocol: `ms`, and three times as long if LOCKWRIGHT_DEEP is
+/// set, as in CI. Tasks meet some hundred times in the shorter one.
 pub fn for_each_protocol(ms: u64) -> u64 {
     if std::env::var_os("LOCKWRIGHT_DEEP").is_some() { 3 * ms } else { ms }
 }

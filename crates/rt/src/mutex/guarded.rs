@@ -219,11 +219,12 @@ impl<T: ?Sized> Guard<'_, T> {
     /// ```
     /// use lockwright::mutex::{Guard, Mutex};
     ///
-    /// let shared = Mutex::new(1);
-    /// let guard = shared.lock()?;
+    /// static SHARED: Mutex<u32> = Mutex::new(1);
+    ///
+    /// let guard = SHARED.lock()?;
     /// Guard::unlock(guard).expect("the kernel has no reason to refuse");
-    /// assert_eq!(*shared.lock()?, 1);
-    /// # Ok::<(), lockwright::mutex::LockError<'_, u32>>(())
+    /// assert_eq!(*SHARED.lock()?, 1);
+    /// # Ok::<(), lockwright::mutex::LockError<'static, u32>>(())
     /// ```
     #[inline]
     pub fn unlock(guard: Self) -> Result<(), RawError> {
@@ -253,7 +254,7 @@ impl<T: ?Sized> DerefMut for Guard<'_, T> {
 impl<T: ?Sized> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // The kernel has no reason to refuse. If it did, the mutex would stay locked; `Guard::unlock` returns the error.
+        // The kernel has no reason to refuse. If it did, the mutex would stay locked; `unlock` returns the error.
         let _ = self.mutex.raw.unlock();
     }
 }

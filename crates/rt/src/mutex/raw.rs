@@ -91,8 +91,8 @@ impl RawMutex {
         }
     }
 
-    /// Returns the [bits](Attributes::bits) of the mutex: its attributes, and what [`add_attributes`](Self::add_attributes)
-    /// has added.
+    /// Returns the [bits](Attributes::bits) of the mutex: its attributes, and what
+    /// [`add_attributes`](Self::add_attributes) has added.
     #[inline]
     pub fn attributes(&self) -> u32 {
         // ORDERING: Relaxed: set before other threads use the mutex.
