@@ -182,7 +182,7 @@ fn options(arguments: &[String]) -> Result<Options, String> {
             name => options.names.push(name.to_owned()),
         }
     }
-    if options.cpus % options.sockets != 0 {
+    if !options.cpus.is_multiple_of(options.sockets) {
         return Err(format!("{} processors cannot be in {} equal sockets", options.cpus, options.sockets));
     }
     Ok(options)
@@ -321,6 +321,8 @@ fn chosen(options: &Options) -> Result<Vec<Test>, String> {
         let tests = names.map(|name| Test { directory: program.package.clone(), program: program.file.clone(), name });
         chosen.extend(tests.filter(|test| options.names.is_empty() || is_named(test, &options.names)));
     }
+    // After a run in partitions was killed, Linux 6.1 refuses to unplug a processor.
+    chosen.sort_by_key(|test| test.name.contains("partitions"));
     if chosen.is_empty() { Err("no test has such a name".into()) } else { Ok(chosen) }
 }
 
