@@ -1,6 +1,6 @@
 //! The checks that take too long for every change: `cargo xtask test --deep`.
 
-use crate::{busy, deb, fuzz, installed, packages, pages, python, tool, tsan};
+use crate::{busy, deb, fuzz, installed, lab, packages, pages, python, tool, tsan};
 use std::fmt::Display;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -26,7 +26,7 @@ const fn executing(name: &'static str, covers: &'static str, run: fn() -> Result
 }
 
 /// The checks in the order in which they run, those first that others need or that are quick.
-const CHECKS: [Check; 17] = [
+const CHECKS: [Check; 18] = [
     computing("features", "every useful combination of features builds", features),
     computing(
         "targets",
@@ -54,6 +54,7 @@ const CHECKS: [Check; 17] = [
     computing("licences", "licences and banned crates (cargo-deny)", packages::licences),
     computing("miri", "undefined behaviour in locks, ics, objects, protocol and model (Miri)", miri),
     executing("tsan", "data races in a program in C and the library below it (ThreadSanitizer)", tsan::run),
+    executing("lab", "a part of `cargo xtask lab`: eight emulated processors under PREEMPT_RT (QEMU)", lab::check),
     executing("busy", "the tests on real threads, ten times beside threads that want every processor", busy::run),
     computing("fuzz", "each reader, for a minute or XTASK_FUZZ_SECONDS, with random bytes (libFuzzer)", fuzz::run),
 ];

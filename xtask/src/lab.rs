@@ -8,13 +8,21 @@
 use crate::{tests, tool};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// The packages whose tests are executed: those that use threads in real time.
-const PACKAGES: [&str; 4] = ["crates/rt", "crates/engine", "scenarios", "bindings/pthread"];
+/// The packages whose tests are executed, those that use threads in real time, and what the names of these tests
+/// contain.
+const PACKAGES: [(&str, &str); 5] = [
+    ("crates/rt", ""),
+    ("crates/engine", ""),
+    ("crates/cli", "partitions_of_a_killed_run"),
+    ("scenarios", ""),
+    ("bindings/pthread", ""),
+];
 /// The modules that the first process loads, where they are not part of the kernel.
 const MODULES: [&str; 11] = [
     "virtio",
@@ -41,10 +49,27 @@ const KVM_BOOT_MAX: Duration = Duration::from_secs(20);
 /// A loop of a shell with which this machine and the lab are compared.
 const LOOP: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
 
+/// The tests of [`check`]: of each kind of question that only this machine answers, those that take a minute or less.
+const SHORT: [&str; 5] = [
+    "realtime unplug::",
+    "realtime ending::stop_ends",
+    "realtime audit::",
+    "cli machine::doctor_removes_the_partitions",
+    "realtime stress::clusters_share",
+];
+
 const INSTALL: &str = "install `qemu-system-x86 busybox-static cpio` (Debian)";
 
 struct Options {
     cpus: u32,
+    /// The processors are in as many sockets.
+    sockets: u32,
+    /// The Debian package of the kernel, or one that depends on it.
+    kernel: String,
+    /// Whether the kernel limits the time of threads in real time, as it does by default.
+    is_throttled: bool,
+    /// The seed of the tests that draw systems.
+    seed: u64,
     /// Tests whose programs and names contain one of these are executed; without any, all.
     names: Vec<String>,
 }
@@ -75,47 +100,103 @@ enum Said {
 
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let options = options(arguments)?;
-    ["qemu-system-x86_64", "cpio", "dpkg", "apt-get"].iter().try_for_each(|program| needed(program))?;
-    let busybox = busybox()?;
-    let folder = tool::root().join("target/lab");
+    execute(&options, &Parts::find(&options.kernel)?)
+}
+
+/// A part of the tests that takes a few minutes. Where the machine or the kernel cannot be had, a message says so.
+pub fn check() -> Result<(), String> {
+    let options = options(&SHORT.map(str::to_owned))?;
+    match Parts::find(&options.kernel) {
+        Ok(parts) => execute(&options, &parts),
+        Err(why) if std::env::var_os("LOCKWRIGHT_REQUIRE_LAB").is_some() => Err(why),
+        Err(why) => {
+            eprintln!("xtask: skipped: {why}");
+            Ok(())
+        }
+    }
+}
+
+/// What a machine is made of.
+struct Parts {
+    folder: PathBuf,
+    busybox: PathBuf,
+    kernel: PathBuf,
+}
+
+impl Parts {
+    fn find(kernel: &str) -> Result<Self, String> {
+        ["qemu-system-x86_64", "cpio", "dpkg", "apt-get"].iter().try_for_each(|program| needed(program))?;
+        let folder = tool::root().join("target/lab");
+        let kernel = self::kernel(&folder.join("kernels").join(kernel), kernel)?;
+        Ok(Self { busybox: busybox()?, kernel, folder })
+    }
+}
+
+fn execute(options: &Options, parts: &Parts) -> Result<(), String> {
+    let Parts { folder, busybox, kernel } = parts;
     // What an earlier run wrote would be taken for this one's.
     let share = folder.join("share");
     _ = std::fs::remove_dir_all(&share);
     make(&share.join("logs"))?;
-    let kernel = kernel(&folder.join("kernel"))?;
-    let initramfs = initramfs(&folder, &kernel, &busybox)?;
-    let tests = chosen(&options)?;
+    let initramfs = initramfs(folder, kernel, busybox)?;
+    let tests = chosen(options)?;
     write(&share.join("tests"), include_str!("../lab/tests"))?;
     write(&share.join("plan"), &plan(&tests))?;
     let environment = format!(
-        "HOST_MS={}\nBUSYBOX={}\nLOOP='{LOOP}'\nSECONDS_MAX={TEST_S_MAX}\nSECONDS_LEAST={LEAST_S_MAX}\nexport RUST_BACKTRACE=0\n",
-        host_ms(&busybox)?,
-        busybox.display()
+        "HOST_MS={}\nBUSYBOX={}\nLOOP='{LOOP}'\nSECONDS_MAX={TEST_S_MAX}\nSECONDS_LEAST={LEAST_S_MAX}\nTHROTTLED={}\n\
+         export RUST_BACKTRACE=0 LOCKWRIGHT_TEST_CPUSETS=1 LOCKWRIGHT_TEST_UNPLUG=1 LOCKWRIGHT_TEST_SEED={}\n",
+        host_ms(busybox)?,
+        busybox.display(),
+        u8::from(options.is_throttled),
+        options.seed
     );
     write(&share.join("environment"), &environment)?;
-    let machine = Machine { cpus: options.cpus, kernel: image(&kernel)?, initramfs, share };
+    let (cpus, sockets) = (options.cpus, options.sockets);
+    let machine = Machine { cpus, sockets, kernel: image(kernel)?, initramfs, share };
     let guest = machine.boot()?;
-    judge(guest, &tests, &machine.share.join("logs"))
+    let judged = judge(guest, &tests, &machine.share.join("logs"));
+    judged.map_err(|failed| format!("{failed}\nthe seed was {}", options.seed))
 }
 
 fn options(arguments: &[String]) -> Result<Options, String> {
-    let mut options = Options { cpus: 8, names: Vec::new() };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seed = now.map_or(1, |time| time.as_secs());
+    let kernel = "linux-image-rt-amd64".to_owned();
+    let mut options = Options { cpus: 8, sockets: 1, kernel, is_throttled: true, seed, names: Vec::new() };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
-            "--cpus" => {
-                let number = words.next().and_then(|number| number.parse().ok());
-                options.cpus = number
-                    .filter(|number| (1..=64).contains(number))
-                    .ok_or("`--cpus` needs a number of processors from 1 to 64")?;
+            "--cpus" => options.cpus = number(words.next(), 1..=64, "--cpus", "of processors")?,
+            "--sockets" => options.sockets = number(words.next(), 1..=64, "--sockets", "of sockets")?,
+            "--seed" => options.seed = number(words.next(), 0..=u64::MAX, "--seed", "")?,
+            "--kernel" => {
+                let is_name = |name: &&String| name.starts_with("linux-image-") && !name.contains('/');
+                let name = words.next().filter(is_name);
+                options.kernel = name.ok_or("`--kernel` needs a Debian package, such as linux-image-amd64")?.clone();
             }
+            "--no-throttling" => options.is_throttled = false,
             option if option.starts_with('-') => {
-                return Err(format!("`{option}` is not an option of `lab`; the only one is --cpus N"));
+                let known = "--cpus N, --sockets N, --kernel PACKAGE, --no-throttling and --seed N";
+                return Err(format!("`{option}` is not an option of `lab`, which has {known}"));
             }
             name => options.names.push(name.to_owned()),
         }
     }
+    if !options.cpus.is_multiple_of(options.sockets) {
+        return Err(format!("{} processors cannot be in {} equal sockets", options.cpus, options.sockets));
+    }
     Ok(options)
+}
+
+/// The number that follows an option.
+fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
+    word: Option<&String>,
+    range: RangeInclusive<T>,
+    option: &str,
+    of: &str,
+) -> Result<T, String> {
+    let number = word.and_then(|word| word.parse().ok()).filter(|number| range.contains(number));
+    number.ok_or_else(|| format!("`{option}` needs a number {of} from {} to {}", range.start(), range.end()))
 }
 
 fn needed(program: &str) -> Result<(), String> {
@@ -142,14 +223,14 @@ fn host_ms(busybox: &Path) -> Result<u128, String> {
     Ok(shortest.as_millis().max(1))
 }
 
-/// Returns the folder with Debian's PREEMPT_RT kernel, which is downloaded and unpacked if it is missing. This needs no
+/// Returns the folder with a kernel of Debian, which is downloaded and unpacked if it is missing. This needs no
 /// privileges.
-fn kernel(folder: &Path) -> Result<PathBuf, String> {
+fn kernel(folder: &Path, wanted: &str) -> Result<PathBuf, String> {
     if image(folder).is_ok() {
         return Ok(folder.to_owned());
     }
     make(folder)?;
-    let package = rt_kernel()?;
+    let package = package(wanted)?;
     tool::run(Command::new("apt-get").args(["download", &package]).current_dir(folder))?;
     let archive = entry(folder, |name| name.ends_with(".deb"))?;
     tool::run(Command::new("dpkg").arg("-x").arg(&archive).arg(folder))?;
@@ -157,13 +238,17 @@ fn kernel(folder: &Path) -> Result<PathBuf, String> {
     image(folder).map(|_| folder.to_owned())
 }
 
-/// The package that `linux-image-rt-amd64` stands for.
-fn rt_kernel() -> Result<String, String> {
-    let output = Command::new("apt-cache").args(["depends", "linux-image-rt-amd64"]).output();
+/// The package with the kernel that this package stands for.
+fn package(wanted: &str) -> Result<String, String> {
+    let output = Command::new("apt-cache").args(["depends", wanted]).output();
     let output = output.map_err(|error| format!("apt-cache does not start: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let package = text.lines().find_map(|line| line.trim().strip_prefix("Depends: ").map(str::to_owned));
-    package.ok_or_else(|| "apt knows no `linux-image-rt-amd64`: run `apt-get update`, on Debian for amd64".into())
+    if text.trim().is_empty() {
+        return Err(format!("apt knows no `{wanted}`: run `apt-get update`, on Debian for amd64"));
+    }
+    let is_kernel = |name: &&str| name.starts_with("linux-image-");
+    let needed = text.lines().find_map(|line| line.trim().strip_prefix("Depends: ").filter(is_kernel));
+    Ok(needed.unwrap_or(wanted).to_owned())
 }
 
 fn image(folder: &Path) -> Result<PathBuf, String> {
@@ -189,9 +274,15 @@ fn initramfs(folder: &Path, kernel: &Path, busybox: &Path) -> Result<PathBuf, St
     };
     copy(busybox, &files.join("busybox"))?;
     for (number, module) in MODULES.iter().enumerate() {
-        if let Some(found) = find(&kernel.join("lib/modules"), &format!("{module}.ko")) {
+        // Debian has merged these folders since.
+        let mut folders = ["lib/modules", "usr/lib/modules"].map(|folder| kernel.join(folder)).into_iter();
+        if let Some(found) = folders.find_map(|folder| find(&folder, &format!("{module}.ko"))) {
             let name = found.file_name().unwrap_or_default().to_string_lossy();
-            copy(&found, &files.join(format!("modules/{number:02}-{name}")))?;
+            let packed = files.join(format!("modules/{number:02}-{name}"));
+            copy(&found, &packed)?;
+            if name.ends_with(".xz") {
+                tool::run(Command::new("xz").arg("--decompress").arg(packed))?;
+            }
         }
     }
     write(&files.join("init"), include_str!("../lab/init"))?;
@@ -221,15 +312,17 @@ fn write(file: &Path, text: &str) -> Result<(), String> {
 fn chosen(options: &Options) -> Result<Vec<Test>, String> {
     let mut chosen = Vec::new();
     for program in tests::programs()? {
-        if !PACKAGES.iter().any(|package| program.package == tool::root().join(package)) {
-            continue;
-        }
+        let is_its = |(package, _): &&(&str, &str)| program.package == tool::root().join(package);
+        let Some((_, part)) = PACKAGES.iter().find(is_its) else { continue };
         let (all, ignored) = (listed(&program, &[])?, listed(&program, &["--ignored"])?);
         // A search of all states learns nothing from more processors.
-        let names = all.into_iter().filter(|name| !ignored.contains(name) && !name.contains("model::"));
+        let names =
+            all.into_iter().filter(|name| name.contains(part) && !ignored.contains(name) && !name.contains("model::"));
         let tests = names.map(|name| Test { directory: program.package.clone(), program: program.file.clone(), name });
         chosen.extend(tests.filter(|test| options.names.is_empty() || is_named(test, &options.names)));
     }
+    // After a run in partitions was killed, Linux 6.1 refuses to unplug a processor.
+    chosen.sort_by_key(|test| test.name.contains("partitions"));
     if chosen.is_empty() { Err("no test has such a name".into()) } else { Ok(chosen) }
 }
 
@@ -259,6 +352,7 @@ fn plan(tests: &[Test]) -> String {
 
 struct Machine {
     cpus: u32,
+    sockets: u32,
     kernel: PathBuf,
     initramfs: PathBuf,
     share: PathBuf,
@@ -305,7 +399,8 @@ impl Machine {
             "-nic",
             "none",
         ]);
-        command.args(["-smp", &format!("{0},sockets=1,cores={0}", self.cpus)]);
+        let cores = self.cpus / self.sockets;
+        command.args(["-smp", &format!("{},sockets={},cores={cores}", self.cpus, self.sockets)]);
         command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.initramfs);
         command.args([
             "-append",
@@ -488,11 +583,48 @@ mod checks {
     }
 
     #[test]
-    fn options_are_names_and_a_number_of_processors() {
+    fn a_missing_program_and_an_unknown_kernel_say_what_to_do() {
+        let missing = needed("qemu-system-of-nobody").expect_err("there is no such program");
+        assert!(missing.contains("qemu-system-of-nobody") && missing.contains("install `qemu-system-x86"), "{missing}");
+        assert_eq!(needed("sh"), Ok(()));
+        // Without Debian, there is no apt-cache either.
+        let unknown = package("linux-image-of-nobody").expect_err("there is no such package");
+        assert!(unknown.contains("apt"), "{unknown}");
+    }
+
+    #[test]
+    fn a_machine_that_hangs_is_ended_by_time() {
+        let qemu = Command::new("sleep").arg("600").spawn().expect("starts");
+        let (process, (send, said)) = (qemu.id(), channel());
+        let mut guest = Guest { qemu, said, limit: Duration::from_millis(50) };
+        send.send("LAB test 0 0 5".to_owned()).expect("is heard");
+        assert_eq!(guest.next(), Ok(Said::Ended { number: 0, status: 0, ms: 5 }));
+        send.send("a line of the kernel".to_owned()).expect("is heard");
+        let why = guest.next().expect_err("it says nothing");
+        assert!(why.contains("no result"), "{why}");
+        drop(guest);
+        assert!(!Path::new(&format!("/proc/{process}")).exists(), "it executes still");
+    }
+
+    #[test]
+    fn options_are_names_and_a_machine() {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let right = options(&words(&["--cpus", "4", "mutex"])).expect("right");
-        assert_eq!((right.cpus, right.names), (4, vec!["mutex".to_owned()]));
-        for wrong in [&["--cpus"][..], &["--cpus", "0"], &["--cpus", "many"], &["--fast"]] {
+        let right = options(&words(&["--cpus", "4", "mutex", "--sockets", "2", "--no-throttling", "--seed", "7"]));
+        let right = right.expect("right");
+        assert_eq!((right.cpus, right.sockets, right.is_throttled, right.seed), (4, 2, false, 7));
+        assert_eq!((right.names, right.kernel), (vec!["mutex".to_owned()], "linux-image-rt-amd64".to_owned()));
+        let other = options(&words(&["--kernel", "linux-image-amd64"])).expect("right");
+        assert_eq!((other.kernel, other.cpus, other.sockets), ("linux-image-amd64".to_owned(), 8, 1));
+        for wrong in [
+            &["--cpus"][..],
+            &["--cpus", "0"],
+            &["--cpus", "many"],
+            &["--fast"],
+            &["--sockets", "3"],
+            &["--seed", "-1"],
+            &["--kernel", "vim"],
+            &["--kernel", "linux-image-/../.."],
+        ] {
             assert!(options(&words(wrong)).is_err(), "{wrong:?}");
         }
     }

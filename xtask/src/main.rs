@@ -38,7 +38,11 @@ const CHORES: [Chore; 7] = [
         "--prefix DIR [--libdir DIR] [--destdir DIR]: install the command line, the libraries and the headers",
         With(install::install),
     ),
-    ("lab", "[--cpus N] [NAME...]: tests on a machine of its own, with 8 processors and PREEMPT_RT", With(lab::run)),
+    (
+        "lab",
+        "[--cpus N] [--sockets N] [--kernel PACKAGE] [--no-throttling] [--seed N] [NAME...]: tests on a machine of its own, with 8 processors and PREEMPT_RT",
+        With(lab::run),
+    ),
     ("deb", "build a Debian package of the same files in target/deb/", Plain(deb::build_package)),
 ];
 

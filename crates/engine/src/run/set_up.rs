@@ -145,7 +145,9 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     let occupancy = recorder.and_then(|recorder| recorder.stop(shared.start_ns()));
     let trace = tracer.map(Tracer::stop);
     let (end_ns, changed) = ended?;
-    if let Some(cpu) = shared.taken(&sched::affinity()?) {
+    // A partition takes its CPU from the caller.
+    let now = if is_partitioned { allowed.clone() } else { sched::affinity()? };
+    if let Some(cpu) = shared.taken(&now) {
         return Err(RunError::CpuTaken { cpu });
     }
     let audit = trace.map(|trace| audit::judge(system, &shared.locks.executor, trace, shared.start_ns()));

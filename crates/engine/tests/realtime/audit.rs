@@ -2,6 +2,7 @@
 
 use crate::judge::tell;
 use crate::support::{Machine, for_each_protocol, require_cpus, run_us, scale, task};
+use lockwright::raw::SCRIPT_LEVEL;
 use lockwright_engine::{Audit, Control, Departed, Outcome, RunConfig, RunError, run};
 use lockwright_model::{Duration, Protocol, Resource, ResourceId, Step, System};
 use lockwright_sys::sched::{self, Tid};
@@ -88,8 +89,9 @@ fn thread(name: &str) -> Option<Tid> {
     found.file_name()?.to_str()?.parse().ok().map(Tid)
 }
 
-/// Does something to the thread of task `audit-d` in the middle of the run.
+/// Does something to the thread of task `audit-d` in the middle of the run, from above its tasks.
 fn in_the_middle(control: &Control, what: impl Fn(Tid)) {
+    sched::set_fifo(sched::gettid(), SCRIPT_LEVEL).expect("permission was checked");
     // BOUND: the set-up of the run, and ten seconds if there is none.
     for _ in 0..1_000 {
         std::thread::sleep(std::time::Duration::from_millis(10));

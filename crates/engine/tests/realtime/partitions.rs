@@ -26,7 +26,7 @@ fn require_partitions() -> Option<Machine> {
     None
 }
 
-/// How much longer jobs are on emulated processors, where the kernel takes longer. Longer deadlines than 4 s are refused.
+/// How much longer jobs are on emulated processors, where the kernel takes longer. Deadlines beyond 4 s are refused.
 fn slower() -> u64 {
     scale().min(50)
 }
