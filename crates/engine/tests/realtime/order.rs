@@ -4,13 +4,14 @@
 //! For each change of owners, they check whether a more urgent task had requested in time. Both are compared with the
 //! protocol's promise, which must hold for each wait.
 //!
-//! The order of requests is that of their decisions ([`lockwright_engine::Outcome::turns`]). A machine decides under its
-//! guard. Other locks decide in an atomic operation, and a request has a number before and after it: of two requests
-//! between whose numbers the other's lie, either may be the earlier one, and they are not compared.
+//! The order of requests is that of their decisions ([`lockwright_engine::Outcome::turns`]). A machine decides under
+//! its guard. Other locks decide in an atomic operation, and a request has a number before and after it: of two
+//! requests whose operations overlap, either may be the earlier one, and they are not compared.
 //!
-//! Under `pip`, the kernel decides. When the owner unlocks, the kernel hands the mutex to the most urgent of the threads
-//! that wait for it, or to a more urgent one that requests it before that thread executes. A thread certainly waits when
-//! it has left its CPU without having been preempted, which the kernel records.
+//! Under `pip`, the kernel decides. When the owner unlocks, the kernel hands the mutex to the most urgent of the
+//! threads that wait for it, or to a more urgent one that requests it before that thread executes. A thread certainly
+//! waits when it has left its CPU without having been preempted, which the kernel records. (On PREEMPT_RT, a thread may
+//! leave its CPU shortly before it waits.)
 
 use crate::judge::tell;
 use crate::support::{R, for_each_protocol, require_cpus, require_realtime, run_us, run_with, task};

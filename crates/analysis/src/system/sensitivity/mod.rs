@@ -1,5 +1,6 @@
 //! How far execution times and blocking can grow before a deadline is missed.
 
+mod apart;
 mod bisection;
 mod crew;
 mod demands;
@@ -87,7 +88,10 @@ pub fn sensitivity(
             }
         }
     }
-    bisection::find(system, overheads, protocol, &progress)
+    match apart::processors(system).filter(|_| overheads.charges_nothing()) {
+        Some(processors) => apart::find(system, &processors, protocol, &progress),
+        None => bisection::find(system, overheads, protocol, &progress),
+    }
 }
 
 /// Returns whether a task has no bound, whatever the execution times are.

@@ -37,23 +37,23 @@ pub(super) fn halve(
 /// Returns the system with the execution time of one task longer by `extra` nanoseconds, or `None` if that is not
 /// valid.
 pub(super) fn lengthened(system: &System, task: TaskId, extra: u64) -> Option<System> {
-    let mut tasks = system.tasks().to_vec();
+    let mut longer = system.clone();
     if extra > 0 {
-        let longer = &mut tasks[task.index()];
-        longer.wcet = longer.wcet.checked_add(Duration::from_ns(extra))?;
-        longer.body.push(Step::Run(Duration::from_ns(extra)));
+        let mut body = system.task(task).body.clone();
+        body.push(Step::Run(Duration::from_ns(extra)));
+        longer.set_body(task, body).ok()?;
     }
-    system.with_tasks(tasks).ok()
+    Some(longer)
 }
 
 /// Returns the system with the execution times of a part multiplied by `permille` / 1000 and rounded up, or `None` if
 /// that is not valid.
 pub(super) fn scaled(system: &System, part: Part, permille: u64) -> Option<System> {
-    let mut tasks = system.tasks().to_vec();
-    for (index, task) in tasks.iter_mut().enumerate() {
-        (task.body, task.wcet) = scaled_body(task, TaskId::new(index), part, permille)?;
+    let mut scaled = system.clone();
+    for task in users(system, part) {
+        scaled.set_body(task, scaled_body(system.task(task), task, part, permille)?.0).ok()?;
     }
-    system.with_tasks(tasks).ok()
+    Some(scaled)
 }
 
 /// A system under partitioned fixed priorities whose execution times are scaled. Overheads are charged afterwards.

@@ -294,6 +294,48 @@ fn across_processors_from_point_to_point_is_as_from_the_beginning() {
     assert!(seen.tolerates > 200 && seen.wide > 200 && seen.charged > 100, "{seen:?}");
 }
 
+/// Compares this number of systems whose processors share nothing, under interruptible sections. Returns how many have
+/// several processors, and of these, how many miss a deadline on one and how many on several.
+fn compare_apart(systems: u32, seed: u64) -> Result<[u32; 3], String> {
+    let mut random = Rng::with_seed(seed);
+    let mut seen = [0; 3];
+    for number in 0..systems {
+        // Some processors miss deadlines.
+        let load = random.u64(500..5_000);
+        let Some(system) = scaled(&drawn(&mut random), Part::All, load) else { continue };
+        let protocol = [Protocol::Ics, Protocol::IcsLock][number as usize % 2];
+        let Some(processors) = apart::processors(&system) else { continue };
+        if has_hazard(&system, protocol) {
+            continue;
+        }
+        let progress = Progress::new(0, |_, _| true);
+        let known = bisection::find(&system, &Overheads::default(), protocol, &progress);
+        let found = apart::find(&system, &processors, protocol, &progress);
+        if known != found {
+            return Err(format!("{number}: {protocol}: {known:?} is found as {found:?} in {system:?}"));
+        }
+        if processors.len() > 1 {
+            let bounds = analyse(&system, protocol);
+            let is_late = |task: &TaskId| !bounds.tasks[task.index()].schedulable;
+            let late = processors.iter().filter(|tasks| tasks.iter().any(is_late)).count();
+            seen[late.min(2)] += 1;
+        }
+    }
+    Ok(seen)
+}
+
+#[test]
+fn processors_that_share_nothing_are_searched_one_by_one() {
+    let seen = compare_apart(2_000, 16).unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(seen.iter().all(|&count| count > 10), "{seen:?}");
+}
+
+#[test]
+#[ignore = "a minute"]
+fn processors_that_share_nothing_are_searched_one_by_one_in_many() {
+    println!("{:?}", compare_apart(50_000, 17).unwrap_or_else(|difference| panic!("{difference}")));
+}
+
 /// Execution on another processor is jitter for less urgent tasks: that of `t3` at the home of `r`.
 #[test]
 fn growing_execution_elsewhere_delays_others() {
