@@ -1,5 +1,5 @@
-//! The objects beside those of other crates and of the standard library, in one run and in turns: alone, and on two CPUs
-//! at once.
+//! The objects beside those of other crates and of the standard library, in one run and in turns: alone, and on two
+//! CPUs at once.
 //!
 //! A time alone is that of two operations: a push and a pop, a write and a read, an insertion and an extraction.
 //! A time of two CPUs is that of one operation of a thread while the other thread executes as many.

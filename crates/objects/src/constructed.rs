@@ -35,8 +35,8 @@ macro_rules! constructed {
                 /// Creates an empty object.
                 ///
                 /// # Panics
-                /// If the object has no block or more than 1024 blocks, or its participants need more than 65535 lines of
-                /// 16 words in all.
+                /// If the object has no block or more than 1024 blocks, or its participants need more than 65535 lines
+                /// of 16 words in all.
                 #[must_use]
                 pub fn new() -> Self {
                     Self { object: $construction::new(), holds: PhantomData }
