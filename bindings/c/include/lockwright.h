@@ -124,7 +124,7 @@
 #define LW_QUEUE_CAPACITY 1022
 
 // The number of values that a `lw_pqueue_t` holds.
-#define LW_PQUEUE_CAPACITY 1023
+#define LW_PQUEUE_CAPACITY 1020
 
 // No task, in `holder`.
 #define LW_NO_TASK 4294967295
@@ -377,7 +377,7 @@ typedef struct LW_PRIVATE_ALIGNED_(128) lw_buffer_t {
 //
 // Initialise it with `lw_queue_init`. Never move or copy it. Its fields are private.
 typedef struct LW_PRIVATE_ALIGNED_(128) lw_queue_t {
-    uint64_t lw_words[10112];
+    uint64_t lw_words[5120];
 } lw_queue_t;
 
 // A priority queue of up to `LW_PQUEUE_CAPACITY` values of 64 bits, which any thread may use without waiting for
@@ -385,7 +385,7 @@ typedef struct LW_PRIVATE_ALIGNED_(128) lw_queue_t {
 //
 // Initialise it with `lw_pqueue_init`. Never move or copy it. Its fields are private.
 typedef struct LW_PRIVATE_ALIGNED_(128) lw_pqueue_t {
-    uint64_t lw_words[10112];
+    uint64_t lw_words[5120];
 } lw_pqueue_t;
 
 // A set of tasks and of the resources that they share, under a real-time locking protocol: 32 bytes, aligned to 8.

@@ -6,10 +6,10 @@ use libc::c_int;
 use lockwright::objects::{LockFreeHeap, PriorityQueue, WaitFreeHeap};
 
 /// The number of values that a `lw_pqueue_t` holds.
-pub const LW_PQUEUE_CAPACITY: u32 = 1023;
+pub const LW_PQUEUE_CAPACITY: u32 = 1020;
 
 const CAPACITY: usize = LW_PQUEUE_CAPACITY as usize;
-const BLOCKS: usize = 64;
+const BLOCKS: usize = 17;
 
 const _: () = assert!(LockFreeHeap::<u64, BLOCKS, SLOTS>::CAPACITY == CAPACITY);
 const _: () = assert!(WaitFreeHeap::<u64, BLOCKS, SLOTS>::CAPACITY == CAPACITY);
@@ -20,7 +20,7 @@ const _: () = assert!(WaitFreeHeap::<u64, BLOCKS, SLOTS>::CAPACITY == CAPACITY);
 /// Initialise it with `lw_pqueue_init`. Never move or copy it. Its fields are private.
 #[repr(C, align(128))]
 pub struct lw_pqueue_t {
-    lw_words: [u64; 10112],
+    lw_words: [u64; 5120],
 }
 
 // SAFETY: both types consist of atomics, and bits that are zero are valid and empty.

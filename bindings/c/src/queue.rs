@@ -10,7 +10,7 @@ pub const LW_QUEUE_CAPACITY: u32 = 1022;
 
 const CAPACITY: usize = LW_QUEUE_CAPACITY as usize;
 /// The blocks of the wait-free queue.
-const BLOCKS: usize = 64;
+const BLOCKS: usize = 16;
 
 const _: () = assert!(WaitFreeQueue::<u64, BLOCKS, SLOTS>::CAPACITY == CAPACITY);
 
@@ -20,7 +20,7 @@ const _: () = assert!(WaitFreeQueue::<u64, BLOCKS, SLOTS>::CAPACITY == CAPACITY)
 /// Initialise it with `lw_queue_init`. Never move or copy it. Its fields are private.
 #[repr(C, align(128))]
 pub struct lw_queue_t {
-    lw_words: [u64; 10112],
+    lw_words: [u64; 5120],
 }
 
 // SAFETY: both types consist of atomics, and bits that are zero are valid and empty.

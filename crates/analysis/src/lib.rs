@@ -77,9 +77,9 @@ pub use system::scheduled::explained::{Demanded, explain_demand};
 pub use system::scheduled::program::best_scheduled;
 #[cfg(all(feature = "lp", feature = "mutants"))]
 pub use system::scheduled::program::best_scheduled_mutant;
-#[cfg(feature = "mutants")]
-pub use system::scheduled::scheduled_mutant;
 pub use system::scheduled::{Blocker, Point, Scheduled, Test, Untested, partitioned, scheduled};
+#[cfg(feature = "mutants")]
+pub use system::scheduled::{scheduled_mutant, scheduled_without};
 pub use system::sensitivity::{FACTOR_MAX, Growth, Sensitivity, sensitivity};
 #[cfg(all(feature = "lp", feature = "mutants"))]
 pub use system::tighten::tighten_mutant;

@@ -2,7 +2,7 @@
 
 use crate::construction::helping::Helping;
 use crate::construction::repeating::Repeating;
-use crate::sequential::{Answer, Fifo, Heap, Request};
+use crate::sequential::{Answer, Fifo, Heap, Request, Subtrees};
 use crate::sync::constructor;
 use crate::{Bound, Full, PriorityQueue, Queue, Value, participant};
 use core::fmt;
@@ -35,8 +35,8 @@ macro_rules! constructed {
                 /// Creates an empty object.
                 ///
                 /// # Panics
-                /// If the object has fewer than 2 or more than 4096 blocks, or its participants need more than 65535
-                /// blocks in all.
+                /// If the object has no block or more than 1024 blocks, or its participants need more than 65535 lines
+                /// of 16 words in all.
                 #[must_use]
                 pub fn new() -> Self {
                     Self { object: $construction::new(), holds: PhantomData }
@@ -73,7 +73,7 @@ macro_rules! constructed {
 }
 
 constructed! {
-    /// A wait-free bounded queue of `BLOCKS` blocks of 16 words, which holds two values fewer than it has words.
+    /// A wait-free bounded queue of `BLOCKS` blocks of 64 words, which holds two values fewer than it has words.
     ///
     /// A participant announces its request, and every attempt to commit also performs the request of another one.
     ///
@@ -88,7 +88,7 @@ constructed! {
     /// use lockwright_objects::{Queue, WaitFreeQueue};
     /// use lockwright_locks::Slot;
     ///
-    /// static QUEUE: WaitFreeQueue<i32, 4, 4> = WaitFreeQueue::new();
+    /// static QUEUE: WaitFreeQueue<i32, 1, 4> = WaitFreeQueue::new();
     ///
     /// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
     /// QUEUE.push(&slot, -1)?;
@@ -100,10 +100,10 @@ constructed! {
 }
 
 constructed! {
-    /// A lock-free priority queue, a heap of `BLOCKS` blocks of 16 words, which holds one value fewer than it has
-    /// words.
+    /// A lock-free priority queue, a heap of `BLOCKS` blocks, each of which holds 60 values.
     ///
-    /// An operation copies the blocks that it changes and the table of all blocks, and commits by one compare-and-swap.
+    /// An operation copies the lines of 16 words that it changes and the table of all lines, and commits by one
+    /// compare-and-swap.
     ///
     /// The slot of a participant that was killed in an operation must not be used for the same queue again.
     /// A version returns after 2^48 operations.
@@ -116,7 +116,7 @@ constructed! {
     /// use lockwright_objects::{LockFreeHeap, PriorityQueue};
     /// use lockwright_locks::Slot;
     ///
-    /// static HEAP: LockFreeHeap<i32, 4, 4> = LockFreeHeap::new();
+    /// static HEAP: LockFreeHeap<i32, 1, 4> = LockFreeHeap::new();
     ///
     /// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
     /// HEAP.insert(&slot, -1)?;
@@ -124,14 +124,13 @@ constructed! {
     /// assert_eq!(HEAP.extract_max(&slot), Some(3));
     /// # Ok::<(), lockwright_objects::Full>(())
     /// ```
-    LockFreeHeap: PriorityQueue, Repeating<Heap<T>>, T: [Value + Ord], insert, extract_max,
+    LockFreeHeap: PriorityQueue, Repeating<Heap<T, Subtrees>>, T: [Value + Ord], insert, extract_max,
     "# Bound\nFor each attempt those steps that `bound` returns. There are as many attempts as operations of others \
      overlap, and one more."
 }
 
 constructed! {
-    /// A wait-free priority queue, a heap of `BLOCKS` blocks of 16 words, which holds one value fewer than it has
-    /// words.
+    /// A wait-free priority queue, a heap of `BLOCKS` blocks, each of which holds 60 values.
     ///
     /// A participant announces its request, and every attempt to commit also performs the request of another one.
     ///
@@ -146,7 +145,7 @@ constructed! {
     /// use lockwright_objects::{PriorityQueue, WaitFreeHeap};
     /// use lockwright_locks::Slot;
     ///
-    /// static HEAP: WaitFreeHeap<i32, 4, 4> = WaitFreeHeap::new();
+    /// static HEAP: WaitFreeHeap<i32, 1, 4> = WaitFreeHeap::new();
     ///
     /// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
     /// HEAP.insert(&slot, -1)?;
@@ -154,6 +153,6 @@ constructed! {
     /// assert_eq!(HEAP.extract_max(&slot), Some(3));
     /// # Ok::<(), lockwright_objects::Full>(())
     /// ```
-    WaitFreeHeap: PriorityQueue, Helping<Heap<T>>, T: [Value + Ord], insert, extract_max,
+    WaitFreeHeap: PriorityQueue, Helping<Heap<T, Subtrees>>, T: [Value + Ord], insert, extract_max,
     "# Bound\nThose steps that `bound` returns, in `SLOTS` + 1 attempts at most."
 }

@@ -1,6 +1,6 @@
 //! Sequential objects under a spinlock, behind the same interfaces.
 
-use crate::sequential::{Fifo, Heap, Request, Sequential, Words};
+use crate::sequential::{Dense, Fifo, Heap, Request, Sequential, Words};
 use crate::sync::constructor;
 use crate::{Buffer, Full, PriorityQueue, Queue, Value};
 use core::fmt;
@@ -119,7 +119,7 @@ locked! {
     /// assert_eq!(HEAP.extract_max(&slot), Some(3));
     /// # Ok::<(), lockwright_objects::Full>(())
     /// ```
-    LockedHeap: PriorityQueue, Heap<T>, 1, T: [Value + Ord], insert, extract_max
+    LockedHeap: PriorityQueue, Heap<T, Dense>, 1, T: [Value + Ord], insert, extract_max
 }
 
 /// A buffer under a spinlock, with the interface of the non-blocking ones.

@@ -34,23 +34,23 @@ fn fills_and_empties(heap: &impl PriorityQueue<u64>, capacity: usize) {
 
 #[test]
 fn heaps_of_a_thousand_values() {
-    static LOCK_FREE: LockFreeHeap<u64, 64, 64> = LockFreeHeap::new();
-    static WAIT_FREE: WaitFreeHeap<u64, 64, 64> = WaitFreeHeap::new();
-    assert_eq!(LockFreeHeap::<u64, 64, 64>::CAPACITY, 1023);
-    fills_and_empties(&LOCK_FREE, 1023);
-    fills_and_empties(&WAIT_FREE, 1023);
+    static LOCK_FREE: LockFreeHeap<u64, 17, 64> = LockFreeHeap::new();
+    static WAIT_FREE: WaitFreeHeap<u64, 17, 64> = WaitFreeHeap::new();
+    assert_eq!(LockFreeHeap::<u64, 17, 64>::CAPACITY, 1020);
+    fills_and_empties(&LOCK_FREE, 1020);
+    fills_and_empties(&WAIT_FREE, 1020);
     static LOCKED: LockedHeap<Batched<64>, u64, 1023> = LockedHeap::new();
     fills_and_empties(&LOCKED, 1023);
 }
 
 #[test]
 fn the_largest_heap_has_spare_blocks_for_every_path() {
-    static HEAP: LockFreeHeap<u64, 4096, 4> = LockFreeHeap::new();
-    assert_eq!(LockFreeHeap::<u64, 4096, 4>::CAPACITY, 65_535);
+    static HEAP: LockFreeHeap<u64, 1024, 4> = LockFreeHeap::new();
+    assert_eq!(LockFreeHeap::<u64, 1024, 4>::CAPACITY, 61_440);
     let slot = Slot::claim().expect("a slot");
     // Each value moves to the root.
-    (0..65_535).for_each(|value| assert_eq!(HEAP.insert(&slot, value), Ok(())));
-    (65_000..65_535).rev().for_each(|value| assert_eq!(HEAP.extract_max(&slot), Some(value)));
+    (0..61_440).for_each(|value| assert_eq!(HEAP.insert(&slot, value), Ok(())));
+    (61_000..61_440).rev().for_each(|value| assert_eq!(HEAP.extract_max(&slot), Some(value)));
 }
 
 fn goes_round(queue: &impl Queue<i64>, capacity: usize) {
@@ -71,16 +71,16 @@ fn goes_round(queue: &impl Queue<i64>, capacity: usize) {
 
 #[test]
 fn queues_of_many_values_go_round() {
-    static WAIT_FREE: WaitFreeQueue<i64, 16, 64> = WaitFreeQueue::new();
+    static WAIT_FREE: WaitFreeQueue<i64, 4, 64> = WaitFreeQueue::new();
     static LOCKED: LockedQueue<Ticket, i64, 100> = LockedQueue::new();
-    goes_round(&WAIT_FREE, WaitFreeQueue::<i64, 16, 64>::CAPACITY);
+    goes_round(&WAIT_FREE, WaitFreeQueue::<i64, 4, 64>::CAPACITY);
     goes_round(&LOCKED, 100);
 }
 
 /// Values that several threads move through a heap arrive once.
 #[test]
 fn threads_lose_no_value() {
-    static HEAP: WaitFreeHeap<u64, 64, 64> = WaitFreeHeap::new();
+    static HEAP: WaitFreeHeap<u64, 17, 64> = WaitFreeHeap::new();
     const COUNT: u64 = 2_000;
     let arrived = std::thread::scope(|scope| {
         let producers: Vec<_> = (0..2)

@@ -201,8 +201,8 @@ pub fn leave_deadline(tid: Tid) -> Result<(), SysError> {
 /// Where the kernel shows its account of reservations to root.
 pub const ACCOUNT: &str = "/sys/kernel/debug/sched/debug";
 
-/// The sums of the reservations under SCHED_DEADLINE in the text of [`ACCOUNT`], in units of 1 / 2^20 of a CPU: for each
-/// CPU, its number and the sum of its scheduling domain.
+/// The sums of the reservations under SCHED_DEADLINE in the text of [`ACCOUNT`], in units of 1 / 2^20 of a CPU: for
+/// each CPU, its number and the sum of its scheduling domain.
 #[must_use]
 pub fn reservations(account: &str) -> Vec<(usize, i64)> {
     let mut cpu = None;

@@ -21,6 +21,7 @@ use super::machine::{Machine, stretched};
 use super::objects::Operations;
 use super::{CacheDelay, Costs, Curve, Rising, Task, jlfp};
 use crate::rows::failure::Failure;
+use crate::rows::mutant::{ChargeMutant, Omission};
 use crate::rows::sharing::{Demand, Sharer, Sharing, demands};
 use lockwright_model::{
     self as model, Cost, Duration, Invalid, Overhead, Overheads, Protocol, Scheduler, Step, Subject, System, TaskId,
@@ -29,7 +30,11 @@ use std::borrow::Cow;
 
 /// Returns the tasks of the system in nanoseconds, with overheads charged. The charge is centred on preemptions, as for
 /// EDF; it also holds for fixed priorities, as a job keeps its priority there as well.
-pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
+pub(crate) fn charged(
+    system: &System,
+    model: &Overheads,
+    omission: Omission<ChargeMutant>,
+) -> Result<Sharing, Failure> {
     let sharer = |id: TaskId, task: Task| Sharer {
         cost: task.cost,
         period: task.period,
@@ -43,8 +48,11 @@ pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Fai
         let tasks = system.task_ids().zip(rows(Machine { system, overheads: model }));
         return Ok(Sharing { tasks: tasks.map(|(id, task)| sharer(id, task)).collect() });
     }
-    let charges = Charges::new(system, model)?;
-    let latency = charges.machine().cost(Overhead::ReleaseLatency).as_ns();
+    let charges = Charges::new(system, model, omission)?;
+    let latency = match omission.is(ChargeMutant::Lateness) {
+        true => 0,
+        false => charges.machine().cost(Overhead::ReleaseLatency).as_ns(),
+    };
     let of = |(id, task): (TaskId, Task)| {
         let late = Failure::Task { task: id.index() };
         let (period, deadline) = (task.period.saturating_sub(latency), task.deadline.saturating_sub(latency));
@@ -67,11 +75,16 @@ pub(crate) struct Charges<'a> {
     costs: Rising,
     /// By CPU: the interrupts during the sections of its tasks.
     interrupts: Vec<Vec<model::Task>>,
+    omission: Omission<ChargeMutant>,
 }
 
 impl<'a> Charges<'a> {
     /// Returns the charges to a system that can be charged.
-    pub(crate) fn new(system: &System, overheads: &'a Overheads) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        system: &System,
+        overheads: &'a Overheads,
+        omission: Omission<ChargeMutant>,
+    ) -> Result<Self, Failure> {
         let objects =
             Operations::new(system, overheads, system.protocol_or_default()).map_err(|why| match why.subject {
                 Subject::Resource(id) => Failure::Unsupported {
@@ -82,26 +95,27 @@ impl<'a> Charges<'a> {
             })?;
         let operated = objects.system(system).map_err(|_| Failure::Overflow)?;
         let overheads = with_decisions(&operated, overheads)?;
-        let longer = with_operations(&operated, &overheads)?;
+        let longer = with_operations(&operated, &overheads, omission)?;
         let machine = Machine { system: &longer, overheads: &overheads };
         if let Some(task) = machine.unmeasured() {
             return Err(Failure::Unsupported { task: task.index(), what: UNMEASURED });
         }
-        let (costs, all) = costs(machine, longer.tasks().len())?;
+        let (costs, all) = costs(machine, longer.tasks().len(), omission)?;
         let costs = jlfp::costs(&costs, all, &rows(machine))?;
         let mut interrupts = vec![Vec::new(); longer.cpus()];
-        for (_, interrupt) in machine.interrupts() {
+        let interrupting = machine.interrupts().into_iter().filter(|_| !omission.is(ChargeMutant::SectionInterrupts));
+        for (_, interrupt) in interrupting {
             match longer.scheduler().is_global() {
                 true => interrupts.iter_mut().for_each(|its| its.push(interrupt.clone())),
                 false => interrupts[interrupt.cpu.index()].push(interrupt),
             }
         }
-        Ok(Self { system: longer, overheads, objects, costs, interrupts })
+        Ok(Self { system: longer, overheads, objects, costs, interrupts, omission })
     }
 
     /// Returns a body with the cost of all operations in its sections.
     pub(crate) fn body(&self, body: &[Step]) -> Option<Vec<Step>> {
-        operated(self.machine(), &self.objects.body(body))
+        operated(self.machine(), &self.objects.body(body), self.omission)
     }
 
     fn machine(&self) -> Machine<'_> {
@@ -199,7 +213,7 @@ pub fn charge_by_deadline(system: &System, overheads: &Overheads) -> Result<Syst
         };
         Invalid::new(subject, None, message, help)
     };
-    let charges = Charges::new(system, overheads).map_err(refuse)?;
+    let charges = Charges::new(system, overheads, Omission::NOTHING).map_err(refuse)?;
     let latency = charges.machine().cost(Overhead::ReleaseLatency);
     let charged_task = |(id, task): (TaskId, &model::Task)| {
         let cost = charges.cost(id, task.wcet.as_ns())?;
@@ -238,18 +252,18 @@ fn with_decisions<'a>(system: &System, model: &'a Overheads) -> Result<Cow<'a, O
 /// the section. Non-blocking objects cost nothing beyond their length. Under other protocols a job may also suspend,
 /// resume elsewhere, and preempt a job there: three switches, a third system call, an interprocessor interrupt and two
 /// refills.
-fn with_operations(system: &System, model: &Overheads) -> Result<System, Failure> {
+fn with_operations(system: &System, model: &Overheads, omission: Omission<ChargeMutant>) -> Result<System, Failure> {
     let machine = Machine { system, overheads: model };
     let mut tasks = system.tasks().to_vec();
     for task in &mut tasks {
-        task.body = operated(machine, &task.body).ok_or(Failure::Overflow)?;
+        task.body = operated(machine, &task.body, omission).ok_or(Failure::Overflow)?;
         task.wcet = runs(&task.body).ok_or(Failure::Overflow)?;
     }
     system.with_tasks(tasks).map_err(|_| Failure::Overflow)
 }
 
 /// Returns a body with the cost of all operations in its sections, or `None` if a time does not fit.
-fn operated(machine: Machine<'_>, body: &[Step]) -> Option<Vec<Step>> {
+fn operated(machine: Machine<'_>, body: &[Step], omission: Omission<ChargeMutant>) -> Option<Vec<Step>> {
     let Machine { system, overheads } = machine;
     let largest = system.task_ids().map(|id| machine.working_set(id)).max().unwrap_or(0);
     let refill = machine.cost(Overhead::CacheRefill).checked_add(overheads.cache_delay.with(largest as usize));
@@ -261,10 +275,15 @@ fn operated(machine: Machine<'_>, body: &[Step]) -> Option<Vec<Step>> {
         let operations = [Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection, Overhead::IpiLatency];
         let [lock, unlock, leave, ipi] = operations.map(|of| machine.cost_under(of, protocol));
         let (system_call, switch) = (machine.system_call(protocol)?, machine.switch()?);
-        let all = sum(&[lock, unlock, leave, system_call, system_call])?;
+        let unless = |charge, time| if omission.is(charge) { Duration::ZERO } else { time };
+        let all = unless(ChargeMutant::Operations, sum(&[lock, unlock, leave, system_call, system_call])?);
         let suspends = !matches!(protocol, Protocol::Srp | Protocol::Msrp | Protocol::FmlpShort);
         let all = match suspends {
-            true => sum(&[all, switch, switch, switch, system_call, ipi, refill?, refill?])?,
+            true => {
+                let switches = unless(ChargeMutant::SectionSwitches, sum(&[switch, switch, switch, system_call, ipi])?);
+                let refills = unless(ChargeMutant::SectionRefills, sum(&[refill?, refill?])?);
+                sum(&[all, switches, refills])?
+            }
             false => all,
         };
         Some((Duration::ZERO, all))
@@ -272,7 +291,11 @@ fn operated(machine: Machine<'_>, body: &[Step]) -> Option<Vec<Step>> {
 }
 
 /// Returns the costs for a system of `tasks` tasks, and the processors that handle interrupts.
-fn costs(machine: Machine<'_>, tasks: usize) -> Result<(Costs, jlfp::Interrupts), Failure> {
+fn costs(
+    machine: Machine<'_>,
+    tasks: usize,
+    omission: Omission<ChargeMutant>,
+) -> Result<(Costs, jlfp::Interrupts), Failure> {
     let model = machine.overheads;
     // The cost of refilling the caches as a function of the working set, constant before the first point.
     let refill = model.cost(Overhead::CacheRefill).with(tasks).as_ns();
@@ -286,23 +309,24 @@ fn costs(machine: Machine<'_>, tasks: usize) -> Result<(Costs, jlfp::Interrupts)
     let rising = rising.ok_or(Failure::Overflow)?;
     let cache = if rising.is_empty() { Curve::constant(refill) } else { Curve::through(&rising)? };
     let of = |overhead| Curve::constant(model.cost(overhead).with(tasks).as_ns());
+    let unless = |charge, curve| if omission.is(charge) { Curve::default() } else { curve };
     let release = match model.dedicated_interrupts {
         true => Curve::constant(machine.queued_releases().ok_or(Failure::Overflow)?.as_ns()),
         false => of(Overhead::Release),
     };
     let costs = Costs {
         quantum: model.tick_period.as_ns(),
-        tick: of(Overhead::Tick),
-        release,
+        tick: unless(ChargeMutant::Ticks, of(Overhead::Tick)),
+        release: unless(ChargeMutant::Releases, release),
         release_latency: of(Overhead::ReleaseLatency),
-        schedule: of(Overhead::Schedule),
-        context_switch: of(Overhead::ContextSwitch),
+        schedule: unless(ChargeMutant::JobSwitches, of(Overhead::Schedule)),
+        context_switch: unless(ChargeMutant::JobSwitches, of(Overhead::ContextSwitch)),
         ipi_latency: of(Overhead::IpiLatency),
         lock: of(Overhead::Lock),
         unlock: of(Overhead::Unlock),
         syscall_in: of(Overhead::SyscallIn),
         syscall_out: of(Overhead::SyscallOut),
-        cache: CacheDelay { levels: vec![cache] },
+        cache: CacheDelay { levels: vec![unless(ChargeMutant::JobRefill, cache)] },
         ..Costs::default()
     };
     let interrupts = jlfp::Interrupts {

@@ -23,7 +23,7 @@ use crate::global;
 use crate::overheads::edf::charged;
 use crate::rows::bound::Proof;
 use crate::rows::failure::Failure;
-use crate::rows::mutant::{Mutant, Omission};
+use crate::rows::mutant::{ChargeMutant, Mutant, Omission};
 use crate::rows::sharing::Sharing;
 use crate::rows::sporadic::Sporadic;
 use crate::system::partition::{Fit, together_first};
@@ -72,7 +72,7 @@ pub use untested::Untested;
 /// assert!(found.schedulable);
 /// ```
 pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Untested> {
-    Ok(tested(system, overheads, Omission::NOTHING)?.0)
+    Ok(tested(system, overheads, Omission::NOTHING, Omission::NOTHING)?.0)
 }
 
 /// Like [`scheduled()`], with a term omitted: a mutant, for tests of the tests.
@@ -81,7 +81,16 @@ pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Un
 /// Returns the errors of [`scheduled()`].
 #[cfg(feature = "mutants")]
 pub fn scheduled_mutant(system: &System, overheads: &Overheads, mutant: Mutant) -> Result<Scheduled, Untested> {
-    Ok(tested(system, overheads, Omission::of(mutant))?.0)
+    Ok(tested(system, overheads, Omission::of(mutant), Omission::NOTHING)?.0)
+}
+
+/// Like [`scheduled()`], without one charge of overheads: a mutant, for tests of the tests.
+///
+/// # Errors
+/// Returns the errors of [`scheduled()`].
+#[cfg(feature = "mutants")]
+pub fn scheduled_without(system: &System, overheads: &Overheads, charge: ChargeMutant) -> Result<Scheduled, Untested> {
+    Ok(tested(system, overheads, Omission::NOTHING, Omission::of(charge))?.0)
 }
 
 /// Like [`scheduled()`], with the charged tasks; these are `None` if the overheads alone leave no time, or if the time
@@ -90,12 +99,13 @@ fn tested(
     system: &System,
     overheads: &Overheads,
     omission: Omission<Mutant>,
+    uncharged: Omission<ChargeMutant>,
 ) -> Result<(Scheduled, Option<Sharing>), Untested> {
     if let Some(why) = uncovered(system) {
         return Err(why);
     }
     let kind = kind(system)?;
-    let charged = match charged(system, overheads) {
+    let charged = match charged(system, overheads, uncharged) {
         Ok(charged) => charged,
         Err(failure @ (Failure::Overload | Failure::Task { .. })) => {
             return Ok((undecided(system, OVERHEADS, failure), None));
@@ -212,7 +222,7 @@ pub(crate) fn is_refuted(system: &System, overheads: &Overheads, by: &[Refutatio
 
 /// Returns the tasks that the tests count: with overheads and failed attempts.
 pub(crate) fn rows(system: &System, overheads: &Overheads) -> Result<Sharing, Failure> {
-    charged(system, overheads).and_then(|sharing| with_retries(system, sharing, Omission::NOTHING))
+    charged(system, overheads, Omission::NOTHING).and_then(|sharing| with_retries(system, sharing, Omission::NOTHING))
 }
 
 pub(crate) fn processors_with_tasks(system: &System) -> impl Iterator<Item = u16> {

@@ -14,8 +14,8 @@
 //! When domains are rebuilt, the kernel (seen on Linux 6.18) forgets the reservations of threads that have ended, but
 //! still takes them back at their deadlines. It then admits no thread under SCHED_DEADLINE until the next rebuild. So
 //! before the groups are made, and again before they are removed, the kernel's account must show that it keeps none:
-//! threads of any program may have ended just now. Where the account shows some, or cannot be read, the longest deadline
-//! that the kernel admits is waited for.
+//! threads of any program may have ended just now. Where the account shows some, or cannot be read, the longest
+//! deadline that the kernel admits is waited for.
 //!
 //! Everything that is made has a name of its own, `lockwright.PROCESS.START.PART`, with the time at which the process
 //! started, because ids return. The group `root` exists while the switch of the root is not as it was.
@@ -69,8 +69,8 @@ impl Entry {
 }
 
 impl Partitions {
-    /// Makes a partition of each of these CPUs of the machine. Waits for reservations of threads that have ended, at most
-    /// for the longest deadline that the kernel admits, usually 4.2 s.
+    /// Makes a partition of each of these CPUs of the machine. Waits for reservations of threads that have ended, at
+    /// most for the longest deadline that the kernel admits, usually 4.2 s.
     ///
     /// # Errors
     /// [`CpusetError`]; then everything is as it was.

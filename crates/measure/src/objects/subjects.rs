@@ -10,13 +10,17 @@ use std::hint::black_box;
 /// The words of a buffer.
 pub(super) const WORDS: usize = 10;
 /// The blocks of a queue made by the construction. 10,000 operations, of which 60 % are pushes, leave 2,000 values.
-pub(super) const QUEUE_BLOCKS: usize = 128;
+pub(super) const QUEUE_BLOCKS: usize = 32;
 /// The values that a queue holds.
 pub(super) const QUEUE_CAPACITY: usize = 2046;
 /// The blocks of a heap.
-pub(super) const HEAP_BLOCKS: usize = 160;
+pub(super) const HEAP_BLOCKS: usize = 17;
 /// The values that a heap holds.
-pub(super) const HEAP_CAPACITY: usize = 1023;
+pub(super) const HEAP_CAPACITY: usize = 1020;
+
+/// All objects of a kind hold as many values.
+const _: () = assert!(objects::WaitFreeQueue::<u64, QUEUE_BLOCKS, 2>::CAPACITY == QUEUE_CAPACITY);
+const _: () = assert!(objects::LockFreeHeap::<u64, HEAP_BLOCKS, 2>::CAPACITY == HEAP_CAPACITY);
 
 /// An operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

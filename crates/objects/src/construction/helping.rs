@@ -1,13 +1,13 @@
 //! The wait-free object.
 
-use super::{Attempt, BLOCK, Construction};
+use super::{Attempt, Construction, LINES};
 use crate::Bound;
 use crate::mutation::removed;
 use crate::sequential::{Answer, Request, Sequential};
-use crate::sync::{AtomicU64, array, constructor, fence};
+use crate::sync::{AtomicU64, array, constructor, in_sequence};
 use crate::word::{index, tag};
 use core::marker::PhantomData;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use crossbeam_utils::CachePadded;
 
 /// A sequential object on which each attempt performs two requests: that of its participant, and that of the
@@ -31,7 +31,7 @@ struct Announced {
 
 impl<O: Sequential, const BLOCKS: usize, const SLOTS: usize> Helping<O, BLOCKS, SLOTS> {
     /// The values that fit.
-    pub(crate) const CAPACITY: usize = BLOCKS * BLOCK - O::HEADER;
+    pub(crate) const CAPACITY: usize = BLOCKS * LINES * O::PER_LINE - O::HEADER;
 
     /// The bound of an operation.
     pub(crate) fn bound() -> Bound {
@@ -63,16 +63,17 @@ impl<O: Sequential, const BLOCKS: usize, const SLOTS: usize> Helping<O, BLOCKS, 
             Request::Pop => (false, 0),
         };
         announced.value.store(value, Relaxed);
-        // ORDERING: the release pairs with the acquire of an attempt that performs the request.
-        announced.request.store(number << 1 | u64::from(is_push), Release);
-        // ORDERING: the fence pairs with that of an attempt: it sees the request, or its version is not later than the
-        // one from which this participant begins.
-        fence(SeqCst);
+        // ORDERING: the release pairs with the acquire of an attempt that performs the request. This participant
+        // announces and then loads the head; an attempt loads the head and then the request; commits change the head.
+        // These accesses have one order, so an attempt sees the request, or its version is not later than the one from
+        // which this participant begins.
+        announced.request.swap(number << 1 | u64::from(is_push), SeqCst);
+        in_sequence();
         // After the first commit that this participant notices, each commit sees the request, and this participant has
         // its turn in one of `SLOTS` versions.
         for _ in 0..=SLOTS {
             let mut attempt = self.object.begin(me);
-            fence(SeqCst);
+            in_sequence();
             if !removed!(Help) {
                 let turn = (tag(attempt.seen) % SLOTS as u64) as usize;
                 self.help(&mut attempt, turn);
@@ -92,7 +93,8 @@ impl<O: Sequential, const BLOCKS: usize, const SLOTS: usize> Helping<O, BLOCKS, 
     /// Performs the request of a participant unless it has been performed, and returns the answer.
     fn help(&self, attempt: &mut Attempt<'_, BLOCKS, SLOTS, SLOTS>, other: usize) -> Answer {
         let announced = &self.announced[other];
-        let request = announced.request.load(Acquire);
+        // ORDERING: see `perform`.
+        let request = announced.request.load(SeqCst);
         let (done, value) = &attempt.object.table(attempt.mine).answers[other];
         let seen = done.load(Relaxed);
         if seen >> 1 == request >> 1 {

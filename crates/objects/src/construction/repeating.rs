@@ -1,6 +1,6 @@
 //! The lock-free object.
 
-use super::{BLOCK, Construction};
+use super::{Construction, LINES};
 use crate::Bound;
 use crate::sequential::{Answer, Request, Sequential};
 use crate::sync::constructor;
@@ -14,7 +14,7 @@ pub(crate) struct Repeating<O, const BLOCKS: usize, const SLOTS: usize> {
 
 impl<O: Sequential, const BLOCKS: usize, const SLOTS: usize> Repeating<O, BLOCKS, SLOTS> {
     /// The values that fit.
-    pub(crate) const CAPACITY: usize = BLOCKS * BLOCK - O::HEADER;
+    pub(crate) const CAPACITY: usize = BLOCKS * LINES * O::PER_LINE - O::HEADER;
 
     /// The bound of an operation. All overlapping operations of others interfere.
     pub(crate) fn bound() -> Bound {

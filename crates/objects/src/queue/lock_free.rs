@@ -21,10 +21,10 @@ const SEGMENT: usize = if cfg!(any(test, lockwright_loom, lockwright_shuttle)) {
 /// One compare-and-swap that marks the cell at the head as free commits a pop.
 /// Each position of the ring has its own tag.
 ///
-/// A push begins where the last push of its participant ended; if that cell is used, it continues from the tail over all
-/// cells that are used.
-/// The tail advances only by segments of 8 cells: the push that fills the last cell of a segment advances it, and so does
-/// a push that finds all cells of the segment used. So none waits for another one.
+/// A push begins where the last push of its participant ended; if that cell is used, it continues from the tail over
+/// all cells that are used.
+/// The tail advances only by segments of 8 cells: the push that fills the last cell of a segment advances it, and so
+/// does a push that finds all cells of the segment used. So none waits for another one.
 /// Pops do the same with the head.
 ///
 /// Pushes interfere with pushes only, and pops with pops only.
@@ -123,7 +123,8 @@ impl<T: Value, const CAPACITY: usize, const SLOTS: usize> LockFreeQueue<T, CAPAC
         if index(next) % SEGMENT == 0 {
             let first = position - (index(position) % SEGMENT) as u64;
             // A failure means that another participant has advanced it.
-            // ORDERING: the release pairs with the acquire of the next user of this end, which must find the cells used.
+            // ORDERING: the release pairs with the acquire of the next user of this end, which must find the cells
+            // used.
             let _ = end.compare_exchange(first, next, Release, Relaxed);
         }
         next

@@ -85,7 +85,7 @@ buffer!(HoldingBuffer, WaitFreeBuffer);
 
 macro_rules! constructed {
     ($name:ident, $object:ident, $sequential:ident, $push:ident, $pop:ident) => {
-        pub(crate) type $name = $object<u64, 2, 4>;
+        pub(crate) type $name = $object<u64, 1, 4>;
 
         impl Subject for $name {
             fn new() -> Self {

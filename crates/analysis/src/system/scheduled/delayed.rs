@@ -128,7 +128,7 @@ mod tests {
                 let system = parse_system(&drawn(&mut random, scheduler, protocol)).expect("a valid system");
                 let overheads = if round % 3 == 0 { costs.clone() } else { Overheads::default() };
                 let kind = super::super::inflated::kind(&system).expect("is covered");
-                let Ok(charged) = charged(&system, &overheads) else { continue };
+                let Ok(charged) = charged(&system, &overheads, Omission::NOTHING) else { continue };
                 let counted = with_retries(&system, charged.clone(), Omission::NOTHING).expect("fits");
                 let inflated = inflated(&system, &counted, kind, Omission::NOTHING).expect("fits");
                 for id in system.task_ids() {

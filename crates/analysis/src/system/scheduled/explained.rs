@@ -10,7 +10,6 @@ use crate::linear::Delayed;
 #[cfg(feature = "lp")]
 use crate::rows::bound::Proof;
 use crate::rows::failure::Failure;
-#[cfg(feature = "lp")]
 use crate::rows::mutant::Omission;
 use crate::rows::sharing::Sharing;
 use crate::system::explain::{Cause, Term};
@@ -85,7 +84,8 @@ pub fn explain_demand(
     }
     if system.scheduler().is_global() {
         let kind = kind(system)?;
-        let terms = charged(system, overheads).and_then(|charged| delayed::terms(system, &charged, kind, task));
+        let terms = charged(system, overheads, Omission::NOTHING)
+            .and_then(|charged| delayed::terms(system, &charged, kind, task));
         return Ok(Demanded { interval: system.task(task).deadline, terms: terms.map_err(Untested::Terms)? });
     }
     let sharing = rows(system, overheads).map_err(Untested::Terms)?;

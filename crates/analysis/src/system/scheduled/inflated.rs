@@ -110,7 +110,10 @@ pub(super) fn attempts(system: &System, sharing: &Sharing) -> (Sharing, Preempti
     let mut attempts = sharing.clone();
     for (id, task) in system.task_ids().zip(&mut attempts.tasks) {
         task.requests.retain(|request| is_lock_free(request.resource));
-        task.response = system.task(id).deadline.as_ns();
+        // See `arranged`.
+        if system.scheduler().is_by_deadline() {
+            task.response = system.task(id).deadline.as_ns();
+        }
     }
     let preempting = match system.scheduler() {
         Scheduler::GFp => Preempting::Urgent(processors(system)),
@@ -194,9 +197,11 @@ pub(super) fn arranged(
             None if by_deadline => longer as u32,
             None => system.task(id).priority.level(),
         };
-        let response = match omission.is(Mutant::ReleaseJitter) {
-            true => task.deadline,
-            false => from_arrival,
+        // A job that is noticed at once and in time is pending up to its deadline, which counts from the arrival. Under
+        // fixed priorities, the tests prove the shorter deadline from the time at which a release is noticed.
+        let response = match by_deadline && !omission.is(Mutant::ReleaseJitter) {
+            true => from_arrival,
+            false => task.deadline,
         };
         Sharer { response: pending.unwrap_or(response), priority, cluster: 0, ..task.clone() }
     };

@@ -92,7 +92,7 @@ fn best_by(
     overheads: &Overheads,
     omission: Omission<Mutant>,
 ) -> Result<(Scheduled, Option<Uncovered>), Untested> {
-    let (mut found, sharing) = tested(system, overheads, omission)?;
+    let (mut found, sharing) = tested(system, overheads, omission, Omission::NOTHING)?;
     let uncovered = match sharing {
         _ if system.scheduler() != Scheduler::PEdf => Some(Uncovered::Scheduler(system.scheduler())),
         _ if !system.resource_ids().any(|id| system.is_global(id)) => Some(Uncovered::Alone),

@@ -16,6 +16,7 @@ use super::scale::{Part, greatest_factor, halve, scaled_body, users};
 use crate::overheads::edf::Charges;
 use crate::rows::failure::Failure;
 use crate::rows::fixed_point::TERMS_MAX;
+use crate::rows::mutant::Omission;
 use crate::rows::sharing::{Demand, Sharer, Sharing, demands};
 use crate::rows::sporadic::Sporadic;
 use crate::system::scheduled::{processors_with_tasks, rows};
@@ -304,7 +305,7 @@ impl<'a> Processors<'a> {
         }
         let charges = match overheads.charges_nothing() {
             true => None,
-            false => Some(Charges::new(system, overheads).ok()?),
+            false => Some(Charges::new(system, overheads, Omission::NOTHING).ok()?),
         };
         let all = rows(system, overheads).ok()?;
         let cpus: Vec<u16> = processors_with_tasks(system).collect();
