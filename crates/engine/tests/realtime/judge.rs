@@ -4,6 +4,7 @@
 //! behaviour passes. An attempt that does not is a failure if the tasks had their CPUs. Otherwise it proves nothing,
 //! and is repeated.
 
+use crate::support::scale;
 use lockwright_engine::observe::{Gap, losses};
 use lockwright_engine::{Outcome, Taker};
 use lockwright_model::{Duration, System};
@@ -87,8 +88,10 @@ pub fn require(name: &str, attempt: impl FnMut() -> Attempt) {
 /// The longest loss of a CPU that counts as a wake-up.
 const WAKE_UP: Duration = Duration::from_us(100);
 /// The longest time for which a CPU with a job to execute may be idle or execute ordinary threads, whose share is 50 ms
-/// of each second. If it lasts longer, the job was not woken.
-const FORGOTTEN: Duration = Duration::from_ms(100);
+/// of each second. If it lasts longer, the job was not woken. On emulated processors, all takes longer.
+fn forgotten() -> Duration {
+    Duration::from_ms(100 * scale())
+}
 
 /// The CPU time that tasks could have used and lost to others.
 #[derive(Debug)]
@@ -126,7 +129,7 @@ impl Lost {
     /// Returns a message if a job could have executed for long on a CPU that was idle or executed ordinary threads. No
     /// disturbance explains that.
     pub fn forgotten(&self) -> Option<String> {
-        (self.away > FORGOTTEN)
+        (self.away > forgotten())
             .then(|| format!("a job could have executed, and its CPU did not execute it for {}", self.away))
     }
 }
