@@ -120,7 +120,7 @@ impl<T: Value, const CAPACITY: usize, const SLOTS: usize> LockFreeQueue<T, CAPAC
     #[inline]
     fn advance(end: &AtomicU64, position: u64) -> u64 {
         let next = if index(position) + 1 == CAPACITY { tagged(tag(position) + 1, 0) } else { position + 1 };
-        if index(next) % SEGMENT == 0 {
+        if index(next).is_multiple_of(SEGMENT) {
             let first = position - (index(position) % SEGMENT) as u64;
             // A failure means that another participant has advanced it.
             // ORDERING: the release pairs with the acquire of the next user of this end, which must find the cells
