@@ -3,8 +3,8 @@
 
 use crate::judge::tell;
 use crate::support::{
-    R, acquisitions, as_nested_as, at, expect, fault, for_each_protocol, require_cpus, require_realtime, run_ms, run_us,
-    system, task, unfinished, us, violation,
+    R, acquisitions, as_nested_as, at, expect, fault, for_each_protocol, require_cpus, require_realtime, run_ms,
+    run_us, system, task, unfinished, us, violation,
 };
 use lockwright_engine::{Outcome, RunConfig};
 use lockwright_model::{Duration, Event, Mode, Protocol, Record, ResourceId, Step, System, TaskId};
