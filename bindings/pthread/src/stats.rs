@@ -109,20 +109,32 @@ fn write() -> bool {
     true
 }
 
-/// Writes the report into `new`, which then takes the place of `path`.
+/// Writes the report into `new`, which then takes the place of `path`. A device or a pipe keeps its place: the report is
+/// written into it, as far as it takes it at once.
 fn write_file(counters: &MutexCounters, shown: &mut [Option<MutexStatistics>], path: &CStr, new: &CStr) {
-    // SAFETY: both paths are strings with a final zero, which live as long as the process, and the calls take no other
-    // pointers. A handler may make them.
+    // SAFETY: both paths are strings with a final zero, which live as long as the process, all bits zero are a valid
+    // `stat`, which outlives its call, and the calls take no other pointers. A handler may make them.
     unsafe {
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        libc::unlink(new.as_ptr());
-        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, new.as_ptr(), flags, 0o666) as c_int;
+        let open = |name: &CStr, flags: c_int| {
+            let flags = libc::O_WRONLY | libc::O_CLOEXEC | flags;
+            libc::syscall(libc::SYS_openat, libc::AT_FDCWD, name.as_ptr(), flags, 0o666) as c_int
+        };
+        let mut found: libc::stat = std::mem::zeroed();
+        let is_replaced =
+            libc::stat(path.as_ptr(), &raw mut found) != 0 || found.st_mode & libc::S_IFMT == libc::S_IFREG;
+        let file = if is_replaced {
+            libc::unlink(new.as_ptr());
+            open(new, libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW)
+        } else {
+            // Otherwise a pipe that nobody reads would delay the end of the process.
+            open(path, libc::O_NONBLOCK)
+        };
         if file < 0 {
             return report::no_file(path);
         }
         lines(counters, shown, file);
         libc::syscall(libc::SYS_close, file);
-        if libc::rename(new.as_ptr(), path.as_ptr()) != 0 {
+        if is_replaced && libc::rename(new.as_ptr(), path.as_ptr()) != 0 {
             report::no_file(path);
         }
     }

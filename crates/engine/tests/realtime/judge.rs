@@ -4,12 +4,16 @@
 //! behaviour passes. An attempt that does not is a failure if the tasks had their CPUs. Otherwise it proves nothing,
 //! and is repeated.
 
-use crate::support::scale;
 use lockwright_engine::observe::{Gap, losses};
 use lockwright_engine::{Outcome, Taker};
 use lockwright_model::{Duration, System};
 use std::io::Write;
 use std::time::{Duration as Wall, Instant as Clock};
+
+/// How many times slower than this machine's own the processors are, where the tests execute on emulated ones.
+pub fn scale() -> u64 {
+    std::env::var("TEST_TIME_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1)
+}
 
 /// How long attempts are repeated. Ordinary threads get their share of a CPU each second, and a host may be busy for
 /// several seconds.

@@ -1,5 +1,6 @@
 //! Systems for the tests, and checks of their records.
 
+pub use crate::judge::scale;
 use crate::judge::{Attempt, Lost, require, tell};
 pub use crate::machine::{Machine, require_realtime};
 use lockwright::raw::SCRIPT_LEVEL;
@@ -23,11 +24,6 @@ pub fn require_cpus(cpus: usize) -> Option<Machine> {
 }
 
 pub const R: ResourceId = ResourceId(0);
-
-/// How many times slower than this machine's own the processors are, where the tests execute on emulated ones.
-pub fn scale() -> u64 {
-    std::env::var("TEST_TIME_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1)
-}
 
 pub fn us(us: u64) -> Duration {
     Duration::from_us(us)
