@@ -2,7 +2,7 @@
 //!
 //! The kernel sorts its queue when a thread suspends, and never again. A signal checks here whether the level of a
 //! waiter has changed since, and then finds the waiter that is the most urgent one by now. The answers are only hints:
-//! they decide which waiter a signal wakes and whether it wakes more than one, which is correct in any case.
+//! they decide whether a signal wakes one waiter or all of them. No signal is lost if a level changes meanwhile.
 //!
 //! Each entry has a mark in the kernel's queue, by which a signal wakes this waiter before those that the kernel has
 //! sorted before it.
@@ -17,14 +17,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The number of slots at which a window may begin.
 const WINDOWS: usize = 1_024;
-/// The most slots that a waiter or a signal looks at.
-const WINDOW: usize = 64;
+/// The most slots that a waiter or a signal looks at. Each slot of a window has another mark.
+const WINDOW: usize = 31;
 const SLOTS: usize = WINDOWS + WINDOW;
 
-/// The number of marks of entries: neighbours have different ones.
-const MARKS: usize = 31;
 /// The mark of a waiter without an entry.
-pub(super) const NO_ENTRY: u32 = 1 << MARKS;
+pub(super) const NO_ENTRY: u32 = 1 << WINDOW;
 
 static TABLE: [WaiterSlot; SLOTS] =
     [const { WaiterSlot { at: AtomicUsize::new(0), waiter: AtomicU64::new(0) } }; SLOTS];
@@ -74,9 +72,9 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The waiter's mark. Other waiters of the condition variable may have the same one.
+    /// The waiter's mark. No other waiter of its condition variable has it.
     pub(super) fn mark(self) -> u32 {
-        1 << (self.slot % MARKS)
+        1 << (self.slot % WINDOW)
     }
 }
 
@@ -155,20 +153,20 @@ impl Drop for Claimed {
 }
 
 /// Removes the waiter of the condition variable at this address that is the most urgent one by now. Returns `None` if
-/// no waiter is a real-time thread, or if another one has the same mark.
+/// no waiter is a real-time thread, or if others are as urgent: their order is not known.
 ///
 /// BOUND: WINDOW slots, and two system calls for each waiter found.
 pub(super) fn claim_most_urgent(at: usize) -> Option<Claimed> {
     let mut first: Option<(Entry, u8)> = None;
-    let mut seen = [0_u32; 2];
+    let mut is_alone = true;
     for (entry, now) in waiters(at) {
-        // The marks that one waiter has, and those that several have.
-        seen = [seen[0] | entry.mark(), seen[1] | seen[0] & entry.mark()];
-        if now > first.map_or(0, |(_, rank)| rank) {
+        let most = first.map_or(0, |(_, rank)| rank);
+        is_alone = now > most || is_alone && now < most;
+        if now > most {
             first = Some((entry, now));
         }
     }
-    let (entry, _) = first.filter(|(entry, _)| seen[1] & entry.mark() == 0)?;
+    let (entry, _) = first.filter(|_| is_alone)?;
     // The slot stays occupied, so no waiter that comes now gets the mark.
     let claim = TABLE[entry.slot].waiter.compare_exchange(entry.waiter, 0, Ordering::Relaxed, Ordering::Relaxed);
     claim.is_ok().then_some(Claimed(entry))

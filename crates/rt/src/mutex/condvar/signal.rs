@@ -18,9 +18,9 @@ impl RawCondvar {
     /// Takes the most urgent waiter from the queue, and wakes it or moves it to the mutex.
     ///
     /// # Bound
-    /// One system call if a thread waits, none otherwise; one more for each signal at the same instant. One more for
-    /// each real-time waiter (at most 64) if several threads wait. If the level of a waiter has changed, again one for
-    /// each of them, or that of [`RawCondvar::broadcast`].
+    /// One system call if a thread waits, none otherwise; one more for each signal at the same instant. If several
+    /// threads wait, two more for each real-time thread among the first 31. If the level of one of these has changed,
+    /// again two for each of them, and those of [`RawCondvar::broadcast`].
     pub fn signal(&self) {
         self.take_off(false);
     }
@@ -58,17 +58,22 @@ impl RawCondvar {
             self.take_off_seen(all, inherits, is_mixed);
         } else if inherits {
             self.take_off_seen(true, inherits, is_mixed);
-        } else if (all || !self.wake_most_urgent()) && self.wake(i32::MAX).is_err() {
+        } else {
+            let is_woken = self.wake_most_urgent();
             // Waiters that were moved would keep their places, so they are woken.
-            self.take_off_mixed(true);
+            if (all || !is_woken) && self.wake(i32::MAX).is_err() {
+                self.take_off_mixed(true);
+            }
         }
     }
 
     /// Wakes the waiter that is the most urgent one by now, wherever it stands in the kernel's queue. Returns whether a
-    /// thread was woken.
+    /// thread was woken: not if a waiter has no entry, because it may be more urgent.
     fn wake_most_urgent(&self) -> bool {
+        // ORDERING: Relaxed: hints.
+        let (waiters, watched) = (self.waiters.load(Ordering::Relaxed), self.watched.load(Ordering::Relaxed));
         // Waiters of other processes have no entries here, but perhaps the same marks.
-        if self.scope() == Scope::Shared {
+        if self.scope() == Scope::Shared || waiters / WAITER > watched {
             return false;
         }
         levels::claim_most_urgent(self.address()).is_some_and(|first| {
