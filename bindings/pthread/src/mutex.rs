@@ -154,7 +154,7 @@ fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
     }
     let taken = mutex.lock(limit);
     match &taken {
-        Err(error) if stays(mutex, limit, error) => stay(mutex, limit, is_hopeless(mutex, error)),
+        Err(error) if stays(mutex, limit, error) => stay(mutex, limit),
         Err(RawError::Deadlock(_)) if !mutex.is_mine() => confirm(mutex, limit),
         _ => answer(mutex, taken),
     }
@@ -195,31 +195,26 @@ fn stays(mutex: &RawMutex, limit: Limit, error: &RawError) -> bool {
     }
 }
 
-/// Waits for a mutex that is not expected to become available, and tries it at intervals, unless that is hopeless.
+/// Waits for a mutex that is not expected to become available, and tries it at intervals. It does not try a mutex that
+/// it owns itself: no thread can make that one available, and the program may use its memory for something else later.
 ///
 /// BOUND: `limit`.
-fn stay(mutex: &RawMutex, limit: Limit, mut is_hopeless: bool) -> c_int {
+fn stay(mutex: &RawMutex, limit: Limit) -> c_int {
     let _quiet = Quiet::new();
+    let mut is_own = mutex.is_mine();
     loop {
-        if mutex::nap(STAY_NAP_NS, limit) {
+        if mutex::nap(if is_own { u64::MAX } else { STAY_NAP_NS }, limit) {
             return ETIMEDOUT;
         }
-        // The program may use the memory for something else by now.
-        if is_hopeless {
+        if is_own {
             continue;
         }
         let taken = mutex.lock(limit);
         match &taken {
-            Err(error) if stays(mutex, limit, error) => is_hopeless = self::is_hopeless(mutex, error),
+            Err(error) if stays(mutex, limit, error) => is_own = mutex.is_mine(),
             _ => return answer(mutex, taken),
         }
     }
-}
-
-/// Whether no thread can make the mutex available: its owner is the caller itself, or ended with a mutex that is not
-/// robust. Only its owner can unlock a mutex that reports this.
-fn is_hopeless(mutex: &RawMutex, error: &RawError) -> bool {
-    mutex.is_mine() || matches!(error, RawError::Sys(_))
 }
 
 /// Locks the mutex until `*time`. An invalid time is an error only if the mutex is busy.

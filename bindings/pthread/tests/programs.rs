@@ -9,6 +9,7 @@ mod machine;
 
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -338,6 +339,18 @@ fn statistics_name_who_waited_for_whom() {
     assert!(id.is_some_and(|id| id.parse::<u32>().is_ok()), "{written:?}");
     let said = program.holds(&[], &[("LOCKWRIGHT_STATS", "/no/such/folder/stats")]).expect("it needs no permission");
     assert_eq!(said, "lockwright: /no/such/folder/stats: the statistics cannot be written there\n");
+    // A device is written, not replaced.
+    let sink = folder.path().join("sink");
+    std::os::unix::fs::symlink("/dev/null", &sink).expect("a link");
+    let said = program.holds(&[], &[("LOCKWRIGHT_STATS", sink.to_str().expect("UTF-8"))]);
+    assert_eq!(said.expect("it needs no permission"), "");
+    assert!(std::fs::metadata(&sink).expect("the link is still there").file_type().is_char_device());
+    // A pipe without a reader does not delay the end of the program.
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo starts").success());
+    let said = program.holds(&[], &[("LOCKWRIGHT_STATS", pipe.to_str().expect("UTF-8"))]);
+    let told = format!("lockwright: {}: the statistics cannot be written there\n", pipe.display());
+    assert_eq!(said.expect("it needs no permission"), told);
 }
 
 /// A thread that suspended for the mutex has waited for it, also if the mutex was free when it came.

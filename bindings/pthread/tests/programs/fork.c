@@ -77,6 +77,31 @@ static void play(struct shared *shared, int me)
     }
 }
 
+static void *lock_and_unlock(void *mutex)
+{
+    GIVES(0, pthread_mutex_lock(mutex));
+    GIVES(0, pthread_mutex_unlock(mutex));
+    return NULL;
+}
+
+/* The child unlocks a mutex that the parent locked, while another thread of the child waits for it. */
+static void hand_over_in_child(void)
+{
+    GIVES(0, pthread_mutex_lock(&plain));
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        pthread_t thread = start(lock_and_unlock, &plain);
+        sleep_ms(50);
+        GIVES(0, pthread_mutex_unlock(&plain));
+        join(thread);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    GIVES(0, pthread_mutex_unlock(&plain));
+}
+
 static void *nothing(void *unused)
 {
     return unused;
@@ -102,6 +127,7 @@ int main(void)
     stop = true;
     join(thread);
     use();
+    hand_over_in_child();
 
     for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
         struct shared *shared = shared_memory(sizeof *shared);
