@@ -58,7 +58,7 @@ const SHORT: [&str; 5] = [
     "realtime stress::clusters_share",
 ];
 
-const INSTALL: &str = "install `qemu-system-x86 busybox-static cpio` (Debian)";
+const INSTALL: &str = "install `qemu-system-x86 busybox-static cpio xz-utils` (Debian)";
 
 struct Options {
     cpus: u32,
@@ -72,6 +72,8 @@ struct Options {
     seed: u64,
     /// Tests whose programs and names contain one of these are executed; without any, all.
     names: Vec<String>,
+    /// Whether a test passes that only says why it is skipped.
+    may_skip: bool,
 }
 
 /// A test of a program, executed as a process of its own.
@@ -105,7 +107,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 
 /// A part of the tests that takes a few minutes. Where the machine or the kernel cannot be had, a message says so.
 pub fn check() -> Result<(), String> {
-    let options = options(&SHORT.map(str::to_owned))?;
+    let options = Options { may_skip: false, ..options(&SHORT.map(str::to_owned))? };
     match Parts::find(&options.kernel) {
         Ok(parts) => execute(&options, &parts),
         Err(why) if std::env::var_os("LOCKWRIGHT_REQUIRE_LAB").is_some() => Err(why),
@@ -125,7 +127,7 @@ struct Parts {
 
 impl Parts {
     fn find(kernel: &str) -> Result<Self, String> {
-        ["qemu-system-x86_64", "cpio", "dpkg", "apt-get"].iter().try_for_each(|program| needed(program))?;
+        ["qemu-system-x86_64", "cpio", "xz", "dpkg", "apt-get"].iter().try_for_each(|program| needed(program))?;
         let folder = tool::root().join("target/lab");
         let kernel = self::kernel(&folder.join("kernels").join(kernel), kernel)?;
         Ok(Self { busybox: busybox()?, kernel, folder })
@@ -154,7 +156,7 @@ fn execute(options: &Options, parts: &Parts) -> Result<(), String> {
     let (cpus, sockets) = (options.cpus, options.sockets);
     let machine = Machine { cpus, sockets, kernel: image(kernel)?, initramfs, share };
     let guest = machine.boot()?;
-    let judged = judge(guest, &tests, &machine.share.join("logs"));
+    let judged = judge(guest, &tests, &machine.share.join("logs"), options.may_skip);
     judged.map_err(|failed| format!("{failed}\nthe seed was {}", options.seed))
 }
 
@@ -162,7 +164,8 @@ fn options(arguments: &[String]) -> Result<Options, String> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seed = now.map_or(1, |time| time.as_secs());
     let kernel = "linux-image-rt-amd64".to_owned();
-    let mut options = Options { cpus: 8, sockets: 1, kernel, is_throttled: true, seed, names: Vec::new() };
+    let mut options =
+        Options { cpus: 8, sockets: 1, kernel, is_throttled: true, seed, names: Vec::new(), may_skip: true };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -323,7 +326,10 @@ fn chosen(options: &Options) -> Result<Vec<Test>, String> {
     }
     // After a run in partitions was killed, Linux 6.1 refuses to unplug a processor.
     chosen.sort_by_key(|test| test.name.contains("partitions"));
-    if chosen.is_empty() { Err("no test has such a name".into()) } else { Ok(chosen) }
+    match options.names.iter().find(|&name| !chosen.iter().any(|test| is_named(test, std::slice::from_ref(name)))) {
+        Some(name) => Err(format!("no test has `{name}` in its name")),
+        None => Ok(chosen),
+    }
 }
 
 /// The names of the tests of a program.
@@ -483,7 +489,7 @@ fn parse(line: &str) -> Option<Said> {
 }
 
 /// Follows the tests to their end. Each that fails is named, with its log.
-fn judge(mut guest: Guest, tests: &[Test], logs: &Path) -> Result<(), String> {
+fn judge(mut guest: Guest, tests: &[Test], logs: &Path, may_skip: bool) -> Result<(), String> {
     let mut ended = BTreeMap::new();
     let cut = loop {
         match guest.next() {
@@ -506,16 +512,17 @@ fn judge(mut guest: Guest, tests: &[Test], logs: &Path) -> Result<(), String> {
     };
     drop(guest);
     let log = |number: usize| std::fs::read_to_string(logs.join(number.to_string())).unwrap_or_default();
-    verdict(tests, &ended, cut.as_deref(), log)
+    verdict(tests, &ended, cut.as_deref(), may_skip, log)
         .map_err(|failed| format!("{failed}\nthe logs are in {}", logs.display()))
 }
 
-/// Names each test that failed or was not executed. `cut` is why the machine ended early, and `log` returns what a test
+/// Names each test that failed or was not executed, or was skipped if none `may_skip`. `cut` is why the machine ended early, and `log` returns what a test
 /// printed.
 fn verdict(
     tests: &[Test],
     ended: &BTreeMap<usize, i32>,
     cut: Option<&str>,
+    may_skip: bool,
     log: impl Fn(usize) -> String,
 ) -> Result<(), String> {
     let named = |number: usize, how: &str| format!("log {number}: {}: {how}", tests[number].shown());
@@ -527,6 +534,8 @@ fn verdict(
             failed.push(named(number, word(status)));
         } else if !text.contains("test result: ok. 1 passed") {
             failed.push(named(number, "not executed"));
+        } else if !may_skip && text.contains("skipped:") {
+            failed.push(named(number, "skipped"));
         } else if text.contains("skipped:") || text.contains("not judged") {
             eprintln!("xtask: {}", named(number, "skipped or not judged"));
             skipped += 1;
@@ -568,8 +577,14 @@ mod checks {
         let test = |name: &str| Test { directory: "/".into(), program: "/locks-1".into(), name: name.into() };
         let tests = ["good", "bad", "ignored", "missing"].map(test);
         let log = |number: usize| format!("test result: ok. {} passed", u8::from(number != 2));
-        let said = |ended: &[(usize, i32)]| verdict(&tests, &ended.iter().copied().collect(), Some("it hangs"), log);
-        assert_eq!(verdict(&tests[..1], &BTreeMap::from([(0, 0)]), None, log), Ok(()));
+        let said =
+            |ended: &[(usize, i32)]| verdict(&tests, &ended.iter().copied().collect(), Some("it hangs"), true, log);
+        assert_eq!(verdict(&tests[..1], &BTreeMap::from([(0, 0)]), None, true, log), Ok(()));
+        let skips = |may_skip| {
+            let log = |_| "skipped: no tracefs\ntest result: ok. 1 passed".to_owned();
+            verdict(&tests[..1], &BTreeMap::from([(0, 0)]), None, may_skip, log)
+        };
+        assert_eq!((skips(true), skips(false)), (Ok(()), Err("log 0: locks good: skipped".to_owned())));
         let failed = said(&[(0, 0), (1, 101), (2, 0)]).expect_err("three fail");
         let lines: Vec<&str> = failed.lines().collect();
         assert_eq!(
