@@ -8,7 +8,7 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// The attributes of a [`RawMutex`](super::RawMutex): one of the types [`NORMAL`](Self::NORMAL),
 /// [`RECURSIVE`](Self::RECURSIVE), [`ERROR_CHECK`](Self::ERROR_CHECK) and [`ADAPTIVE`](Self::ADAPTIVE), and any number
-/// of the others.
+/// of the others. The types are numbers: two of them do not combine.
 ///
 /// # Examples
 /// ```

@@ -313,7 +313,7 @@ impl<T: ?Sized, const NODES: usize> FifoGuard<'_, T, NODES> {
     /// This is an associated function, so that it hides no method of the value.
     ///
     /// # Errors
-    /// [`FifoError::Sys`] if the kernel refused; the mutex is then still locked.
+    /// [`FifoError::Sys`] if the kernel refused. The mutex then stays locked.
     ///
     /// # Examples
     /// ```

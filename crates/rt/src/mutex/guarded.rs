@@ -213,7 +213,8 @@ impl<T: ?Sized> Guard<'_, T> {
     /// This is an associated function, so that it hides no method of the value.
     ///
     /// # Errors
-    /// [`RawError::Sys`] if the kernel refused; the mutex is then still locked.
+    /// [`RawError::Sys`] if the kernel refused, and [`RawError::NotOwner`] in a child process whose parent locked the
+    /// mutex. The mutex then stays locked, and with a ceiling the thread keeps its level.
     ///
     /// # Examples
     /// ```

@@ -251,32 +251,6 @@ unsafe impl<T: ?Sized + Sync> Sync for ReadGuard<'_, T> {}
 // SAFETY: a shared guard gives only shared access to the value, for which `T: Sync` is enough.
 unsafe impl<T: ?Sized + Sync> Sync for WriteGuard<'_, T> {}
 
-impl<T: ?Sized> ReadGuard<'_, T> {
-    /// Unlocks like dropping the guard does, and returns the error if that fails.
-    ///
-    /// This is an associated function, so that it hides no method of the value.
-    ///
-    /// # Errors
-    /// [`RwLockError::Sys`] if the kernel refused; the lock is then still held.
-    ///
-    /// # Examples
-    /// ```
-    /// use lockwright::rwlock::{ReadGuard, RwLock, RwLockError};
-    ///
-    /// let shared = RwLock::new(1);
-    /// let guard = shared.read()?;
-    /// ReadGuard::unlock(guard)?;
-    /// assert_eq!(*shared.write()?, 1);
-    /// # Ok::<(), RwLockError>(())
-    /// ```
-    #[inline]
-    pub fn unlock(guard: Self) -> Result<(), RwLockError> {
-        let lock = guard.lock;
-        std::mem::forget(guard);
-        lock.raw.unlock_read().map_err(RwLockError::of)
-    }
-}
-
 impl<T: ?Sized> Deref for ReadGuard<'_, T> {
     type Target = T;
 
@@ -293,7 +267,8 @@ impl<T: ?Sized> WriteGuard<'_, T> {
     /// This is an associated function, so that it hides no method of the value.
     ///
     /// # Errors
-    /// [`RwLockError::Sys`] if the kernel refused; the lock is then still held.
+    /// [`RwLockError::Sys`] if the kernel refused to wake a waiter. The caller no longer holds the lock, and a thread that
+    /// waits for it may stay suspended.
     ///
     /// # Examples
     /// ```
@@ -335,7 +310,7 @@ impl<T: ?Sized> DerefMut for WriteGuard<'_, T> {
 impl<T: ?Sized> Drop for ReadGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // The kernel has no reason to refuse. If it did, waiters would stay suspended; `unlock` returns the error.
+        // There is a reader to leave: this one.
         let _ = self.lock.raw.unlock_read();
     }
 }
