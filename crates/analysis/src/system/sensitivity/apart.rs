@@ -1,11 +1,13 @@
 //! The search in systems whose processors share nothing: one search for each processor.
 //!
 //! The verdict on such a system is that on all of its processors, and a change of one task concerns its processor only.
+//! An analysis gives up after a certain amount of work: a system that reaches this limit is searched as a whole.
 
 use super::bisection;
 use super::crew::Crew;
 use super::growth::{Growth, Progress, Sensitivity};
 use lockwright_model::{CpuId, Overheads, Protocol, Scheduler, System, Task, TaskId};
+use std::cell::Cell;
 
 /// The tasks of one processor, and the result for a system of these alone.
 struct Part {
@@ -20,14 +22,17 @@ impl Part {
     }
 }
 
-/// Returns the tasks of each processor in use, or `None` if processors share a resource.
-pub(super) fn processors(system: &System) -> Option<Vec<Vec<TaskId>>> {
-    if system.scheduler() != Scheduler::PFp || system.resource_ids().any(|resource| system.is_global(resource)) {
+/// Returns the tasks of each processor in use, or `None` if there is one, or if processors share a resource or execute
+/// sections of others' tasks.
+pub(super) fn processors(system: &System, protocol: Protocol) -> Option<Vec<Vec<TaskId>>> {
+    let is_shared = |resource| system.is_global(resource) || system.protocol_of(resource, protocol).has_homes();
+    if system.scheduler() != Scheduler::PFp || system.resource_ids().any(is_shared) {
         return None;
     }
     let of_cpu = |cpu| system.task_ids().filter(|&task| system.task(task).cpu == cpu).collect::<Vec<_>>();
     let all = (0..system.cpus()).map(CpuId::new).map(of_cpu);
-    Some(all.filter(|tasks| !tasks.is_empty()).collect())
+    let all: Vec<Vec<TaskId>> = all.filter(|tasks| !tasks.is_empty()).collect();
+    (all.len() > 1).then_some(all)
 }
 
 /// Like [`sensitivity`](super::sensitivity()), for a system without overheads and with these tasks on its processors.
@@ -44,9 +49,15 @@ pub(super) fn find(
             let tasks = processors[index].clone();
             let alone: Vec<Task> = tasks.iter().map(|&task| system.task(task).clone()).collect();
             let alone = system.with_tasks(alone).expect("a part of a valid system is valid");
-            let progress = Progress::new(0, |_, _| go_on());
+            // The factors of all tasks and of resources are those of the whole system only at the end.
+            let (own, counted) = (2 * tasks.len(), Cell::new(0));
+            let count = |found: usize| crew.add(found - counted.replace(found));
+            let progress = Progress::new(0, |found, _| {
+                count(found.min(own));
+                go_on()
+            });
             let found = bisection::find(&alone, &Overheads::default(), protocol, &progress)?;
-            crew.add(2 * tasks.len());
+            count(own);
             Some((index, Part { tasks, found }))
         };
         indices.map(part).collect()
@@ -54,7 +65,9 @@ pub(super) fn find(
     let (count, searches) = (processors.len(), 1 + 2 * system.tasks().len());
     let own = |indices: &mut dyn Iterator<Item = usize>| share(indices, &go_on);
     let other = |indices: &mut dyn Iterator<Item = usize>| share(indices, &|| crew.goes_on());
-    Some(merged(system, &crew.each((count, searches), &go_on, own, other)?))
+    let parts = crew.each((count, searches), &go_on, own, other)?;
+    crew.add(1 + system.resources().len());
+    go_on().then(|| merged(system, &parts))
 }
 
 /// Returns the result for the system from those for its processors. A deadline that is missed on one processor leaves

@@ -88,7 +88,8 @@ pub fn sensitivity(
             }
         }
     }
-    match apart::processors(system).filter(|_| overheads.charges_nothing()) {
+    let is_apart = |_: &_| overheads.charges_nothing() && !is_unsettled(system, protocol);
+    match apart::processors(system, protocol).filter(is_apart) {
         Some(processors) => apart::find(system, &processors, protocol, &progress),
         None => bisection::find(system, overheads, protocol, &progress),
     }
@@ -102,6 +103,11 @@ fn has_hazard(system: &System, protocol: Protocol) -> bool {
         }
         _ => scheduled::uncovered(system).is_some(),
     }
+}
+
+/// Returns whether the analysis gives up on a task.
+fn is_unsettled(system: &System, protocol: Protocol) -> bool {
+    analyse(system, protocol).tasks.iter().any(|task| task.unbounded == Some(Unbounded::Unsettled))
 }
 
 /// Returns the tables of a system that [`forms`] or [`wide`] covers, or `None` for any other system.

@@ -295,31 +295,39 @@ fn across_processors_from_point_to_point_is_as_from_the_beginning() {
 }
 
 /// Compares this number of systems whose processors share nothing, under interruptible sections. Returns how many have
-/// several processors, and of these, how many miss a deadline on one and how many on several.
-fn compare_apart(systems: u32, seed: u64) -> Result<[u32; 3], String> {
+/// no late processor, one, and several, and how many showed the progress within a processor.
+fn compare_apart(systems: u32, seed: u64) -> Result<[u32; 4], String> {
     let mut random = Rng::with_seed(seed);
-    let mut seen = [0; 3];
+    let mut seen = [0; 4];
     for number in 0..systems {
         // Some processors miss deadlines.
         let load = random.u64(500..5_000);
         let Some(system) = scaled(&drawn(&mut random), Part::All, load) else { continue };
         let protocol = [Protocol::Ics, Protocol::IcsLock][number as usize % 2];
-        let Some(processors) = apart::processors(&system) else { continue };
+        let Some(processors) = apart::processors(&system, protocol) else { continue };
         if has_hazard(&system, protocol) {
             continue;
         }
-        let progress = Progress::new(0, |_, _| true);
-        let known = bisection::find(&system, &Overheads::default(), protocol, &progress);
-        let found = apart::find(&system, &processors, protocol, &progress);
+        let known = bisection::find(&system, &Overheads::default(), protocol, &Progress::new(0, |_, _| true));
+        let mut counts = Vec::new();
+        let found = sensitivity(&system, &Overheads::default(), protocol, |count, whole| {
+            counts.push((count, whole));
+            true
+        });
         if known != found {
             return Err(format!("{number}: {protocol}: {known:?} is found as {found:?} in {system:?}"));
         }
-        if processors.len() > 1 {
-            let bounds = analyse(&system, protocol);
-            let is_late = |task: &TaskId| !bounds.tasks[task.index()].schedulable;
-            let late = processors.iter().filter(|tasks| tasks.iter().any(is_late)).count();
-            seen[late.min(2)] += 1;
+        let is_sorted = counts.is_sorted();
+        counts.dedup();
+        if !is_sorted {
+            return Err(format!("{number}: {protocol}: the progress is {counts:?}"));
         }
+        // It does not advance by whole processors.
+        seen[3] += u32::from(counts.len() > processors.len() + 2);
+        let bounds = analyse(&system, protocol);
+        let is_late = |task: &TaskId| !bounds.tasks[task.index()].schedulable;
+        let late = processors.iter().filter(|tasks| tasks.iter().any(is_late)).count();
+        seen[late.min(2)] += 1;
     }
     Ok(seen)
 }
