@@ -1,7 +1,8 @@
 //! Late helpers: a thread that performs a commit marks it long after the next commit, or continues while the writer
 //! is in its next section.
 //!
-//! That needs two threads in the middle of their work at the same time, and therefore two processors.
+//! A late mark needs two helpers in the middle of their work at the same time, and therefore two processors.
+//! On one processor, a helper continues only after the writer's section, which `search` covers.
 
 use crate::mutation::Mutation;
 use crate::sync::{AtomicU64, fence};

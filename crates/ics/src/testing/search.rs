@@ -158,7 +158,8 @@ fn each_section_takes_effect_exactly_once_without_the_lock_prefix() {
 }
 
 /// The scripts in which a task is killed.
-const KILLED: [&Script; 2] = [&[&[Both(1), Third(1)], &[Both(BACK)]], &[&[Both(1), Third(1), Both(1)]]];
+const KILLED: [&Script; 3] =
+    [&[&[Both(1), Third(1)], &[Both(BACK)]], &[&[Both(1), Third(1), Both(1)]], &[&[Both(1)], &[Third(1), Both(BACK)]]];
 
 #[test]
 fn a_killed_task_does_no_harm() {
@@ -203,6 +204,14 @@ fn each_mutation_of_settling_is_caught() {
         let wrong = || hold(|| Locked, KILLED[1], 1, usize::MAX).wrong > 0;
         assert!(mutation.during(wrong), "{mutation:?} is not caught");
     }
+}
+
+/// A section that ends by itself leaves another head, and a helper that it preempted stores nothing more.
+/// A killed one leaves the head as it was, and the helper continues with what the section wrote into the page.
+#[cfg_attr(miri, ignore = "catches a mutant only after many schedules")]
+#[test]
+fn a_writer_of_the_posted_page_is_caught() {
+    assert!(Mutation::OnePage.during(|| hold(|| Locked, KILLED[2], 1, usize::MAX).wrong > 0));
 }
 
 /// A section that is cancelled or panics leaves nothing behind.
