@@ -45,6 +45,19 @@ pub struct ReaderWriter<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usi
     links: Links<TaskId, TASKS>,
     /// The numbers of tasks and resources. Others are refused.
     counts: (usize, usize),
+    #[cfg(test)]
+    fault: Fault,
+}
+
+/// The fault of a mutant.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Fault {
+    None,
+    /// A phase of readers admits the first one only.
+    OneReader,
+    /// When a request is cancelled while tasks read, all waiting readers are admitted, past waiting writers.
+    PastWriters,
 }
 
 /// The state of a task's one request.
@@ -79,6 +92,8 @@ impl<const TASKS: usize, const RESOURCES: usize> ReaderWriter<TASKS, RESOURCES> 
             queues: [WaitQueue::EMPTY; RESOURCES],
             links: Links::new(),
             counts: (bases.len().min(TASKS), resources.min(RESOURCES)),
+            #[cfg(test)]
+            fault: Fault::None,
         }
     }
 
@@ -159,6 +174,10 @@ impl<const TASKS: usize, const RESOURCES: usize> ReaderWriter<TASKS, RESOURCES> 
             if mode == Mode::Write {
                 break;
             }
+            #[cfg(test)]
+            if self.fault == Fault::OneReader {
+                break;
+            }
         }
     }
 
@@ -188,6 +207,11 @@ impl<const TASKS: usize, const RESOURCES: usize> ReaderWriter<TASKS, RESOURCES> 
             act(Action::Spin { task, resource });
         }
         Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_fault(self, fault: Fault) -> Self {
+        Self { fault, ..self }
     }
 
     /// For the walks: states that differ only in epochs are one.
@@ -228,6 +252,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for ReaderWriter<TASKS,
         self.tasks[task.index()].stand = Stand::Idle;
         // Readers may have waited for this writer only.
         let reads = |state: &TaskState| matches!(state.stand, Stand::Holds(held, Mode::Read) if held == resource);
+        #[cfg(test)]
+        if self.fault == Fault::PastWriters && self.tasks.iter().any(reads) {
+            self.admit_phase(resource, Mode::Read, act);
+        }
         if self.tasks.iter().any(reads)
             && (self.first(resource, Mode::Write).is_none() || self.fairness == Fairness::Tasks)
         {

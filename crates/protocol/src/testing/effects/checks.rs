@@ -37,17 +37,39 @@ impl<M: Stepped> State<M> {
             }
         }
         self.check_last_words();
+        if setting.inherits {
+            self.check_inheritance();
+        }
         if setting.rise == Rise::Local {
             self.check_help();
         }
     }
 
+    /// Whether no pending action sets the priority or the place of the task.
+    fn is_settled(&self, task: usize) -> bool {
+        let tells = |action: &Action| matches!(action, Action::SetPriority { .. } | Action::Migrate { .. });
+        let mut left = self.threads.iter().flat_map(|other| other.first.iter().chain(&other.todo));
+        !left.any(|action| tells(action) && subject(action) == task)
+    }
+
     fn check_last_words(&self) {
         for (task, (thread, &told)) in self.threads.iter().zip(&self.told).enumerate() {
-            let tells = |action: &Action| matches!(action, Action::SetPriority { .. } | Action::Migrate { .. });
-            let mut left = self.threads.iter().flat_map(|other| other.first.iter().chain(&other.todo));
-            if !left.any(|action| tells(action) && subject(action) == task) {
+            if self.is_settled(task) {
                 assert_eq!((thread.priority, thread.cpu), told, "task {task} was told otherwise last");
+            }
+        }
+    }
+
+    /// Checks that each owner has at least the priorities of the tasks that wait for its resource.
+    ///
+    /// The machine sets them; it does not leave inheritance to the kernel.
+    fn check_inheritance(&self) {
+        for &(waiter, resource) in &self.requests {
+            for &owner in self.owners[resource].iter().filter(|&&owner| owner != waiter) {
+                if self.is_settled(owner) && self.is_settled(waiter) {
+                    let (has, waits) = (self.threads[owner].priority, self.threads[waiter].priority);
+                    assert!(has >= waits, "owner {owner} does not inherit from task {waiter}");
+                }
             }
         }
     }

@@ -4,6 +4,7 @@ extern crate std;
 
 use super::setting::{RESOURCES, Setting, TASKS};
 use super::state::Stepped;
+use crate::reader_writer::Fault;
 use crate::{
     Action, Dflp, Dpcp, Fairness, FmlpLong, FmlpPlus, FmlpShort, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs, Mrsp, Omlp,
     Pcp, Pip, PlainMutex, ReaderWriter, Refusal, Srp,
@@ -111,6 +112,14 @@ pub(super) fn ics_lock(setting: &Setting) -> IcsLock<TASKS, RESOURCES> {
 
 pub(super) fn phase_fair(setting: &Setting) -> ReaderWriter<TASKS, RESOURCES> {
     ReaderWriter::new(Fairness::Phases, &bases(setting), RESOURCES)
+}
+
+pub(super) fn one_reader_per_phase(setting: &Setting) -> ReaderWriter<TASKS, RESOURCES> {
+    phase_fair(setting).with_fault(Fault::OneReader)
+}
+
+pub(super) fn readers_past_writers(setting: &Setting) -> ReaderWriter<TASKS, RESOURCES> {
+    phase_fair(setting).with_fault(Fault::PastWriters)
 }
 
 pub(super) fn task_fair(setting: &Setting) -> ReaderWriter<TASKS, RESOURCES> {

@@ -24,6 +24,8 @@
 //! - *order*: where priorities express the order of requests, of two requests on their processor the earlier one has
 //!   the higher priority, between any two effects (a thread in the middle of its own decision does not count, because
 //!   it is above both);
+//! - *inheritance*: where owners inherit, an owner has at least the priorities of the tasks that wait for its resource,
+//!   unless a pending action is to set them;
 //! - *ceilings*: an owner that executes is never below the least priority of owners;
 //! - *progress*: a thread that sleeps has not been granted anything, unless its wake-up is still to come; and some
 //!   thread can take a step;
@@ -40,12 +42,12 @@ mod state;
 use super::harness::{check_states, reach};
 use machines::{
     by_arrival, dflp, dpcp, fmlp_long, fmlp_plus, fmlp_short, icpp, ics, ics_lock, mpcp, mpcp_vs, mrsp, none, omlp,
-    pcp, phase_fair, pip, srp, task_fair,
+    one_reader_per_phase, pcp, phase_fair, pip, readers_past_writers, srp, task_fair,
 };
 use setting::{
     APART, AT_HOME, DFLP, DPCP, Fault, HELPED, HELPED_BY_TWO, ICPP, ICPP_OF_TWO, ICS, ICS_LOCK, LONG, MPCP,
-    MPCP_OF_TWO, MPCP_VS, MPCP_VS_OF_TWO, MPCP_VS_TOGETHER, MRSP, NONE, OMLP, OMLP_OF_TWO, PCP, PHASES, PIP,
-    PIP_OF_TWO, PLUS, PLUS_TOGETHER, SHORT, SRP, Setting, TASK_FAIR, giving_up,
+    MPCP_OF_TWO, MPCP_VS, MPCP_VS_OF_TWO, MPCP_VS_TOGETHER, MRSP, NONE, OMLP, OMLP_OF_TWO, PCP, PHASES, PHASES_APART,
+    PIP, PIP_OF_TWO, PLUS, PLUS_TOGETHER, SHORT, SRP, Setting, TASK_FAIR, giving_up,
 };
 use state::{State, Stepped};
 
@@ -111,6 +113,7 @@ walks! {
     pcp_effects_of_giving_up: pcp, giving_up(PCP);
     ics_lock_effects_of_giving_up: ics_lock, giving_up(ICS_LOCK);
     phase_fair_effects_of_giving_up: phase_fair, giving_up(PHASES);
+    phase_fair_effects_of_giving_up_apart: phase_fair, giving_up(PHASES_APART);
     task_fair_effects_of_giving_up: task_fair, giving_up(TASK_FAIR);
     dflp_effects_of_giving_up: dflp, giving_up(AT_HOME);
     dpcp_effects_of_giving_up: dpcp, giving_up(DPCP);
@@ -159,6 +162,9 @@ mutants! {
     omlp_without_wake: omlp, OMLP, NoWake, "was told something, and sleeps";
     none_without_wake: none, NONE, NoWake, "was told something, and sleeps";
     pip_without_wake: pip, PIP, NoWake, "was told something, and sleeps";
+    pip_not_inherited: pip, PIP, NotInherited, "does not inherit";
+    pip_not_inherited_of_two_resources: pip, PIP_OF_TWO, NotInherited, "does not inherit";
+    pcp_not_inherited: pcp, PCP, NotInherited, "does not inherit";
     pip_takes_stale: pip, PIP, TakesStale, "was told otherwise last";
     icpp_not_raised: icpp, ICPP, NotRaised, "executes below its ceiling";
     icpp_without_wake: icpp, ICPP, NoWake, "was told something, and sleeps";
@@ -169,6 +175,8 @@ mutants! {
     ics_lock_without_wake: ics_lock, ICS_LOCK, NoWake, "was told something, and sleeps";
     phase_fair_not_raised: phase_fair, PHASES, NotRaised, "executes below its ceiling";
     phase_fair_gives_up_blindly: phase_fair, giving_up(PHASES), GivesUpBlindly, "an event with a meaning";
+    phase_fair_with_one_reader: one_reader_per_phase, PHASES, None, "a reader is left out of its phase";
+    phase_fair_past_writers: readers_past_writers, giving_up(PHASES_APART), None, "granted out of order";
     phase_fair_by_tasks: task_fair, PHASES, None, "granted out of order";
     task_fair_by_phases: phase_fair, TASK_FAIR, None, "granted out of order";
     dflp_gives_up_without_wake: dflp, giving_up(AT_HOME), NoWakeOnGivingUp, "was told something, and sleeps";

@@ -27,7 +27,7 @@ pub(super) enum Served {
 /// The priority to which a task rises before it requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rise {
-    /// The task does not rise, and owners keep their base priorities.
+    /// The task does not rise, and owners keep their base priorities, unless they inherit.
     Nothing,
     /// Above every base priority.
     Boosted,
@@ -50,6 +50,8 @@ pub(super) struct Setting {
     pub(super) excluding: usize,
     /// Whether tasks also request to read. Sections that read do not exclude each other.
     pub(super) reads: bool,
+    /// The number of tasks that only request to read; the others are more urgent.
+    pub(super) only_read: usize,
     /// Whether jobs arrive and end above all tasks.
     pub(super) has_jobs_above: bool,
     /// The number of resources in use.
@@ -59,6 +61,8 @@ pub(super) struct Setting {
     /// Whether priorities express the order of requests.
     pub(super) is_ordered: bool,
     pub(super) rise: Rise,
+    /// Whether owners inherit the priorities of the tasks that wait for them.
+    pub(super) inherits: bool,
     /// Whether waiters may give up.
     pub(super) gives_up: bool,
 }
@@ -114,6 +118,8 @@ pub(super) enum Fault {
     NoWake,
     /// The last wake-up is lost when a waiter gives up.
     NoWakeOnGivingUp,
+    /// The machine sets only the priority of the caller.
+    NotInherited,
     /// A task requests without rising.
     NotRaised,
     /// The machine moves only the caller.
@@ -132,11 +138,13 @@ const fn served(served: Served) -> Setting {
         users: 3,
         excluding: TASKS,
         reads: false,
+        only_read: 0,
         has_jobs_above: true,
         resources: 1,
         homes: None,
         is_ordered: false,
         rise,
+        inherits: false,
         gives_up: false,
     }
 }
@@ -169,19 +177,21 @@ pub(super) const OMLP: Setting = Setting { served: Served::Admitted, is_ordered:
 pub(super) const OMLP_OF_TWO: Setting = Setting { resources: 2, ..OMLP };
 
 pub(super) const NONE: Setting = Setting { served: Served::Any, ..LONG };
-pub(super) const PIP: Setting = Setting { served: Served::MostUrgent, ..LONG };
+pub(super) const PIP: Setting = Setting { served: Served::MostUrgent, inherits: true, ..LONG };
 /// On one processor.
 pub(super) const PIP_OF_TWO: Setting = Setting { cpus: &[0, 0, 0], resources: 2, ..PIP };
 pub(super) const ICPP: Setting = Setting { served: Served::MostUrgent, rise: Rise::Ceiling, ..LONG };
 pub(super) const ICPP_OF_TWO: Setting = Setting { resources: 2, ..ICPP };
 /// On one processor; the most urgent task uses no resource.
 pub(super) const PCP: Setting = Setting { cpus: &[0, 0, 0, 0], users: 3, resources: 2, ..PIP };
-pub(super) const SRP: Setting = Setting { has_jobs_above: false, ..PCP };
+pub(super) const SRP: Setting = Setting { has_jobs_above: false, inherits: false, ..PCP };
 /// Sections exclude no others.
 pub(super) const ICS: Setting = Setting { served: Served::Any, excluding: 0, resources: 2, ..LONG };
 /// The most urgent task enters without the lock.
 pub(super) const ICS_LOCK: Setting = Setting { cpus: &[0, 1, 0], excluding: 2, ..ICPP };
 pub(super) const PHASES: Setting = Setting { served: Served::Phases, reads: true, ..SHORT };
+/// Four requests at a time: one gives up while a task reads, and a writer and a reader wait.
+pub(super) const PHASES_APART: Setting = Setting { cpus: &[0, 1, 2, 3], only_read: 2, ..PHASES };
 pub(super) const TASK_FAIR: Setting = Setting { reads: true, ..SHORT };
 
 pub(super) const fn giving_up(setting: Setting) -> Setting {

@@ -254,16 +254,18 @@ impl<M: Stepped> State<M> {
                     after.threads[me].phase = Phase::Holds(resource);
                 } else {
                     after.requests.retain(|request| *request != (me, resource));
-                    (after.threads[me].phase, after.threads[me].reads) = (Phase::Released, false);
                     let fault = if fault == Fault::NoWakeOnGivingUp { Fault::NoWake } else { fault };
                     after.decide(me, setting, fault, |machine, act| machine.cancel(task, act));
+                    after.check_phase(me, resource, setting);
+                    (after.threads[me].phase, after.threads[me].reads) = (Phase::Released, false);
                 }
             }
             Phase::Holds(resource) => {
                 after.requests.retain(|request| *request != (me, resource));
                 after.owners[resource].retain(|&owner| owner != me);
-                after.threads[me].phase = Phase::Released;
                 after.decide(me, setting, fault, |machine, act| machine.release(task, ResourceId::new(resource), act));
+                after.check_phase(me, resource, setting);
+                after.threads[me].phase = Phase::Released;
             }
             Phase::Arrived => after.threads[me].phase = Phase::GoesOn,
             Phase::Released if thread.reads => after.threads[me].reads = false,
@@ -278,7 +280,11 @@ impl<M: Stepped> State<M> {
     fn steps_of_job(&self, me: usize, setting: &Setting, fault: Fault, next: &mut Vec<Self>) {
         let (counts_jobs, is_idle) = (self.machine.counts_jobs(), self.threads[me].phase == Phase::Idle);
         if !(counts_jobs && is_idle) {
-            let modes = if setting.reads { &[false, true][..] } else { &[false] };
+            let modes = match setting.reads {
+                true if me < setting.only_read => &[true][..],
+                true => &[false, true],
+                false => &[false],
+            };
             for resource in (0..setting.resources).filter(|_| me < setting.users) {
                 for &reads in modes {
                     let mut asks = self.clone();
@@ -330,6 +336,9 @@ impl<M: Stepped> State<M> {
         let moves_other = |action: &Action| subject(action) != me && matches!(action, Action::Migrate { .. });
         if fault == Fault::NotMoved {
             actions.retain(|action| !moves_other(action));
+        }
+        if fault == Fault::NotInherited {
+            actions.retain(|action| subject(action) == me || !matches!(action, Action::SetPriority { .. }));
         }
         if fault == Fault::NoRestart {
             actions.retain(|action| !matches!(action, Action::Restart { .. }));
@@ -394,6 +403,24 @@ impl<M: Stepped> State<M> {
         self.threads[me].is_excluded = is_about_others || is_of_a_job && setting.has_jobs_above;
     }
 
+    /// Whether the decision of `me` is to release a resource that it wrote.
+    fn ends_writing(&self, me: usize) -> bool {
+        matches!(self.threads[me].phase, Phase::Holds(_)) && !self.threads[me].reads
+    }
+
+    /// Checks, after `me` has released the resource or given up, that a phase of readers leaves no reader out: none
+    /// waits after a writer, or where no task writes or waits to write.
+    fn check_phase(&self, me: usize, resource: usize, setting: &Setting) {
+        if setting.served != Served::Phases {
+            return;
+        }
+        let requests = || self.requests.iter().filter(|request| request.1 == resource).map(|request| request.0);
+        let is_left_out = |task: usize| self.threads[task].reads && !self.owners[resource].contains(&task);
+        if self.ends_writing(me) || requests().all(|task| self.threads[task].reads) {
+            assert!(!requests().any(is_left_out), "a reader is left out of its phase: {:?}", self.requests);
+        }
+    }
+
     fn grant(&mut self, me: usize, task: usize, resource: usize, setting: &Setting) {
         let (threads, owners) = (&self.threads, &self.owners[resource]);
         let excludes =
@@ -408,7 +435,7 @@ impl<M: Stepped> State<M> {
             Served::Phases => {
                 let waiting: Vec<usize> = waiting.collect();
                 let writer = waiting.iter().find(|&&other| !threads[other].reads);
-                let follows_writer = task != me && !threads[me].reads;
+                let follows_writer = self.ends_writing(me);
                 let is_next = match threads[task].reads {
                     true => writer.is_none() || follows_writer,
                     false => {
