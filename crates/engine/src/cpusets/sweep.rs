@@ -62,7 +62,7 @@ fn longest_deadline(files: &impl Files) -> Duration {
 }
 
 /// Waits until the kernel keeps no reservation of a thread that has ended, by its account, and at most for the longest
-/// deadline. `apart` are the CPUs in partitions of their own; all others are in one scheduling domain.
+/// deadline. `apart` are the CPUs in partitions of their own.
 ///
 /// BOUND: the longest deadline that the kernel admits.
 pub(super) fn settle(files: &impl Files, apart: &[usize]) {
@@ -82,28 +82,42 @@ pub(super) fn settle(files: &impl Files, apart: &[usize]) {
 /// ordinary threads reserves a part of each CPU. Half of such a part counts as nothing: if the kernel takes that back
 /// twice, its sum stays positive. Threads that shrink their reservations before they end, as those of runs do, keep
 /// less.
+///
+/// All CPUs of a domain show its sum, so those with the same sum count as one domain. Two domains with the same sum, to
+/// the unit, are taken for one.
 fn is_settled(files: &impl Files, apart: &[usize]) -> Option<bool> {
     let sums = sched::reservations(&files.read(Path::new(sched::ACCOUNT)).ok()?);
-    let server = server(files)?;
-    let together = sums.iter().filter(|(cpu, _)| !apart.contains(cpu)).count() as i64;
-    let is_low = |(cpu, sum): &(usize, i64)| {
-        let cpus = if apart.contains(cpu) { 1 } else { together };
-        *sum <= cpus * server + server / 2
+    files.names(Path::new(SERVERS)).ok()?;
+    let shown: Vec<Shown> = sums.iter().map(|&(cpu, sum)| Shown { cpu, sum, server: server(files, cpu) }).collect();
+    let is_apart = |shown: &Shown| apart.contains(&shown.cpu);
+    let is_low = |one: &Shown| {
+        let is_with =
+            |other: &&Shown| other.cpu == one.cpu || !is_apart(one) && !is_apart(other) && other.sum == one.sum;
+        let domain = shown.iter().filter(is_with).map(|other| other.server);
+        one.sum <= domain.clone().sum::<i64>() + domain.min().unwrap_or(0) / 2
     };
-    (!sums.is_empty()).then(|| sums.iter().all(is_low))
+    (!shown.is_empty()).then(|| shown.iter().all(is_low))
 }
 
-/// The part of each CPU that the kernel's server for ordinary threads reserves, in units of 1 / 2^20; `None` before
-/// Linux 6.12, which has none. Some kernels show the folder but not the numbers; these are the default then.
-fn server(files: &impl Files) -> Option<i64> {
-    let folder = Path::new("/sys/kernel/debug/sched/fair_server");
-    files.names(folder).ok()?;
+/// What the kernel shows of a CPU: the sum of its domain, and the part of its own server.
+struct Shown {
+    cpu: usize,
+    sum: i64,
+    server: i64,
+}
+
+/// The kernel's servers for ordinary threads, since Linux 6.12.
+const SERVERS: &str = "/sys/kernel/debug/sched/fair_server";
+
+/// The part of a CPU that the kernel's server for ordinary threads reserves, in units of 1 / 2^20. Some kernels show
+/// the folder but not the numbers; these are the default then.
+fn server(files: &impl Files, cpu: usize) -> i64 {
     let number = |name, default| {
-        let text = files.read(&folder.join("cpu0").join(name));
+        let text = files.read(&Path::new(SERVERS).join(format!("cpu{cpu}")).join(name));
         text.ok().and_then(|text| text.trim().parse::<i64>().ok()).unwrap_or(default)
     };
     let (runtime, period) = (number("runtime", 50_000_000), number("period", 1_000_000_000));
-    Some((runtime << 20) / period.max(1))
+    (runtime << 20) / period.max(1)
 }
 
 /// A name of ours.

@@ -36,25 +36,54 @@ fn partitions_are_made_and_removed() {
     }
 }
 
-/// The kernel's account, with these sums of the domains of CPUs 0 to 3.
-fn account(sums: [i64; 4]) -> String {
+/// The kernel's account, with these sums of the domains of CPUs 0, 1, and so on.
+fn account(sums: &[i64]) -> String {
     let one = |(cpu, sum)| format!("dl_rq[{cpu}]:\n  .dl_nr_running   : 0\n  .dl_bw->total_bw   : {sum}\n");
     (0..).zip(sums).map(one).collect()
 }
 
 /// The server for ordinary threads reserves 5 % of each CPU.
+const SERVER: i64 = 52_428;
+
+/// Others have CPUs 4 and 5 in a domain, and CPUs 6 and 7.
+#[test]
+fn each_domain_of_others_counts_by_itself() {
+    // Almost nothing, and 20 % of a CPU in one of the domains.
+    const MUCH: i64 = 209_715;
+    let together = [4 * SERVER; 4];
+    for (more, waited) in [([200, 300], Duration::ZERO), ([MUCH, 0], LONGEST), ([0, MUCH], LONGEST)] {
+        let others = more.map(|more| [2 * SERVER + more; 2]).concat();
+        let machine = Machine::new(Version::One, true);
+        machine.set(sched::ACCOUNT, &account(&[&together[..], &others].concat()));
+        drop(Partitions::make_in(Rc::clone(&machine), &[]).expect("made"));
+        assert_eq!(machine.waited.take(), 2 * waited, "{more:?}");
+    }
+}
+
+/// The server of one CPU reserves half of it. Then as much of that domain is nothing, and it is not so elsewhere.
+#[test]
+fn the_server_of_each_cpu_counts() {
+    let machine = Machine::new(Version::One, true);
+    machine.set("/sys/kernel/debug/sched/fair_server/cpu3/runtime", "500000000\n");
+    let sum = 3 * SERVER + (1 << 19);
+    for (sums, waited) in [([sum; 4], Duration::ZERO), ([sum + SERVER; 4], 2 * LONGEST)] {
+        machine.set(sched::ACCOUNT, &account(&sums));
+        drop(Partitions::make_in(Rc::clone(&machine), &[]).expect("made"));
+        assert_eq!(machine.waited.take(), waited, "{sums:?}");
+    }
+}
+
 #[test]
 fn reservations_are_waited_for_only_if_the_account_shows_some() {
-    const SERVER: i64 = 52_428;
     // Almost nothing, as of threads that have shrunk theirs, and 5 % of a CPU.
     for (more, waited) in [(200, Duration::ZERO), (SERVER, LONGEST)] {
         for machine in machines() {
             let before = machine.all();
-            machine.set(sched::ACCOUNT, &account([4 * SERVER + more; 4]));
+            machine.set(sched::ACCOUNT, &account(&[4 * SERVER + more; 4]));
             let partitions = Partitions::make_in(Rc::clone(&machine), &CPUS).expect("made");
             assert_eq!(machine.waited.take(), waited, "together, {more}");
             // In the second partition.
-            machine.set(sched::ACCOUNT, &account([SERVER, SERVER + more, SERVER, SERVER]));
+            machine.set(sched::ACCOUNT, &account(&[SERVER, SERVER + more, SERVER, SERVER]));
             drop(partitions);
             assert_eq!(machine.waited.take(), waited, "apart, {more}");
             assert_eq!(machine.all(), before);
