@@ -113,11 +113,11 @@ fn lost(system: &System, records: &[Record], ended: Ended) -> Option<String> {
     })
 }
 
-/// The first resource whose waits did not keep the order of arrival.
+/// The first resource whose waits did not keep the order of arrival, as far as it is known.
 fn out_of_order(system: &System, protocol: Protocol, outcome: &Outcome) -> Option<String> {
-    let turns = turns(system, outcome, protocol);
+    let turns = turns(system, outcome, protocol)?;
     (0..RESOURCES).map(ResourceId::new).find_map(|resource| {
-        let seen = waits(system, &turns, resource);
+        let seen = waits(system, protocol, &turns, resource);
         println!("{protocol} {resource:?}: {seen:?}");
         (seen.against(Promise::Fifo) > 0).then(|| format!("{resource:?}: {seen:?}"))
     })
