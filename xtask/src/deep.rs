@@ -225,8 +225,12 @@ fn full() -> Result<(), String> {
     deep_test(&["--test", "c", "--test", "programs", "--test", "memory"])?;
     named_tests(deep_command().arg("--lib"), &["batched::search", "mutex::model"])?;
     named_tests(deep_command().args(["--test", "mutex"]), &["at_random_points"])?;
-    named_tests(deep_command().args(["--test", "cli"]), &["random_systems_are_recorded", "widths"])?;
-    named_tests(deep_command().args(["--test", "realtime"]), &["audit", "exclusion", "order", "stress"])
+    let programs = ["random_systems_are_recorded", "inversion_of_pathfinder", "exported_pathfinder", "a_program_in_c"];
+    let commands = ["the_examples_are_verified", "widths"];
+    named_tests(deep_command().args(["--test", "cli"]), &[&programs[..], &commands].concat())?;
+    let ends = ["an_overloaded_run_ends", "all_task_levels"];
+    let judged = ["audit", "exclusion", "order", "stress"];
+    named_tests(deep_command().args(["--test", "realtime"]), &[&judged[..], &ends].concat())
 }
 
 fn deep_test(arguments: &[&str]) -> Result<(), String> {

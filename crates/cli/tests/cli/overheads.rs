@@ -1,5 +1,6 @@
 //! `--overheads` of `check`, `simulate` and `run`, and `verify`, which measures them.
 
+use crate::export::short_or;
 use crate::realtime::require_realtime;
 use crate::support::{Ended, File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use lockwright_model::format::{parse_overheads, parse_system};
@@ -490,7 +491,8 @@ fn the_examples_are_verified() {
         let mut is_known = false;
         for attempt in 1.. {
             let again: &[&str] = if attempt > 1 { &["--remeasure"] } else { &[] };
-            let ended = end(verify(cache.path()).arg(example(name)).args(["--for", "500 ms", "--json"]).args(again));
+            let run = ["--for", short_or("2 s", "500 ms"), "--json"];
+            let ended = end(verify(cache.path()).arg(example(name)).args(run).args(again));
             if cpus < needed {
                 assert_eq!(ended.status, 3, "{}{}", ended.out, ended.err);
                 assert!(ended.err.contains(&format!("{needed} CPUs")), "{}", ended.err);

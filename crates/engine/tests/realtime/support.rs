@@ -90,16 +90,26 @@ pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
     run_with(system, &RunConfig::new(protocol, Duration::from_ms(ms)))
 }
 
+/// Waits until this time after the start of a run. Returns false if it does not come: a refused run never starts.
+///
+/// BOUND: 10 s.
+pub fn comes(time: Duration, control: &Control) -> bool {
+    let has_come = || control.elapsed().is_some_and(|elapsed| elapsed >= time);
+    let began = std::time::Instant::now();
+    while !has_come() && began.elapsed() < std::time::Duration::from_secs(10) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    has_come()
+}
+
 /// Stops a run this time after its start. The thread is above all tasks: where the kernel does not limit their time, an
 /// ordinary thread gets no CPU before their end. Returns the times before and after the stop.
 pub fn stop_after(time: Duration, control: &Control) -> std::thread::JoinHandle<(Duration, Duration)> {
     let control = control.clone();
     std::thread::spawn(move || {
         sched::set_fifo(sched::gettid(), SCRIPT_LEVEL).expect("permission was checked");
-        while control.elapsed().is_none_or(|elapsed| elapsed < time) {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        let elapsed = || control.elapsed().expect("the run has started");
+        comes(time, &control);
+        let elapsed = || control.elapsed().unwrap_or_default();
         let before = elapsed();
         control.stop();
         (before, elapsed())
