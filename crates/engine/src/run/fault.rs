@@ -7,13 +7,21 @@ use crate::machine::{require_deadline, require_realtime};
 use lockwright_model::{
     CpuId, Duration, Event, Priority, Protocol, Resource, ResourceId, Scheduler, Step, System, Task, TaskId,
 };
-use lockwright_sys::clock;
+use lockwright_sys::{
+    clock,
+    sched::{self, ME},
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const NONE: u64 = 0;
 const PANIC: u64 = 1;
 
-/// NONE, PANIC, or the nanoseconds for which a task does not react to the end of the run. The first task that acquires
+/// The task may execute on all CPUs from then on, as if its own were unplugged.
+const MOVED: u64 = 2;
+/// MOVED, and then PANIC.
+const MOVED_PANIC: u64 = 3;
+
+/// One of these, or the nanoseconds for which a task does not react to the end of the run. The first task that acquires
 /// a resource uses up the fault.
 static FAULT: AtomicU64 = AtomicU64::new(NONE);
 
@@ -22,6 +30,10 @@ pub(super) fn strike() {
     match FAULT.swap(NONE, Ordering::Relaxed) {
         NONE => {}
         PANIC => panic!("a fault injected by a test"),
+        fault @ (MOVED | MOVED_PANIC) => {
+            sched::set_affinity(ME, &(0..64).collect::<Vec<usize>>()).expect("a CPU is there");
+            assert_eq!(fault, MOVED, "a fault injected by a test");
+        }
         deaf_ns => {
             let until = clock::now_ns() + deaf_ns;
             while clock::now_ns() < until {}
@@ -63,6 +75,43 @@ fn a_panic_in_a_section_unlocks_everything() {
         assert!(matches!(result, Err(RunError::Panicked(_))), "{protocol}: {result:?}");
         assert!(took.as_millis() < 500, "{protocol}: {took:?}");
     }
+}
+
+#[test]
+fn a_task_that_loses_its_cpu_is_noticed_unless_it_failed() {
+    let Some(_machine) = require_realtime() else { return };
+    let cpus = sched::affinity().expect("a set of CPUs");
+    if cpus.len() < 2 {
+        return;
+    }
+    for protocol in [Protocol::Icpp, Protocol::Dpcp, Protocol::Mrsp] {
+        let (result, _) = run_with(MOVED, protocol);
+        assert!(matches!(result, Err(RunError::CpuTaken { cpu }) if cpu == cpus[0]), "{protocol}: {result:?}");
+        let (result, _) = run_with(MOVED_PANIC, protocol);
+        assert!(matches!(result, Err(RunError::Panicked(_))), "{protocol}: {result:?}");
+    }
+}
+
+/// The run has its CPUs, wherever its caller is.
+#[test]
+fn a_run_does_not_depend_on_the_cpus_of_its_caller() {
+    let Some(_machine) = require_realtime() else { return };
+    let cpus = sched::affinity().expect("a set of CPUs");
+    let [_, other, ..] = cpus[..] else { return };
+    let (caller, control) = (sched::gettid(), Control::new());
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while control.start().is_none() {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            sched::set_affinity(caller, &[other]).expect("the CPU is there");
+        });
+        run(&system(), &RunConfig::new(Protocol::Icpp, Duration::from_ms(50)), &control)
+    });
+    let moved = sched::affinity().expect("a set of CPUs");
+    sched::set_affinity(ME, &cpus).expect("the CPUs are there");
+    assert_eq!(moved, [other]);
+    result.expect("no CPU was taken");
 }
 
 /// A job that executes for longer than its reservation is counted, and ends later.

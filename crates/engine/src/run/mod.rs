@@ -22,6 +22,7 @@ mod reservation;
 mod script;
 mod set_up;
 mod shared;
+mod taken;
 mod watchdog;
 
 pub use config::{LOG_CAPACITY, PriorityChange, RunConfig};

@@ -1,12 +1,13 @@
 //! The caller's part of a run: everything before the common start and after the end.
 
 use super::config::{PriorityChange, RunConfig};
-use super::failure::Failure;
+use super::failure::{Failure, explain, lacks_cpu};
 use super::job::TaskThread;
 use super::outcome::{Ended, Outcome, TaskOutcome};
 use super::report::Report;
 use super::reservation;
 use super::shared::{Nap, Shared};
+use super::taken::Taken;
 use super::{script, watchdog};
 use crate::audit::{self, Audit, Tracer};
 use crate::calibrate::{Calibration, calibrate};
@@ -25,7 +26,7 @@ use lockwright::tasks::MachineError;
 use lockwright_model::{Duration, Event, Priority, Protocol, Record, Scheduler, Step, System, TaskId};
 use lockwright_sys::{clock, memory, sched, signal};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// The time from choosing the start to the start itself, in which all threads get from the gate to their sleep.
@@ -117,7 +118,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         ready: Gate::default(),
         start: Gate::default(),
         exit: Gate::default(),
-        displaced: AtomicUsize::new(usize::MAX),
+        taken: Taken::new(cpus, moves_tasks(system, config.protocol)),
         naps: (0..=system.tasks().len()).map(|_| Nap::default()).collect(),
         ends: Ends::new(system.tasks().len()),
     });
@@ -144,16 +145,23 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     let ended = crew.wait_for_end();
     let occupancy = recorder.and_then(|recorder| recorder.stop(shared.start_ns()));
     let trace = tracer.map(Tracer::stop);
-    let (end_ns, changed) = ended?;
-    // A partition takes its CPU from the caller.
-    let now = if is_partitioned { allowed.clone() } else { sched::affinity()? };
-    if let Some(cpu) = shared.taken(&now) {
-        return Err(RunError::CpuTaken { cpu });
-    }
+    let taken = shared.taken.cpu();
+    let reason = || taken.or_else(|| shared.taken.refusing());
+    let (end_ns, changed) = ended.map_err(|error| explain(error, reason))?;
+    let trace = trace.filter(|_| taken.is_none());
     let audit = trace.map(|trace| audit::judge(system, &shared.locks.executor, trace, shared.start_ns()));
     let elapsed = Duration::from_ns(end_ns.saturating_sub(shared.start_ns()));
     let cpus = cpus.to_vec();
-    gather(&shared, changed, Setting { calibration, occupancy, audit, elapsed, cpus, memory_locked })
+    let outcome = gather(&shared, changed, Setting { calibration, occupancy, audit, elapsed, cpus, memory_locked });
+    // A failure of a task is told first.
+    let outcome = outcome.map_err(|error| explain(error, reason))?;
+    taken.map_or(Ok(outcome), |cpu| Err(RunError::CpuTaken { cpu }))
+}
+
+/// Whether tasks execute on CPUs of other tasks under these protocols.
+fn moves_tasks(system: &System, protocol: Protocol) -> bool {
+    let moves = |protocol: Protocol| protocol.has_homes() || protocol == Protocol::Mrsp;
+    system.resource_ids().any(|resource| moves(system.protocol_of(resource, protocol)))
 }
 
 /// The parts of the outcome that describe the machine.
@@ -171,17 +179,23 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
     let (system, start_ns) = (&shared.system, shared.start_ns());
     let mut tasks: Vec<TaskOutcome> = Vec::new();
     let (mut records, mut turns, mut dropped) = (changed, Vec::new(), 0);
+    let mut failed: Option<RunError> = None;
     for task in system.task_ids() {
         let Some(Report { outcome, log, turns: decided, failure }) = shared.ends.take(task) else {
             return Err(RunError::Stuck { tasks: vec![task] });
         };
-        if let Some(failure) = failure {
-            return Err(failure.into());
+        // The first failure, but rather one of another kind than that a CPU is missing.
+        if let Some(failure) = failure.filter(|_| failed.as_ref().is_none_or(lacks_cpu)) {
+            let error = RunError::from(failure);
+            failed = if lacks_cpu(&error) { failed.or(Some(error)) } else { Some(error) };
         }
         records.extend(log.records(task, start_ns));
         turns.extend(decided.records(task, 0));
         dropped += log.dropped() + decided.dropped();
         tasks.push(outcome);
+    }
+    if let Some(error) = failed {
+        return Err(error);
     }
     records.sort_by_key(|record| record.at);
     // A decision on a request may grant it, and one on a release may grant to the next.
@@ -301,7 +315,10 @@ impl<'a> Crew<'a> {
         let (shared, place) = (Arc::clone(self.shared), Place::new(&self.shared.muster));
         let own_cpu = cpus[shared.system.task(task).cpu.index()];
         let entry = partitions.map(|partitions| partitions.entry(own_cpu));
-        let cpus: Vec<usize> = shared.system.cpus_of(task).map(|cpu| cpus[cpu.index()]).collect();
+        let cpus: Vec<usize> = match partitions {
+            Some(_) => vec![own_cpu],
+            None => shared.system.cpus_of(task).map(|cpu| cpus[cpu.index()]).collect(),
+        };
         let name: String = shared.system.task(task).name.chars().filter(|&c| c != '\0').collect();
         let body = move || {
             let executor = &shared.locks.executor;
@@ -329,9 +346,8 @@ impl<'a> Crew<'a> {
             }
             let report = thread.execute();
             // The kernel moves the threads of a CPU that is unplugged, and then lets them execute everywhere.
-            if sched::affinity().is_ok_and(|now| now.len() > cpus.len()) {
-                // ORDERING: Relaxed: the thread's end orders it.
-                shared.displaced.store(own_cpu, Ordering::Relaxed);
+            if let Ok(now) = sched::affinity() {
+                shared.taken.ends(&cpus, &now);
             }
             shared.ends.leave(task, report, &shared.control);
             // The thread has no real-time work left. If the kernel refuses, the thread only waits.

@@ -2,6 +2,7 @@
 
 use super::report::Report;
 use super::reservation::Reservation;
+use super::taken::Taken;
 use crate::calibrate::Calibration;
 use crate::control::Control;
 use crate::team::{Ends, Gate, Muster};
@@ -10,7 +11,7 @@ use lockwright_model::{Duration, System, TaskId};
 use lockwright_sys::futex::{self, Deadline, Scope};
 use lockwright_sys::{SysError, clock, sched};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The state that the threads of one run share.
 #[derive(Debug)]
@@ -35,8 +36,7 @@ pub(super) struct Shared {
     pub(super) start: Gate,
     /// Opens when the watchdog is done. Thread ids stay valid until then.
     pub(super) exit: Gate,
-    /// A CPU, by its Linux number, whose task was moved to others by the kernel; `usize::MAX` without one.
-    pub(super) displaced: AtomicUsize,
+    pub(super) taken: Taken,
     /// One for each task, and the last one for the script.
     pub(super) naps: Box<[Nap]>,
     pub(super) ends: Ends<Report>,
@@ -46,13 +46,6 @@ impl Shared {
     pub(super) fn start_ns(&self) -> u64 {
         // ORDERING: Relaxed: the value is stored before the start gate opens, and the gate's word orders it.
         self.start_ns.load(Ordering::Relaxed)
-    }
-
-    /// After the run: a CPU that was taken from it, although it may be back. `now` are the CPUs that the caller has.
-    pub(super) fn taken(&self, now: &[usize]) -> Option<usize> {
-        // ORDERING: Relaxed: the ends of the threads order it.
-        let displaced = Some(self.displaced.load(Ordering::Relaxed)).filter(|&cpu| cpu != usize::MAX);
-        displaced.or_else(|| self.locks.executor.cpus().iter().copied().find(|cpu| !now.contains(cpu)))
     }
 
     /// Puts the thread of a task under the ordinary policy, permanently.
