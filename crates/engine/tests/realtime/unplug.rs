@@ -2,7 +2,7 @@
 
 use crate::judge::tell;
 use crate::machine::Machine;
-use crate::support::{R, require_cpus, run_us, stop_after, task};
+use crate::support::{R, comes, require_cpus, run_us, stop_after, task};
 use lockwright::raw::SCRIPT_LEVEL;
 use lockwright_engine::{Control, RunConfig, RunError, run};
 use lockwright_model::{CpuId, Duration, Protocol, Resource, Step, System};
@@ -18,9 +18,27 @@ fn require_unplugging() -> Option<(Machine, Vec<usize>)> {
     Some((machine, sched::affinity().expect("a set of CPUs")))
 }
 
-fn plug(cpu: usize, is_in: bool) {
+fn plug(cpu: usize, is_in: bool) -> std::io::Result<()> {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
-    std::fs::write(path, if is_in { "1" } else { "0" }).expect("the kernel plugs CPUs");
+    std::fs::write(path, if is_in { "1" } else { "0" })
+}
+
+/// Plugs the CPU in when it is dropped, also by a panic, and gives this thread all of its CPUs back.
+struct PlugIn<'a> {
+    cpu: usize,
+    cpus: &'a [usize],
+}
+
+impl Drop for PlugIn<'_> {
+    fn drop(&mut self) {
+        let plugged = plug(self.cpu, true);
+        let given = sched::set_affinity(sched::gettid(), self.cpus);
+        // A second panic would end the process.
+        if !std::thread::panicking() {
+            plugged.expect("the kernel plugs CPUs");
+            given.expect("all CPUs are back");
+        }
+    }
 }
 
 /// Two tasks on each CPU share a resource, whose home is the last one.
@@ -57,24 +75,22 @@ fn a_run_that_loses_a_cpu_says_so() {
             let control = Control::new();
             // However slow the machine is, the run is whole when the CPU is unplugged, and is then stopped.
             let (during, after) = (Duration::from_ms(100), Duration::from_ms(400));
+            let plug_in = PlugIn { cpu: last, cpus: &cpus };
             let result = std::thread::scope(|scope| {
                 scope.spawn(|| {
                     sched::set_fifo(sched::gettid(), SCRIPT_LEVEL).expect("permission was checked");
-                    while control.elapsed().is_none_or(|elapsed| elapsed < during) {
-                        std::thread::sleep(std::time::Duration::from_millis(1));
+                    if !comes(during, &control) {
+                        return;
                     }
-                    plug(last, false);
+                    plug(last, false).expect("the kernel plugs CPUs");
                     if returns {
-                        plug(last, true);
+                        plug(last, true).expect("the kernel plugs CPUs");
                     }
                     _ = stop_after(after, &control).join();
                 });
                 run(&system, &RunConfig::new(protocol, Duration::from_ms(60_000)), &control)
             });
-            if !returns {
-                plug(last, true);
-            }
-            sched::set_affinity(sched::gettid(), &cpus).expect("all CPUs are back");
+            drop(plug_in);
             println!("{protocol}, back: {returns}: {:?}", result.as_ref().map(|outcome| outcome.elapsed));
             let refusal = result.expect_err("what tasks did on other CPUs is no result");
             assert_eq!(refusal, RunError::CpuTaken { cpu: last }, "{protocol}");
