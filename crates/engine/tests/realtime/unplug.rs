@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::support::{R, comes, require_cpus, run_us, stop_after, task};
 use lockwright::raw::SCRIPT_LEVEL;
 use lockwright_engine::{Control, RunConfig, RunError, run};
-use lockwright_model::{CpuId, Duration, Protocol, Resource, Step, System};
+use lockwright_model::{CpuId, Duration, Protocol, Resource, Step, System, Task};
 use lockwright_sys::sched;
 
 /// The machine, if the test may take CPUs from all programs of it.
@@ -53,6 +53,22 @@ fn sharing(cpus: usize) -> System {
     System::new("unplug".into(), cpus, None, vec![resource], tasks.collect()).expect("a valid system")
 }
 
+/// The same tasks, all of which execute on all CPUs.
+fn in_one_cluster(system: &System) -> System {
+    let mut tasks = system.tasks().to_vec();
+    tasks.iter_mut().for_each(|task| task.cpu = CpuId(0));
+    let all = u64::MAX >> (64 - system.cpus());
+    let moved = system.with_tasks(tasks).expect("a valid system");
+    let masks = vec![all; moved.tasks().len()];
+    moved.in_clusters(&masks).expect("one cluster")
+}
+
+/// The same tasks without those of the last CPU, where the home of the resource is.
+fn with_a_free_home(system: &System) -> System {
+    let is_elsewhere = |task: &Task| task.cpu.index() + 1 < system.cpus();
+    system.with_tasks(system.tasks().iter().filter(|task| is_elsewhere(task)).cloned().collect()).expect("valid")
+}
+
 /// The threads of this process that are tasks of a run.
 fn tasks() -> usize {
     let threads = std::fs::read_dir("/proc/self/task").expect("the threads of this process").flatten();
@@ -68,8 +84,13 @@ fn a_run_that_loses_a_cpu_says_so() {
     let system = sharing(cpus.len());
     let last = *cpus.last().expect("there are CPUs");
     // They wait in the kernel or by a flag, move tasks, spin, and hold jobs back.
-    for protocol in [Protocol::Pip, Protocol::Mpcp, Protocol::Dpcp, Protocol::FmlpShort, Protocol::Mrsp, Protocol::Omlp]
-    {
+    let each = [Protocol::Pip, Protocol::Mpcp, Protocol::Dpcp, Protocol::FmlpShort, Protocol::Mrsp, Protocol::Omlp];
+    let mut cases: Vec<(Protocol, System)> = each.map(|protocol| (protocol, system.clone())).into();
+    // The kernel leaves such tasks the CPUs that they have.
+    cases.push((Protocol::Omlp, in_one_cluster(&system)));
+    cases.push((Protocol::Dpcp, with_a_free_home(&system)));
+    for (protocol, system) in &cases {
+        let protocol = *protocol;
         // A CPU that stays away, and one that is back before the end.
         for returns in [false, true] {
             let control = Control::new();
@@ -88,7 +109,7 @@ fn a_run_that_loses_a_cpu_says_so() {
                     }
                     _ = stop_after(after, &control).join();
                 });
-                run(&system, &RunConfig::new(protocol, Duration::from_ms(60_000)), &control)
+                run(system, &RunConfig::new(protocol, Duration::from_ms(60_000)), &control)
             });
             drop(plug_in);
             println!("{protocol}, back: {returns}: {:?}", result.as_ref().map(|outcome| outcome.elapsed));
