@@ -3,7 +3,8 @@
 use super::history::Operation::{self, Pop, Push, Read, Write};
 use super::history::{Answer, History};
 use super::subjects::{
-    HelpingHeap, HelpingQueue, HoldingBuffer, LongerQueue, RepeatingBuffer, RepeatingHeap, SmallQueue, Subject,
+    HelpingHeap, HelpingQueue, HoldingBuffer, LargerHelpingHeap, LargerHelpingQueue, LargerRepeatingHeap, LongerQueue,
+    RepeatingBuffer, RepeatingHeap, SmallQueue, Subject,
 };
 use super::{fails, slot};
 use crate::mutation::Part;
@@ -138,15 +139,24 @@ pub(super) fn kills<S: Subject>(first: &[Operation], killed: Operation, others: 
 
 /// All interruptions and kills of the operations on a queue of two values, or on a heap of as many.
 pub(super) fn queue<S: Subject>() -> u64 {
-    let kinds: [&[Operation]; 4] = [&[], &[Push(1)], &[Push(1), Push(2)], &[Push(1), Pop, Push(2)]];
+    queue_after::<S>(&[&[], &[Push(1)], &[Push(1), Push(2)], &[Push(1), Pop, Push(2)]], &[Pop; 3])
+}
+
+/// The same on an object of two blocks, whose beginnings have values in both. A heap of four values is full, and the
+/// root of one of three has two children.
+pub(super) fn larger<S: Subject>() -> u64 {
+    queue_after::<S>(&[&[Push(3), Push(1), Push(2)], &[Push(3), Push(1), Push(4), Push(2)]], &[Pop; 5])
+}
+
+fn queue_after<S: Subject>(kinds: &[&[Operation]], last: &[Operation]) -> u64 {
     let mut most = 0;
-    for first in kinds.into_iter().rev().take(CASES) {
+    for first in kinds.iter().copied().rev().take(CASES) {
         for one in [Push(5), Pop] {
             let pairs = [[Push(6), Pop], [Pop, Push(6)], [Pop, Pop], [Push(6), Push(7)]];
             for two in pairs.into_iter().take(CASES) {
-                interrupts_twice::<S>(first, one, two, &[Pop, Pop, Pop]);
+                interrupts_twice::<S>(first, one, two, last);
                 let operations = [[one].to_vec(), two.to_vec(), [Pop, Push(8)].to_vec()];
-                most = most.max(interrupts::<S>(first, &operations, &[Pop, Pop, Pop]));
+                most = most.max(interrupts::<S>(first, &operations, last));
             }
             let others = [Pop, Push(6), Push(7), Push(8), Pop, Pop, Push(9), Pop, Pop];
             assert!(kills::<S>(first, one, &others) > 1, "killed before several steps");
@@ -225,16 +235,19 @@ fn lock_free_queue_needs_its_parts() {
 #[test]
 fn wait_free_queue() {
     queue::<HelpingQueue>();
+    larger::<LargerHelpingQueue>();
 }
 
 #[test]
 fn lock_free_heap() {
     queue::<RepeatingHeap>();
+    larger::<LargerRepeatingHeap>();
 }
 
 #[test]
 fn wait_free_heap() {
     queue::<HelpingHeap>();
+    larger::<LargerHelpingHeap>();
 }
 
 #[test]
@@ -242,6 +255,18 @@ fn wait_free_heap() {
 fn construction_needs_its_exchange() {
     for check in [queue::<HelpingQueue>, queue::<RepeatingHeap>, queue::<HelpingHeap>] {
         assert!(Part::Exchange.without(|| fails(|| _ = check())), "the mutant is not caught");
+    }
+    for check in [larger::<LargerHelpingQueue>, larger::<LargerRepeatingHeap>, larger::<LargerHelpingHeap>] {
+        assert!(Part::Exchange.without(|| fails(|| _ = check())), "the mutant of two blocks is not caught");
+    }
+}
+
+/// An interruption ends before what it interrupts, so none shows a wait-free object half of an answer. Loom does.
+#[test]
+#[cfg_attr(miri, ignore = "catches a mutant only after many interruptions")]
+fn lock_free_construction_needs_its_validation() {
+    for check in [queue::<RepeatingHeap>, larger::<LargerRepeatingHeap>] {
+        assert!(Part::Validation.without(|| fails(|| _ = check())), "the mutant is not caught");
     }
 }
 

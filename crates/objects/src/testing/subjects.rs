@@ -84,10 +84,14 @@ buffer!(RepeatingBuffer, LockFreeBuffer);
 buffer!(HoldingBuffer, WaitFreeBuffer);
 
 macro_rules! constructed {
-    ($name:ident, $object:ident, $sequential:ident, $push:ident, $pop:ident) => {
+    ($name:ident, $larger:ident, $object:ident, $sequential:ident, $push:ident, $pop:ident) => {
+        /// An object of one block, so that one word is the table.
         pub(crate) type $name = $object<u64, 1, 4>;
 
-        impl Subject for $name {
+        /// An object of two blocks, so that an attempt may copy words of different tables.
+        pub(crate) type $larger = $object<u64, 2, 4>;
+
+        impl<const BLOCKS: usize> Subject for $object<u64, BLOCKS, 4> {
             fn new() -> Self {
                 Self::new()
             }
@@ -110,6 +114,6 @@ macro_rules! constructed {
     };
 }
 
-constructed!(HelpingQueue, WaitFreeQueue, Queue, push, pop);
-constructed!(RepeatingHeap, LockFreeHeap, Heap, insert, extract_max);
-constructed!(HelpingHeap, WaitFreeHeap, Heap, insert, extract_max);
+constructed!(HelpingQueue, LargerHelpingQueue, WaitFreeQueue, Queue, push, pop);
+constructed!(RepeatingHeap, LargerRepeatingHeap, LockFreeHeap, Heap, insert, extract_max);
+constructed!(HelpingHeap, LargerHelpingHeap, WaitFreeHeap, Heap, insert, extract_max);

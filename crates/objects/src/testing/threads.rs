@@ -5,7 +5,8 @@ use super::history::{
     Operation::{self, Pop, Push, Read, Write},
 };
 use super::subjects::{
-    HelpingHeap, HelpingQueue, HoldingBuffer, LongerQueue, RepeatingBuffer, RepeatingHeap, SmallQueue, Subject,
+    HelpingHeap, HelpingQueue, HoldingBuffer, LargerHelpingHeap, LargerHelpingQueue, LargerRepeatingHeap, LongerQueue,
+    RepeatingBuffer, RepeatingHeap, SmallQueue, Subject,
 };
 use super::{fails, slot};
 use crate::mutation::Part;
@@ -157,29 +158,65 @@ fn constructed<S: Subject>() {
     queue::<S>();
 }
 
+/// The same on objects of two blocks, with values in both. One thread overwrites the table that it has replaced.
+fn larger<S: Subject>() {
+    #[cfg(lockwright_loom)]
+    {
+        explore_with(2, || execute::<S>(&[Push(3), Push(1)], &[&[Push(2)], &[Pop, Pop]]));
+        explore_with(2, || execute::<S>(&[Push(3), Push(1), Push(4), Push(2)], &[&[Pop], &[Pop, Push(5)]]));
+    }
+    #[cfg(not(lockwright_loom))]
+    queue::<S>();
+}
+
 #[test]
 fn wait_free_queue() {
     constructed::<HelpingQueue>();
+    larger::<LargerHelpingQueue>();
 }
 
 #[test]
 fn lock_free_heap() {
     constructed::<RepeatingHeap>();
+    larger::<LargerRepeatingHeap>();
 }
 
 #[test]
 fn wait_free_heap() {
     constructed::<HelpingHeap>();
+    larger::<LargerHelpingHeap>();
 }
 
-#[cfg(any(lockwright_loom, lockwright_shuttle))]
+#[cfg(lockwright_loom)]
 #[test]
 fn construction_needs_its_exchange() {
-    #[cfg(lockwright_loom)]
-    assert!(
-        Part::Exchange
-            .without(|| fails(|| explore_with(2, || execute::<RepeatingHeap>(&[Push(1)], &[&[Pop, Push(2)], &[Pop]]))))
-    );
-    #[cfg(lockwright_shuttle)]
-    assert!(Part::Exchange.without(|| fails(queue::<RepeatingHeap>)));
+    fn check<S: Subject>() {
+        explore_with(2, || execute::<S>(&[Push(1)], &[&[Pop, Push(2)], &[Pop]]));
+    }
+    for check in [check::<RepeatingHeap>, check::<LargerRepeatingHeap>] {
+        assert!(Part::Exchange.without(|| fails(check)), "the mutant is not caught");
+    }
+}
+
+#[cfg(lockwright_loom)]
+#[test]
+fn construction_needs_its_validation() {
+    // The pop of slot 1 also performs that of slot 0, whose turn it is, and the push then overwrites a table.
+    fn check() {
+        explore_with(3, || {
+            execute::<LargerHelpingQueue>(&[Push(3), Push(1), Push(4), Push(2)], &[&[Pop], &[Pop, Push(5)]]);
+        });
+    }
+    check();
+    assert!(Part::Validation.without(|| fails(check)), "the mutant is not caught");
+}
+
+#[cfg(lockwright_shuttle)]
+#[test]
+fn construction_needs_its_parts() {
+    for part in [Part::Exchange, Part::Validation] {
+        for check in [queue::<RepeatingHeap>, queue::<LargerRepeatingHeap>] {
+            assert!(part.without(|| fails(check)), "the mutant without {part:?} is not caught");
+        }
+    }
 }
