@@ -12,6 +12,15 @@ macro_rules! removed {
 }
 pub(crate) use removed;
 
+/// The order of a load that has its place in the one order of all sequentially consistent accesses, or of a load
+/// without it.
+macro_rules! in_order {
+    ($part:ident) => {
+        if $crate::mutation::removed!($part) { core::sync::atomic::Ordering::Acquire } else { SeqCst }
+    };
+}
+pub(crate) use in_order;
+
 /// A part of an algorithm.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +33,12 @@ pub(crate) enum Part {
     Validation,
     /// A writer does not write a place that a reader holds.
     Holding,
+    /// A reader looks at the current place after it has told all that it wants one.
+    ReaderInOrder,
+    /// A writer looks at the readers after it has replaced the current place.
+    WriterInOrder,
+    /// An attempt looks at a request after it has looked at the version.
+    RequestInOrder,
 }
 
 // A model runs all its threads on one thread of the system.

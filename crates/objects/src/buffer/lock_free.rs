@@ -48,7 +48,7 @@ pub struct LockFreeBuffer<T, const WORDS: usize, const SLOTS: usize> {
 
 /// The part of the buffer that one participant owns.
 struct Writer<const WORDS: usize> {
-    /// The word that named the place that it owns, and one; zero stands for its own `place`, before its first write.
+    /// One more than the word that last named its place; zero stands for its own `place`, before its first write.
     spare: AtomicU64,
     /// The place whose number is one more than that of the slot.
     place: Place<WORDS>,

@@ -1,7 +1,7 @@
 //! The wait-free buffer.
 
 use super::Buffer;
-use crate::mutation::removed;
+use crate::mutation::{in_order, removed};
 use crate::place::Place;
 use crate::sync::{AtomicU64, array, constructor, in_sequence};
 use crate::word::{PLACES_MAX, field, index, place, tag, tagged};
@@ -107,10 +107,13 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> WaitFreeBuffer<T, WORDS, 
     /// Answers a reader that wants a place with the current one. Returns the place that the reader holds, if any.
     #[inline]
     fn answer(&self, reader: &AtomicU64) -> Option<usize> {
-        // ORDERING: sequentially consistent, as the other accesses by which readers and writers meet (see `read`): if a
-        // write has not seen this reader want a place, then this thread sees the place that it made the current one.
+        // ORDERING: the pair of the write is its swap of the current place and this load; see `read`. The pair of an
+        // answer is this load and that of the current place. If the load sees the swap of a read that wants a place, it
+        // follows the swap in the order S of `read`, and the load of the current place follows both. A write that has
+        // not seen this swap looked at the reader before it in S, and replaced the current place still earlier, so
+        // this load of the current place sees that place or a later one. All of these are sequentially consistent.
         // The acquire pairs with the release of a read that has ended.
-        let mut seen = reader.load(SeqCst);
+        let mut seen = reader.load(in_order!(WriterInOrder));
         if state(seen) == WANTS && !removed!(Help) {
             in_sequence();
             let held = tagged(tag(seen) + 1, self.current.load(SeqCst) as usize);
@@ -134,12 +137,17 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for Wait
         let reader = &self.readers[participant(slot, SLOTS)];
         let idle = (tag(reader.load(Relaxed)) | 3) + 1;
         let wants = tagged(idle + WANTS, 0);
-        // ORDERING: a write swaps the current place and then looks at this word; this read swaps the word and then
-        // looks at the current place. These accesses have one order, so either the write sees that this reader wants a
-        // place, or this reader sees the place that the write made the current one.
+        // ORDERING: store and then load, on both sides: this read swaps its word and then loads the current place; a
+        // write swaps the current place and then loads this word. All four accesses are sequentially consistent, so
+        // they have one order S that agrees with the order in each thread. A load that misses a swap precedes it in S.
+        // If both loads missed the swap of the other, then S would be a circle. So the write sees that this reader
+        // wants a place, or this reader sees the place that the write made the current one, or a later one. Accesses of
+        // these words that are weaker change nothing: they only make later values.
+        // On x86 a swap is a full barrier. On Arm it ends with a store-release (STLXR, SWPAL), and no later
+        // load-acquire (LDAR, as which a sequentially consistent load is compiled) is performed before it.
         reader.swap(wants, SeqCst);
         in_sequence();
-        let held = tagged(idle + HOLDS, self.current.load(SeqCst) as usize);
+        let held = tagged(idle + HOLDS, self.current.load(in_order!(ReaderInOrder)) as usize);
         // ORDERING: the acquire of the failure pairs with the release of the writer that answered.
         let held = match reader.compare_exchange(wants, held, Release, Acquire) {
             Ok(_) => held,

@@ -2,7 +2,7 @@
 
 use super::{Attempt, Construction, LINES};
 use crate::Bound;
-use crate::mutation::removed;
+use crate::mutation::{in_order, removed};
 use crate::sequential::{Answer, Request, Sequential};
 use crate::sync::{AtomicU64, array, constructor, in_sequence};
 use crate::word::{index, tag};
@@ -63,10 +63,15 @@ impl<O: Sequential, const BLOCKS: usize, const SLOTS: usize> Helping<O, BLOCKS, 
             Request::Pop => (false, 0),
         };
         announced.value.store(value, Relaxed);
-        // ORDERING: the release pairs with the acquire of an attempt that performs the request. This participant
-        // announces and then loads the head; an attempt loads the head and then the request; commits change the head.
-        // These accesses have one order, so an attempt sees the request, or its version is not later than the one from
-        // which this participant begins.
+        // ORDERING: the release pairs with the acquire of an attempt that performs the request.
+        // Store and then load, on both sides: this participant swaps its request and then loads the head; another one
+        // commits, and a later attempt loads the head and then the request. The swap, the three loads and the
+        // compare-and-swap of each commit are sequentially consistent, so they have one order S that agrees with the
+        // order in each thread. If an attempt misses the request, then in S its load of the head precedes its load of
+        // the request, which precedes the swap, which precedes the load of the head below. The commit that the attempt
+        // saw precedes all of them, so the load below sees the same version or a later one.
+        // On x86 a swap is a full barrier. On Arm it ends with a store-release (STLXR, SWPAL), and no later
+        // load-acquire (LDAR, as which a sequentially consistent load is compiled) is performed before it.
         announced.request.swap(number << 1 | u64::from(is_push), SeqCst);
         in_sequence();
         // After the first commit that this participant notices, each commit sees the request, and this participant has
@@ -93,8 +98,8 @@ impl<O: Sequential, const BLOCKS: usize, const SLOTS: usize> Helping<O, BLOCKS, 
     /// Performs the request of a participant unless it has been performed, and returns the answer.
     fn help(&self, attempt: &mut Attempt<'_, BLOCKS, SLOTS, SLOTS>, other: usize) -> Answer {
         let announced = &self.announced[other];
-        // ORDERING: see `perform`.
-        let request = announced.request.load(SeqCst);
+        // ORDERING: this load and that of the head in `begin` are the pair of an attempt; see `perform`.
+        let request = announced.request.load(in_order!(RequestInOrder));
         let (done, value) = &attempt.object.table(attempt.mine).answers[other];
         let seen = done.load(Relaxed);
         if seen >> 1 == request >> 1 {

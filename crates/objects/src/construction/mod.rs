@@ -116,9 +116,10 @@ impl<const BLOCKS: usize, const SLOTS: usize, const ANSWERS: usize> Construction
 
     /// Begins an attempt of a participant.
     fn begin(&self, me: usize) -> Attempt<'_, BLOCKS, SLOTS, ANSWERS> {
-        // ORDERING: the acquire pairs with the release of the commit; `Helping::perform` needs one order of both. The
-        // fence pairs with that of a commit that changes nothing: if it has seen a store of this attempt, then it sees
-        // that the version is another one.
+        // ORDERING: the acquire pairs with the release of the commit. `Helping::perform` needs one order of commits,
+        // of these loads, and of the accesses of requests, so all of them are sequentially consistent.
+        // The fence pairs with that of a commit that changes nothing: if it has seen a store of this attempt, then it
+        // sees that the version is another one.
         let seen = self.head.load(SeqCst);
         fence(Release);
         let (old, mine) = (self.table(index(seen)), place(self.owners[me].table.load(Relaxed) as usize, me + 1));

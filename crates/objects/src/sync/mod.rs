@@ -22,7 +22,9 @@ pub use counted::{AtomicU64, fence};
 pub(crate) use constant::{array, constructor};
 
 /// Loom treats sequentially consistent accesses as acquire and release ones, and only fences as they are. A model
-/// therefore has a fence between two such accesses whose order counts; Miri executes the accesses as they are.
+/// therefore has a fence between two such accesses whose order counts, and does not notice if one of them is weaker.
+/// Miri executes the accesses as they are: `testing::order` fails there if a reader, a writer or an attempt makes its
+/// second access an acquire. That the others are sequentially consistent rests on the arguments beside them.
 #[inline]
 pub(crate) fn in_sequence() {
     #[cfg(lockwright_loom)]

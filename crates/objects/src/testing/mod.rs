@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `history` | the record, and the search for a linearization |
 //! | `interrupted` | operations interrupted before each of their steps, or killed there |
+//! | `order` | those that only weak memory allows, under Miri |
 //! | `threads` | real threads, loom (all interleavings of two threads) and shuttle (samples of those of four) |
 //! | `subjects` | the objects |
 
@@ -15,6 +16,8 @@
 mod history;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 mod interrupted;
+#[cfg(miri)]
+mod order;
 mod subjects;
 mod threads;
 
