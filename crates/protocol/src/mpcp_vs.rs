@@ -2,7 +2,8 @@
 //! processor that is at most as urgent starts one.
 //!
 //! ```text
-//!   request   a task of the processor that is at least as urgent has a request: wait for its end
+//!   request   a task of the processor that is at least as urgent has a request, or a more urgent one is woken to
+//!             make its request: wait for its end
 //!             else as mpcp: rise to the ceiling; free: -> task, grant;  else: queue by priority, wait
 //!   release   first waiter w: -> w, grant w, wake w; wake the tasks that wait for the end of this request; fall
 //!   woken     as request: the task executes again, at its base priority
@@ -47,12 +48,14 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
         self.single.owner(resource)
     }
 
-    /// Whether no task of the processor that is at least as urgent has a request.
+    /// Whether no task of the processor that is at least as urgent has a request, and none that is more urgent was woken
+    /// to make one. Such a task executes first, but a less urgent one may be about to call.
     fn may_go_on(&self, task: TaskId) -> bool {
         let base = self.single.base(task);
-        !self.single.peers(task).iter().any(|&other| {
-            let asked = matches!(self.single.stand(other), Stand::Waits(_) | Stand::Holds(_));
-            asked && other != task && self.single.base(other) >= base
+        !self.single.peers(task).iter().any(|&other| match self.single.stand(other) {
+            Stand::Waits(_) | Stand::Holds(_) => other != task && self.single.base(other) >= base,
+            Stand::Sent(_) => self.awake[other.index()] && self.single.base(other) > base,
+            _ => false,
         })
     }
 
@@ -99,9 +102,13 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
     pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
         for task in self.single.tasks() {
             let is_before = |&other: &TaskId| {
-                let asked = matches!(self.single.stand(other), Stand::Waits(_) | Stand::Holds(_));
-                let is_there = other != task && self.single.own_cpu(other) == self.single.own_cpu(task);
-                asked && is_there && self.single.base(other) >= self.single.base(task)
+                let (base, least) = (self.single.base(other), self.single.base(task));
+                let comes_first = match self.single.stand(other) {
+                    Stand::Waits(_) | Stand::Holds(_) => base >= least,
+                    Stand::Sent(_) => self.awake[other.index()] && base > least,
+                    _ => false,
+                };
+                comes_first && other != task && self.single.own_cpu(other) == self.single.own_cpu(task)
             };
             let is_held_back = matches!(self.single.stand(task), Stand::Sent(_)) && !self.awake[task.index()];
             if is_held_back && !self.single.tasks().any(|other| is_before(&other)) {

@@ -290,7 +290,11 @@ impl Shadow {
         let neighbours = || (0..setting.tasks()).filter(|&t| t != task && setting.cpus[t] == setting.cpus[task]);
         match setting.rule {
             Rule::Pcp => self.keepers(setting, task, &self.priorities(setting)).is_empty(),
-            Rule::MpcpVs => !neighbours().any(|other| self.is_admitted(other) && self.base(other) >= self.base(task)),
+            Rule::MpcpVs => {
+                let (own, is_called) = (self.base(task), |other: usize| self.mode[other] == Mode::Awake);
+                let goes_first = |other| self.is_admitted(other) && self.base(other) >= own;
+                !neighbours().any(|other| goes_first(other) || is_called(other) && self.base(other) > own)
+            }
             // Rule D1, and a request whose lender gave up has its place all the same.
             Rule::Omlp if setting.sizes[setting.cpus[task]] > 1 => {
                 let size = setting.sizes[setting.cpus[task]];
