@@ -516,8 +516,8 @@ fn judge(mut guest: Guest, tests: &[Test], logs: &Path, may_skip: bool) -> Resul
         .map_err(|failed| format!("{failed}\nthe logs are in {}", logs.display()))
 }
 
-/// Names each test that failed or was not executed, or was skipped if none `may_skip`. `cut` is why the machine ended early, and `log` returns what a test
-/// printed.
+/// Names each test that failed or was not executed, or was skipped if none `may_skip`. `cut` is why the machine
+/// ended early, and `log` returns what a test printed.
 fn verdict(
     tests: &[Test],
     ended: &BTreeMap<usize, i32>,

@@ -109,8 +109,8 @@ fn write() -> bool {
     true
 }
 
-/// Writes the report into `new`, which then takes the place of `path`. A device or a pipe keeps its place: the report is
-/// written into it, as far as it takes it at once.
+/// Writes the report into `new`, which then takes the place of `path`. A device or a pipe keeps its place: the report
+/// is written into it, as far as it takes it at once.
 fn write_file(counters: &MutexCounters, shown: &mut [Option<MutexStatistics>], path: &CStr, new: &CStr) {
     // SAFETY: both paths are strings with a final zero, which live as long as the process, all bits zero are a valid
     // `stat`, which outlives its call, and the calls take no other pointers. A handler may make them.

@@ -48,8 +48,8 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
         self.single.owner(resource)
     }
 
-    /// Whether no task of the processor that is at least as urgent has a request, and none that is more urgent was woken
-    /// to make one. Such a task executes first, but a less urgent one may be about to call.
+    /// Whether no task of the processor that is at least as urgent has a request, and none that is more urgent was
+    /// woken to make one. Such a task executes first, but a less urgent one may be about to call.
     fn may_go_on(&self, task: TaskId) -> bool {
         let base = self.single.base(task);
         !self.single.peers(task).iter().any(|&other| match self.single.stand(other) {

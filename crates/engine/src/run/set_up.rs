@@ -118,7 +118,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         ready: Gate::default(),
         start: Gate::default(),
         exit: Gate::default(),
-        taken: Taken::new(cpus, moves_tasks(system, config.protocol)),
+        taken: Taken::new(cpus, config.audit || moves_tasks(system, config.protocol)),
         naps: (0..=system.tasks().len()).map(|_| Nap::default()).collect(),
         ends: Ends::new(system.tasks().len()),
     });

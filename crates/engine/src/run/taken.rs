@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// Known afterwards: a CPU that was unplugged at any time; and a task whose CPUs at its end are not those of its start.
 /// Not known: CPUs that `taskset` or a cpuset took and gave back before the end; that a task was moved between CPUs of
-/// the system under protocols that move tasks; and, where the process does not see the kernel's `/sys`, a CPU that was
+/// the system under protocols that move tasks, and in a run with an audit, which reports this itself; and, where the process does not see the kernel's `/sys`, a CPU that was
 /// unplugged and came back, if the tasks there had other CPUs or there were none.
 #[derive(Debug)]
 pub(super) struct Taken {
     cpus: Vec<usize>,
     /// The mark of each CPU before the run.
     marks: Vec<Option<u64>>,
-    /// Whether protocols of the run move tasks to other CPUs of it.
+    /// Whether a task that is on another CPU of the run at its end has not lost its own.
     moves: bool,
     /// A CPU, by its Linux number, whose task was moved to others; `usize::MAX` without one.
     displaced: AtomicUsize,
@@ -47,8 +47,8 @@ impl Taken {
         changed(&self.cpus, &self.marks, &marks(&self.cpus)).or_else(was_away)
     }
 
-    /// After the kernel has refused to move a task: the CPU that was taken. One that is just going takes no threads, and
-    /// has its mark still.
+    /// After the kernel has refused to move a task: the CPU that was taken. One that is just going takes no threads,
+    /// and has its mark still.
     pub(super) fn refusing(&self) -> Option<usize> {
         let cpus = self.cpus.clone();
         let refuses = |&cpu: &usize| sched::set_affinity(sched::gettid(), &[cpu]).is_err();
@@ -77,8 +77,8 @@ fn changed(cpus: &[usize], before: &[Option<u64>], after: &[Option<u64>]) -> Opt
 
 /// For each CPU a number that is another one whenever the CPU has come back; `None` while it is away.
 ///
-/// The kernel removes a CPU's folder `topology` when the CPU goes, and makes it when the CPU comes (seen on Linux 6.18).
-/// Each folder of its file system has a number of its own. Other file systems, which containers may have there, number
+/// The kernel removes a CPU's folder `topology` when the CPU goes, and makes it when the CPU comes (seen on Linux
+/// 6.18). Each folder of its file system has a number of its own. Other file systems, which containers may have there, number
 /// as they like.
 fn marks(cpus: &[usize]) -> Vec<Option<u64>> {
     let kernels = std::fs::metadata("/sys").ok().map(|folder| folder.dev());

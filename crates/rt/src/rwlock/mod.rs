@@ -267,8 +267,8 @@ impl<T: ?Sized> WriteGuard<'_, T> {
     /// This is an associated function, so that it hides no method of the value.
     ///
     /// # Errors
-    /// [`RwLockError::Sys`] if the kernel refused to wake a waiter. The caller no longer holds the lock, and a thread that
-    /// waits for it may stay suspended.
+    /// [`RwLockError::Sys`] if the kernel refused to wake a waiter. The caller no longer holds the lock, and a thread
+    /// that waits for it may stay suspended.
     ///
     /// # Examples
     /// ```
