@@ -338,6 +338,16 @@ const fn helped(rule: Rule) -> Setting {
     }
 }
 
+/// Two tasks on one processor, and one on each of two others.
+const fn on_three(rule: Rule) -> Setting {
+    Setting { cpus: &[0, 0, 1, 2], ..helped(rule) }
+}
+
+/// Both homes are a processor without tasks.
+const fn away(rule: Rule) -> Setting {
+    Setting { homes: [2, 2], ..two(rule) }
+}
+
 /// On each processor another resource has the higher ceiling.
 const fn crossed(rule: Rule) -> Setting {
     Setting { bases: &[[2, 3], [4, 1], [2, 3], [4, 2]], users: [&[0, 2, 3], &[0, 1, 2]], ..helped(rule) }
@@ -352,6 +362,11 @@ const fn clustered(rule: Rule) -> Setting {
 /// The same with a fourth task, which can take the place of a lender.
 const fn relieved(rule: Rule) -> Setting {
     Setting { cpus: &[0, 0, 0, 0], bases: &[[2, 2], [1, 1], [3, 3], [4, 4]], ..clustered(rule) }
+}
+
+/// A cluster of three processors.
+const fn in_three(rule: Rule) -> Setting {
+    Setting { sizes: [3, 1, 1], ..relieved(rule) }
 }
 
 /// A cluster of two processors, and one of one.
@@ -371,16 +386,20 @@ walks! {
     srp_with_another_processor: srp, one_and_another(Rule::Srp);
     mpcp_vs_walks: mpcp_vs, two(Rule::MpcpVs);
     dpcp_walks: dpcp, two(Rule::Dpcp);
+    dpcp_with_homes_elsewhere: dpcp, away(Rule::Dpcp);
     dflp_walks: dflp, two(Rule::Dflp);
+    dflp_with_homes_elsewhere: dflp, away(Rule::Dflp);
     fmlp_long_walks: fmlp_long, two(Rule::FmlpLong);
     fmlp_plus_walks: fmlp_plus, two(Rule::FmlpPlus);
     fmlp_short_walks: fmlp_short, two(Rule::FmlpShort);
     mrsp_walks: mrsp, ceilings(Rule::Mrsp);
     mrsp_with_two_helpers: mrsp, helped(Rule::Mrsp);
+    mrsp_on_three_processors: mrsp, on_three(Rule::Mrsp);
     mrsp_with_crossed_ceilings: mrsp, crossed(Rule::Mrsp);
     omlp_walks: omlp, two(Rule::Omlp);
     omlp_in_a_cluster: omlp, clustered(Rule::Omlp);
     omlp_with_relief: omlp, relieved(Rule::Omlp);
+    omlp_in_a_cluster_of_three: omlp, in_three(Rule::Omlp);
     omlp_in_two_clusters: omlp, clusters(Rule::Omlp);
     omlp_in_pairs: omlp, pairs(Rule::Omlp);
 }
