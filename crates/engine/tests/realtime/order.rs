@@ -431,7 +431,13 @@ fn one_grant_out_of_turn_is_found() {
             let left = turns[..pair[0]].iter().rposition(|turn| turn.event == Event::Release(R));
             let [one, other] = [pair[0], pair[1]].map(|index| turns[index].task);
             let is_above = system.task(one).priority > system.task(other).priority;
-            is_above && left.is_some_and(|left| waited(one, left) && waited(other, left))
+            // Of two requests that were decided at the same time, either may be the earlier one.
+            let last = |task, event, before: usize| {
+                turns[..before].iter().rposition(|turn| turn.task == task && turn.event == event)
+            };
+            let are_apart = |left| last(one, Event::Stop, left) < last(other, Event::Request(R), left);
+            let are_ordered = |left| promise != Promise::Fifo || are_apart(left);
+            is_above && left.is_some_and(|left| waited(one, left) && waited(other, left) && are_ordered(left))
         });
         let pair = pair.unwrap_or_else(|| panic!("{protocol}: no task waits for another"));
         let (one, other) = (turns[pair[0]].task, turns[pair[1]].task);
