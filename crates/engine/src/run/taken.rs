@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// Known afterwards: a CPU that was unplugged at any time; and a task whose CPUs at its end are not those of its start.
 /// Not known: CPUs that `taskset` or a cpuset took and gave back before the end; that a task was moved between CPUs of
-/// the system under protocols that move tasks, and in a run with an audit, which reports this itself; and, where the process does not see the kernel's `/sys`, a CPU that was
-/// unplugged and came back, if the tasks there had other CPUs or there were none.
+/// the system under protocols that move tasks, and in a run with an audit, which reports this itself; and, where the
+/// process does not see the kernel's `/sys`, a CPU that was unplugged and came back, if the tasks there had other CPUs
+/// or there were none.
 #[derive(Debug)]
 pub(super) struct Taken {
     cpus: Vec<usize>,
@@ -78,8 +79,8 @@ fn changed(cpus: &[usize], before: &[Option<u64>], after: &[Option<u64>]) -> Opt
 /// For each CPU a number that is another one whenever the CPU has come back; `None` while it is away.
 ///
 /// The kernel removes a CPU's folder `topology` when the CPU goes, and makes it when the CPU comes (seen on Linux
-/// 6.18). Each folder of its file system has a number of its own. Other file systems, which containers may have there, number
-/// as they like.
+/// 6.18). Each folder of its file system has a number of its own. Other file systems, which containers may have there,
+/// number as they like.
 fn marks(cpus: &[usize]) -> Vec<Option<u64>> {
     let kernels = std::fs::metadata("/sys").ok().map(|folder| folder.dev());
     let mark = |cpu: &usize| {
