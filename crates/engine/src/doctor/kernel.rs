@@ -101,13 +101,15 @@ pub(super) fn cpusets() -> Finding {
 pub(super) fn reservations() -> Finding {
     const NAME: &str = "deadline reservations";
     let wrong = "the kernel counted them below zero, and refused SCHED_DEADLINE to all programs";
-    match (sched::reserved(), sched::recount_deadlines()) {
-        (None, ()) => finding(NAME, State::Ok, "not shown to this process", ""),
-        (Some(..0), ()) if sched::reserved() < Some(0) => {
+    let before = sched::reserved();
+    sched::recount_deadlines();
+    match before {
+        None => finding(NAME, State::Ok, "not shown to this process", ""),
+        Some(0..) => finding(NAME, State::Ok, "the kernel's account is not below zero", ""),
+        Some(_) if sched::reserved() < Some(0) => {
             finding(NAME, State::Warn, wrong, "`cat /proc/sys/kernel/sched_rt_runtime_us` makes it count again")
         }
-        (Some(..0), ()) => finding(NAME, State::Ok, format!("{wrong}; it has counted again"), ""),
-        (Some(_), ()) => finding(NAME, State::Ok, "the kernel's account is not below zero", ""),
+        Some(_) => finding(NAME, State::Ok, format!("{wrong}; it has counted again"), ""),
     }
 }
 

@@ -179,22 +179,20 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
     let (system, start_ns) = (&shared.system, shared.start_ns());
     let mut tasks: Vec<TaskOutcome> = Vec::new();
     let (mut records, mut turns, mut dropped) = (changed, Vec::new(), 0);
-    let mut failed: Option<RunError> = None;
+    let mut failures: Vec<RunError> = Vec::new();
     for task in system.task_ids() {
         let Some(Report { outcome, log, turns: decided, failure }) = shared.ends.take(task) else {
             return Err(RunError::Stuck { tasks: vec![task] });
         };
-        // The first failure, but rather one of another kind than that a CPU is missing.
-        if let Some(failure) = failure.filter(|_| failed.as_ref().is_none_or(lacks_cpu)) {
-            let error = RunError::from(failure);
-            failed = if lacks_cpu(&error) { failed.or(Some(error)) } else { Some(error) };
-        }
+        failures.extend(failure.map(RunError::from));
         records.extend(log.records(task, start_ns));
         turns.extend(decided.records(task, 0));
         dropped += log.dropped() + decided.dropped();
         tasks.push(outcome);
     }
-    if let Some(error) = failed {
+    // A CPU that is missing explains least.
+    failures.sort_by_key(lacks_cpu);
+    if let Some(error) = failures.into_iter().next() {
         return Err(error);
     }
     records.sort_by_key(|record| record.at);

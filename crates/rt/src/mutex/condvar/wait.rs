@@ -21,7 +21,7 @@ impl RawCondvar {
     ///
     /// # Bound
     /// Until a signal or `until`; then the bound of the mutex. A real-time thread asks for its level before it
-    /// suspends: one system call, and at most 31 slots of a table.
+    /// suspends: two system calls, and at most 31 slots of a table.
     pub fn wait(&self, mutex: &RawMutex, until: Option<Deadline>) -> Result<(Acquired, WaitEnd), RawError> {
         // SAFETY: the wait rejoins below, and `mutex` is borrowed until then, so it stays where it is.
         let mut waiting = unsafe { self.enlist(mutex, true) }?;
