@@ -218,7 +218,8 @@ def cluster(tmp_path):
     scheduler = start("scheduler", "--host", "tcp://127.0.0.1", "--port", "0")
     workers = [start("worker", "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny") for _ in range(2)]
     try:
-        wait_for(place.exists)
+        # The scheduler creates its file before it writes it.
+        wait_for(lambda: place.exists() and place.read_text())
         yield json.loads(place.read_text())["address"], workers
     finally:
         for process in [*workers, scheduler]:
