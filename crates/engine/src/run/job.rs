@@ -182,6 +182,7 @@ impl<'a> TaskThread<'a> {
         self.held.push(resource);
         self.log_turn(resource, Turn::Asking, Event::Request(resource));
         self.log_turn(resource, Turn::Asked, Event::Stop);
+        self.log_change(resource);
         self.log_turn(resource, Turn::Owned, Event::Acquire(resource));
         #[cfg(test)]
         super::fault::strike();
@@ -222,6 +223,15 @@ impl<'a> TaskThread<'a> {
         let locks = &self.shared.locks;
         if let Some(turns) = self.turns.as_mut().filter(|_| locks.has_turns(resource)) {
             turns.push(locks.executor.seat(self.id).turn(turn), event);
+        }
+    }
+
+    /// Records the last change of priority since the last request, if the numbers of events are kept.
+    fn log_change(&mut self, resource: ResourceId) {
+        let executor = &self.shared.locks.executor;
+        let seat = executor.seat(self.id);
+        if self.turns.is_some() && seat.turn(Turn::Changed) >= seat.turn(Turn::Asking) {
+            self.log_turn(resource, Turn::Changed, Event::Priority(executor.effective(self.id)));
         }
     }
 

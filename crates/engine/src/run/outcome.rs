@@ -18,8 +18,9 @@ pub struct Outcome {
     /// `at` is no time but a number, in one order for all tasks. A machine decides under its guard, and its decisions
     /// are in the order of their numbers. A request at the home of a resource counts from the arrival there. Other
     /// locks decide in an atomic operation: `Request` has a number before it, and `Stop` one after it, when the request
-    /// has been decided and the task waits. `Acquire` and `Release` have numbers of the time at which the task owns the
-    /// resource. Requests that no call has returned from are missing, and so are those under `pip`, on which the kernel
+    /// has been decided and the task waits. `Priority` is the last decision before the grant that changed the priority
+    /// of the task; under `omlp` and `mpcp_vs`, which hold requests back, this one admits the request. `Acquire` and
+    /// `Release` have numbers of the time at which the task owns the resource. Requests that no call has returned from are missing, and so are those under `pip`, on which the kernel
     /// decides, under `none`, and for sections that do not exclude each other.
     pub turns: Vec<Record>,
     /// The number of entries that did not fit into a log. If it is not 0, `records` and the blocking derived from them

@@ -196,8 +196,13 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
         return Err(error);
     }
     records.sort_by_key(|record| record.at);
-    // A decision on a request may grant it, and one on a release may grant to the next.
-    turns.sort_by_key(|turn| (turn.at, matches!(turn.event, Event::Acquire(_))));
+    // A decision has one number for all that it does: it may end a request, admit others, and grant to one of them.
+    let place = |event| match event {
+        Event::Release(_) => 0,
+        Event::Acquire(_) => 2,
+        _ => 1,
+    };
+    turns.sort_by_key(|turn| (turn.at, place(turn.event)));
     for (task, seen) in tasks.iter_mut().zip(observe(system, &records)) {
         task.observation.blocking = seen.blocking;
     }

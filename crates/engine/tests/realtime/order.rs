@@ -1,12 +1,15 @@
 //! The order in which waiting tasks acquire a resource.
 //!
-//! For each wait, the tests count how often another task requests the resource later and owns it earlier: it overtakes.
+//! For each wait, the tests count whether another task requests the resource later and owns it earlier: it overtakes.
 //! For each change of owners, they check whether a more urgent task had requested in time. Both are compared with the
 //! protocol's promise, which must hold for each wait.
 //!
 //! The order of requests is that of their decisions ([`lockwright_engine::Outcome::turns`]). A machine decides under
 //! its guard. Other locks decide in an atomic operation, and a request has a number before and after it: of two
 //! requests whose operations overlap, either may be the earlier one, and they are not compared.
+//!
+//! `omlp` and `mpcp_vs` hold requests back, and their promise counts from the admission of a request. The tests check
+//! for each admission that its time had come.
 //!
 //! Under `pip`, the kernel decides. When the owner unlocks, the kernel hands the mutex to the most urgent of the
 //! threads that wait for it, or to a more urgent one that requests it before that thread executes. A thread certainly
@@ -17,7 +20,7 @@ use crate::judge::tell;
 use crate::support::{R, for_each_protocol, require_cpus, require_realtime, run_us, run_with, task};
 use lockwright_engine::{Outcome, RunConfig};
 use lockwright_model::{
-    CpuId, Duration, Event, Instant, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
+    CpuId, Duration, Event, Instant, Priority, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
 };
 
 /// A protocol's promise about the order in which tasks own one resource.
@@ -29,16 +32,6 @@ pub enum Promise {
     Priority,
     /// By priority from the arrival at the home CPU: a task on its way may be overtaken.
     AtHome,
-    /// In the order of requests, of which each processor has one at a time (`omlp`): if no other task of its processor
-    /// has a request, no wait is overtaken. Otherwise the request is held back. While each request of its processor is
-    /// served, and once before its own, one request of each other processor may overtake it. No less urgent task of the
-    /// same processor does.
-    HeldFifo,
-    /// By priority, but a request is held back while a task of its processor that is at least as urgent has one
-    /// (`mpcp_vs`): until then, the next owner is the most urgent task that has requested. When the request of such a
-    /// task ends, one less urgent task of another processor may overtake. No less urgent task of the same processor
-    /// does.
-    HeldPriority,
     /// No order: a woken task tries again, and may find the resource locked.
     Nothing,
 }
@@ -51,18 +44,24 @@ pub fn promise(protocol: Protocol) -> Promise {
         | Protocol::FmlpShort
         | Protocol::Msrp
         | Protocol::Mrsp
+        | Protocol::Omlp
         | Protocol::PhaseFair
         | Protocol::TaskFair => Promise::Fifo,
-        Protocol::Pip | Protocol::Icpp | Protocol::Pcp | Protocol::Srp | Protocol::Mpcp => Promise::Priority,
+        Protocol::Pip | Protocol::Icpp | Protocol::Pcp | Protocol::Srp | Protocol::Mpcp | Protocol::MpcpVs => {
+            Promise::Priority
+        }
         Protocol::Dpcp => Promise::AtHome,
-        Protocol::Omlp => Promise::HeldFifo,
-        Protocol::MpcpVs => Promise::HeldPriority,
         // Interruptible sections and operations on objects do not exclude other tasks.
         Protocol::None | Protocol::Ics | Protocol::IcsLock | Protocol::LockFree | Protocol::WaitFree => {
             Promise::Nothing
         }
         other => panic!("the promise of {other} is not listed"),
     }
+}
+
+/// Whether requests wait for their admission before they wait for the resource.
+fn holds_back(protocol: Protocol) -> bool {
+    matches!(protocol, Protocol::Omlp | Protocol::MpcpVs)
 }
 
 /// The observed waits for one resource.
@@ -73,15 +72,8 @@ pub struct Waits {
     decided: usize,
     /// Waits that another task overtook.
     passed: usize,
-    /// Waits that a less urgent task of the same processor overtook.
-    by_less_urgent: usize,
     /// Changes of owners for which a more urgent task waited when the previous owner released the resource.
     out_of_turn: usize,
-    /// Waits that others overtook more often than [`Promise::HeldFifo`] allows.
-    beyond_fifo: usize,
-    /// Waits that less urgent tasks overtook more often than [`Promise::HeldPriority`] allows, and changes of owners
-    /// that were out of turn although nothing held the more urgent request back.
-    beyond_priority: usize,
 }
 
 impl Waits {
@@ -90,10 +82,7 @@ impl Waits {
         self.waits += other.waits;
         self.decided += other.decided;
         self.passed += other.passed;
-        self.by_less_urgent += other.by_less_urgent;
         self.out_of_turn += other.out_of_turn;
-        self.beyond_fifo += other.beyond_fifo;
-        self.beyond_priority += other.beyond_priority;
     }
 
     /// The number of waits that are against the promise.
@@ -101,145 +90,149 @@ impl Waits {
         match promise {
             Promise::Fifo => self.passed,
             Promise::Priority | Promise::AtHome => self.out_of_turn,
-            Promise::HeldFifo => self.by_less_urgent + self.beyond_fifo,
-            Promise::HeldPriority => self.by_less_urgent + self.beyond_priority,
             Promise::Nothing => 0,
         }
     }
 }
 
 /// An open request.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Open {
     /// It was not decided before.
     from: Instant,
     /// It has been decided since, if that is known yet.
     since: Option<Instant>,
-    /// How often each other task has overtaken it.
-    passed: Vec<usize>,
-    /// Requests of other tasks of its processor that are or were served meanwhile: of all, and of those at least as
-    /// urgent.
-    local: usize,
-    local_urgent: usize,
-    /// Whether another task of its processor had a request before it was decided: any, or one at least as urgent.
-    is_held: bool,
-    is_held_by_urgent: bool,
+    /// Whether another task has overtaken it.
+    is_passed: bool,
 }
 
-impl Open {
-    /// Whether others overtook it more often than [`Promise::HeldFifo`] allows.
-    fn is_beyond_fifo(&self, own: &Task, tasks: &[Task]) -> bool {
-        let by = |cpu: CpuId| -> usize {
-            let passed = self.passed.iter().zip(tasks).filter(|(_, other)| other.cpu == cpu);
-            passed.map(|(passed, _)| passed).sum()
-        };
-        let is_passed = self.passed.iter().any(|&passed| passed > 0);
-        let mut remote = tasks.iter().map(|task| task.cpu).filter(|&cpu| cpu != own.cpu);
-        (is_passed && !self.is_held) || remote.any(|cpu| by(cpu) > 1 + self.local)
-    }
-
-    /// Whether less urgent tasks overtook it more often than [`Promise::HeldPriority`] allows.
-    fn is_beyond_priority(&self, own: &Task, tasks: &[Task]) -> bool {
-        let is_meant = |other: &Task| other.cpu != own.cpu && other.priority < own.priority;
-        let passed = self.passed.iter().zip(tasks).filter(|(_, other)| is_meant(other));
-        passed.map(|(passed, _)| passed).sum::<usize>() > self.local_urgent
-    }
-}
-
-/// The open requests for a resource, and its owner.
-struct Queue<'s> {
-    tasks: &'s [Task],
-    open: Vec<Option<Open>>,
-    owner: Option<usize>,
-}
-
-impl Queue<'_> {
-    fn request(&mut self, me: usize, at: Instant) {
-        let own = &self.tasks[me];
-        let local = |other: usize| other != me && self.tasks[other].cpu == own.cpu;
-        let urgent = |other: usize| local(other) && self.tasks[other].priority >= own.priority;
-        let (mut is_held, mut is_held_by_urgent) = (self.owner.is_some_and(local), self.owner.is_some_and(urgent));
-        let counts = [is_held, is_held_by_urgent].map(usize::from);
-        for other in (0..self.tasks.len()).filter(|&other| local(other)) {
-            if self.open[other].is_none() {
-                continue;
-            }
-            is_held = true;
-            is_held_by_urgent |= self.tasks[other].priority >= own.priority;
-        }
-        let passed = vec![0; self.tasks.len()];
-        let [local, local_urgent] = counts;
-        self.open[me] = Some(Open { from: at, since: None, passed, local, local_urgent, is_held, is_held_by_urgent });
-    }
-
-    fn decided(&mut self, me: usize, at: Instant) {
-        if let Some(open) = &mut self.open[me] {
-            open.since.get_or_insert(at);
-        }
-    }
-
-    /// Returns the request that is granted, after others noted whether it overtakes them.
-    fn acquire(&mut self, me: usize) -> Option<Open> {
-        let mine = self.open[me].take()?;
-        self.owner = Some(me);
-        for (open, other) in self.open.iter_mut().zip(self.tasks) {
-            let Some(open) = open else { continue };
-            open.passed[me] += usize::from(open.since.is_some_and(|since| mine.from > since));
-            let is_local = other.cpu == self.tasks[me].cpu;
-            open.local += usize::from(is_local);
-            open.local_urgent += usize::from(is_local && self.tasks[me].priority >= other.priority);
-        }
-        Some(mine)
-    }
-
-    /// The open requests, with their tasks.
-    fn waiting(&self) -> impl Iterator<Item = (&Open, &Task)> {
-        self.open.iter().zip(self.tasks).filter_map(|(open, task)| Some((open.as_ref()?, task)))
-    }
-}
-
-/// For each granted request, counts the requests of other tasks that came later and were granted earlier, and checks
-/// whose turn it was. A task that stops has a request that is decided.
+/// For each granted request, counts whether a request of another task came later and was granted earlier, and checks
+/// whose turn it was. A task that stops has a request that is decided. A request that is held back begins with its
+/// admission.
 ///
 /// A machine grants to the most urgent of the requests that it has decided. Under `pip`, the kernel chooses at the
 /// release, and a request that comes later is not in time.
 pub fn waits(system: &System, protocol: Protocol, turns: &[Record], resource: ResourceId) -> Waits {
     let mut seen = Waits::default();
     let tasks = system.tasks();
-    let mut queue = Queue { tasks, open: vec![None; tasks.len()], owner: None };
+    let mut open: Vec<Option<Open>> = vec![None; tasks.len()];
+    let mut is_held_back = vec![false; tasks.len()];
     let mut released: Option<Instant> = None;
     for turn in turns {
         let me = turn.task.index();
-        let own = &tasks[me];
+        let begun = |since| Some(Open { from: turn.at, since, is_passed: false });
         match turn.event {
-            Event::Request(asked) if asked == resource => queue.request(me, turn.at),
-            Event::Stop => queue.decided(me, turn.at),
-            Event::Release(left) if left == resource => {
-                queue.owner = queue.owner.filter(|&owner| owner != me);
-                released = Some(turn.at);
+            Event::Request(asked) if asked == resource && holds_back(protocol) => is_held_back[me] = true,
+            Event::Priority(_) if std::mem::take(&mut is_held_back[me]) => open[me] = begun(Some(turn.at)),
+            Event::Request(asked) if asked == resource => open[me] = begun(None),
+            Event::Stop => {
+                if let Some(open) = &mut open[me] {
+                    open.since.get_or_insert(turn.at);
+                }
             }
+            Event::Release(left) if left == resource => released = Some(turn.at),
             Event::Acquire(owned) if owned == resource => {
-                let Some(mine) = queue.acquire(me) else { continue };
+                let Some(mine) = open[me].take() else { continue };
+                let chosen = if protocol == Protocol::Pip { released } else { Some(turn.at) };
+                let mut is_skipped = false;
+                for (open, other) in open.iter_mut().zip(tasks) {
+                    let Some(open) = open else { continue };
+                    open.is_passed |= open.since.is_some_and(|since| mine.from > since);
+                    let is_in_time = open.since.is_some() && open.since < chosen;
+                    is_skipped |= is_in_time && other.priority > tasks[me].priority;
+                }
                 seen.waits += 1;
                 seen.decided += usize::from(mine.since.is_some());
-                seen.passed += usize::from(mine.passed.iter().any(|&passed| passed > 0));
-                let mut passers = mine.passed.iter().zip(tasks).filter(|(passed, _)| **passed > 0);
-                seen.by_less_urgent +=
-                    usize::from(passers.any(|(_, other)| other.cpu == own.cpu && other.priority < own.priority));
-                let chosen = if protocol == Protocol::Pip { released } else { Some(turn.at) };
-                let is_skipped = |(open, other): &(&Open, &Task)| {
-                    open.since.is_some() && open.since < chosen && other.priority > own.priority
-                };
-                seen.out_of_turn += usize::from(queue.waiting().any(|waiting| is_skipped(&waiting)));
-                let is_free = |waiting: (&Open, &Task)| is_skipped(&waiting) && !waiting.0.is_held_by_urgent;
-                let is_beyond = mine.is_beyond_priority(own, tasks) || queue.waiting().any(is_free);
-                seen.beyond_fifo += usize::from(mine.is_beyond_fifo(own, tasks));
-                seen.beyond_priority += usize::from(is_beyond);
+                seen.passed += usize::from(mine.is_passed);
+                seen.out_of_turn += usize::from(is_skipped);
             }
             _ => {}
         }
     }
     seen
+}
+
+/// How far the request of a task is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    HeldBack {
+        since: Instant,
+    },
+    /// It waits for the resource, or owns it.
+    Admitted,
+}
+
+/// The first decision under a protocol that holds requests back that admits a request at a wrong time, or does not
+/// admit one whose time has come:
+/// - a more urgent request of the same cluster is held back;
+/// - the places of the cluster are taken. Under `omlp`, there is one for each processor, and each admitted request
+///   takes one. Under `mpcp_vs`, there is one, and requests of less urgent tasks do not take it;
+/// - a request is held back although a place is free. Under `omlp`, a more urgent job without a request takes one, too.
+///   No record tells when its arrival and its end were decided, so each more urgent task counts. Under `mpcp_vs`, this
+///   is checked when the request is made: afterwards, the task repeats it when it executes.
+///
+/// A grant without an admission is wrong, too.
+pub fn wrong_admission(system: &System, protocol: Protocol, turns: &[Record]) -> Option<Record> {
+    let is_omlp = protocol == Protocol::Omlp;
+    let mut stages: Vec<Option<Stage>> = vec![None; system.tasks().len()];
+    // One decision has one number.
+    turns.chunk_by(|one, other| one.at == other.at).filter(|_| holds_back(protocol)).find_map(|decision| {
+        let is_wrong = |turn: &&Record| !follows(system, is_omlp, &mut stages, turn);
+        let wrong = decision.iter().find(is_wrong).copied();
+        let at = decision[0].at;
+        let is_late = |task: TaskId| match stages[task.index()] {
+            Some(Stage::HeldBack { since }) => (is_omlp || since == at) && has_place(system, is_omlp, &stages, task),
+            _ => false,
+        };
+        wrong.or_else(|| system.task_ids().any(is_late).then_some(decision[0]))
+    })
+}
+
+/// The other tasks of the cluster of a task: each with its index, and whether it is more urgent. And the number of
+/// places.
+fn beside(system: &System, is_omlp: bool, task: TaskId) -> (impl Iterator<Item = (usize, bool)> + '_, usize) {
+    let own = system.task(task);
+    let cluster = system.cluster(own.cpu);
+    let tasks = system.tasks().iter().enumerate();
+    let others = tasks.filter(move |(other, it)| *other != task.index() && cluster >> it.cpu.index() & 1 == 1);
+    let places = if is_omlp { cluster.count_ones() as usize } else { 1 };
+    (others.map(|(other, it)| (other, it.priority > own.priority)), places)
+}
+
+/// Whether the request of a task that is held back certainly has a place.
+fn has_place(system: &System, is_omlp: bool, stages: &[Option<Stage>], task: TaskId) -> bool {
+    let (others, places) = beside(system, is_omlp, task);
+    let takes_place = |&(other, is_above): &(usize, bool)| match stages[other] {
+        _ if is_omlp && is_above => true,
+        Some(Stage::Admitted) => is_omlp || is_above,
+        stage => stage.is_some() && is_above,
+    };
+    others.filter(takes_place).count() < places
+}
+
+/// Applies an event. Returns whether it may happen at this time.
+fn follows(system: &System, is_omlp: bool, stages: &mut [Option<Stage>], turn: &Record) -> bool {
+    let me = turn.task.index();
+    match turn.event {
+        Event::Request(_) => stages[me] = Some(Stage::HeldBack { since: turn.at }),
+        Event::Priority(_) if stages[me] != Some(Stage::Admitted) => {
+            let (mut admitted, mut is_first) = (0, true);
+            let (others, places) = beside(system, is_omlp, turn.task);
+            for (other, is_above) in others {
+                match stages[other] {
+                    Some(Stage::Admitted) => admitted += usize::from(is_omlp || is_above),
+                    Some(Stage::HeldBack { since }) => is_first &= !is_above || since == turn.at,
+                    None => {}
+                }
+            }
+            stages[me] = Some(Stage::Admitted);
+            return is_first && admitted < places;
+        }
+        Event::Acquire(_) => return stages[me] == Some(Stage::Admitted),
+        Event::Release(_) => stages[me] = None,
+        _ => {}
+    }
+    true
 }
 
 /// One task for each of these CPUs, the least urgent first, with a section of `inside_us` in each period.
@@ -262,6 +255,7 @@ pub fn turns(system: &System, outcome: &Outcome, protocol: Protocol) -> Option<V
     }
     if protocol != Protocol::Pip {
         assert_eq!(owned(&outcome.turns), owned(&outcome.records), "{protocol}");
+        assert_eq!(wrong_admission(system, protocol, &outcome.turns), None, "{protocol}");
         return Some(outcome.turns.clone());
     }
     assert_eq!(owned(&outcome.turns), 0, "the kernel decides");
@@ -349,16 +343,11 @@ fn no_wait_for_an_overloaded_resource_is_overtaken() {
     }
 }
 
-/// Without the protocols that hold requests back: a task repeats such a request when it executes, and another one may
-/// come first meanwhile.
 #[test]
 fn no_wait_for_short_sections_is_overtaken() {
     let Some(_machine) = require_cpus(2) else { return };
     let system = sections(&[0, 1, 0, 1, 0, 1, 0], 0, 500, 30);
     for protocol in Protocol::ALL.into_iter().filter(is_global) {
-        if matches!(promise(protocol), Promise::HeldFifo | Promise::HeldPriority) {
-            continue;
-        }
         hold(&system, protocol, for_each_protocol(70), false);
     }
 }
@@ -395,8 +384,6 @@ fn a_wait_that_nothing_holds_back_is_not_overtaken() {
     for protocol in [Protocol::Omlp, Protocol::MpcpVs] {
         hold(&late_requests(), protocol, for_each_protocol(140), true);
     }
-    // The owner is preempted by the three tasks, and they are served before the first that waits.
-    find(&late_requests(), Protocol::Pip, Promise::HeldFifo);
 }
 
 /// A protocol by priority breaks the order of requests, and the reverse. If the count found neither, the tests would
@@ -407,7 +394,6 @@ fn the_count_finds_another_order() {
     let system = sections(&[0, 1, 0, 1, 0, 1, 0], 1, 1_000, 200);
     find(&system, Protocol::Mpcp, Promise::Fifo);
     find(&system, Protocol::FmlpPlus, Promise::Priority);
-    find(&system, Protocol::FmlpPlus, Promise::HeldPriority);
 }
 
 /// One exchange of two neighbouring grants in a whole run is found.
@@ -424,7 +410,8 @@ fn one_grant_out_of_turn_is_found() {
         let grants: Vec<usize> = (0..turns.len()).filter(|&index| owned(&turns[index])).collect();
         // Both of the exchanged tasks waited at the last release, and the first is the more urgent one.
         let waited = |task: TaskId, before: usize| {
-            let mut own = turns[..before].iter().rev().filter(|turn| turn.task == task).map(|turn| turn.event);
+            let is_meant = |turn: &&Record| turn.task == task && !matches!(turn.event, Event::Priority(_));
+            let mut own = turns[..before].iter().rev().filter(is_meant).map(|turn| turn.event);
             own.next() == Some(Event::Stop) && own.find(|&event| event != Event::Stop) == Some(Event::Request(R))
         };
         let pair = grants.windows(2).find(|pair| {
@@ -479,42 +466,96 @@ fn passes_are_counted_by_task_and_urgency() {
         record(8, 2, owns),
     ];
     let seen = waits(&system, Protocol::Mpcp, &decided(&records), R);
-    let wanted = Waits {
-        waits: 5,
-        decided: 5,
-        passed: 1,
-        by_less_urgent: 1,
-        out_of_turn: 3,
-        beyond_fifo: 1,
-        beyond_priority: 4,
-    };
-    assert_eq!(seen, wanted);
+    assert_eq!(seen, Waits { waits: 5, decided: 5, passed: 1, out_of_turn: 3 });
     let once = decided(&records[..6]);
-    let wanted = Waits { waits: 2, decided: 2, out_of_turn: 1, beyond_priority: 1, ..Waits::default() };
+    let wanted = Waits { waits: 2, decided: 2, passed: 0, out_of_turn: 1 };
     assert_eq!(waits(&system, Protocol::Mpcp, &once, R), wanted);
     // Task 2 does not certainly wait before 3, so the grant at that time is not out of turn.
     let rest = decided(&records[3..]);
     let late = [&once[..4], &rest[..4], &[record(3, 2, Event::Stop)], &rest[4..]].concat();
     assert_eq!(waits(&system, Protocol::Mpcp, &late, R).out_of_turn, 2);
-    // If task 2 is held back by a request of its processor, task 1 may overtake it before and behind that request.
-    let held = [
-        record(0, 0, asks),
-        record(1, 2, asks),
-        record(2, 1, asks),
-        record(3, 1, owns),
-        record(4, 1, ends),
-        record(4, 0, owns),
-        record(5, 1, asks),
-        record(6, 0, ends),
-        record(6, 1, owns),
-        record(7, 1, ends),
-        record(7, 2, owns),
-    ];
-    let seen = waits(&system, Protocol::Mpcp, &decided(&held), R);
-    // It overtakes task 0, which nothing holds back.
-    assert_eq!((seen.passed, seen.beyond_fifo), (2, 1));
-    // Task 0 is less urgent than task 2, and does not hold it back by priority.
-    assert_eq!(seen.beyond_priority, 4);
+}
+
+/// Decisions on a resource, one for each word: a digit is a task, and `?`, `!`, `+` and `-` are its request, its
+/// admission, its grant and its release. Each request is decided at once.
+fn decisions(words: &str) -> Vec<Record> {
+    let mut records = Vec::new();
+    for (at, word) in (1..).map(Instant::from_ns).zip(words.split(' ')) {
+        let mut task = TaskId(0);
+        for letter in word.chars() {
+            let event = match letter {
+                '?' => Event::Request(R),
+                '!' => Event::Priority(Priority::BASE_MAX.boosted()),
+                '+' => Event::Acquire(R),
+                '-' => Event::Release(R),
+                digit => {
+                    task = TaskId::new(digit.to_digit(10).expect("a task") as usize);
+                    continue;
+                }
+            };
+            records.push(Record { at, task, event });
+        }
+    }
+    decided(&records)
+}
+
+#[test]
+fn a_request_that_is_held_back_waits_from_its_admission() {
+    let system = sections(&[0, 1, 0], 1, 1_000, 200);
+    let seen = |protocol, words| waits(&system, protocol, &decisions(words), R);
+    // Task 2 requests first, is held back by task 0, and comes behind task 1.
+    let behind = "0?!+ 2? 1?! 0-1+2! 1-2+";
+    assert_eq!(seen(Protocol::Omlp, behind), Waits { waits: 3, decided: 3, passed: 0, out_of_turn: 0 });
+    assert_eq!(seen(Protocol::FmlpPlus, behind).passed, 1, "without admissions");
+    // The other way round, task 2 overtakes task 1, which is less urgent.
+    let before = "0?!+ 2? 1?! 0-2!+ 2-1+";
+    assert_eq!(seen(Protocol::Omlp, before), Waits { waits: 3, decided: 3, passed: 1, out_of_turn: 0 });
+    // A more urgent task is out of turn from the decision after its admission.
+    assert_eq!(seen(Protocol::MpcpVs, behind).out_of_turn, 0);
+    assert_eq!(seen(Protocol::MpcpVs, "0?!+ 2? 1?! 0- 2! 1+").out_of_turn, 1);
+}
+
+#[test]
+fn wrong_admissions_are_found() {
+    let wrong = |cpus: &[usize], protocol, words| {
+        let system = sections(cpus, 0, 1_000, 200);
+        wrong_admission(&system, protocol, &decisions(words)).map(|record| (record.task.0, record.event))
+    };
+    let admitted = Event::Priority(Priority::BASE_MAX.boosted());
+    for protocol in [Protocol::Omlp, Protocol::MpcpVs] {
+        assert_eq!(wrong(&[0; 3], protocol, "2?!+ 0? 1? 2-1!+ 1-0!+ 0-"), None, "{protocol}");
+        // A less urgent request is admitted first.
+        assert_eq!(wrong(&[0; 3], protocol, "2?!+ 0? 1? 2-0!+ 0-1!+ 1-"), Some((0, admitted)), "{protocol}");
+        // The processor has a request already, or it has none.
+        assert_eq!(wrong(&[0, 1, 0], protocol, "2?!+ 0?!"), Some((0, admitted)), "{protocol}");
+        assert_eq!(wrong(&[0, 1], protocol, "1? 0?! 1!"), Some((1, Event::Request(R))), "{protocol}");
+        assert_eq!(wrong(&[0, 1], protocol, "1?+"), Some((1, Event::Acquire(R))), "{protocol}");
+        assert_eq!(wrong(&[0, 1], Protocol::Mpcp, "1? 0?! 1! 1-1+"), None, "nothing is held back");
+    }
+    // A less urgent request holds a more urgent one back under `omlp`, and must be followed by it.
+    for (words, under_omlp, under_mpcp_vs) in [
+        ("0?!+ 1?! 0-1+", Some((1, admitted)), None),
+        ("0?!+ 1? 0-1!+", None, Some((1, Event::Request(R)))),
+        ("0?!+ 1? 0- 1!+", Some((0, Event::Release(R))), Some((1, Event::Request(R)))),
+    ] {
+        assert_eq!(wrong(&[0; 2], Protocol::Omlp, words), under_omlp, "{words}");
+        assert_eq!(wrong(&[0; 2], Protocol::MpcpVs, words), under_mpcp_vs, "{words}");
+    }
+    // Under `omlp`, a job of task 1 may have the place of task 0.
+    assert_eq!(wrong(&[0; 2], Protocol::Omlp, "0? 0!+"), None);
+    assert_eq!(wrong(&[0; 2], Protocol::MpcpVs, "0? 0!+"), Some((0, Event::Request(R))));
+}
+
+/// A cluster of two processors has at most two requests.
+#[test]
+fn wrong_admissions_to_a_cluster_are_found() {
+    let system = sections(&[0; 4], 1, 1_000, 200).in_clusters(&[0b11; 4]).expect("one cluster");
+    let wrong = |words| wrong_admission(&system, Protocol::Omlp, &decisions(words)).map(|it| it.task.0);
+    assert_eq!(wrong("0?!+ 1?! 3? 0-1+3! 1-3+"), None);
+    assert_eq!(wrong("0?!+ 1?! 3?!"), Some(3));
+    assert_eq!(wrong("0?!+ 1?! 3? 2? 0-1+2!"), Some(2), "task 3 is more urgent");
+    assert_eq!(wrong("0?!+ 1?! 3? 0-1+"), Some(0), "task 3 is not admitted");
+    assert_eq!(wrong("0?!+ 1?! 2? 0-1+"), None, "a job of task 3 may have the place");
 }
 
 /// A machine decides each request, so one that comes between a release and a grant counts, and one for a free resource.

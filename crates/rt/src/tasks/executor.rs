@@ -347,6 +347,10 @@ impl Executor {
                 }
                 decision.list.push(action);
             }
+            Action::SetPriority { task, .. } => {
+                self.note_turn(task, Turn::Changed, decision);
+                decision.list.push(action);
+            }
             _ => decision.list.push(action),
         }
     }

@@ -28,7 +28,7 @@ pub struct Seat {
     pub(super) own_cpu: CpuId,
     pub(super) claims: Guarded<Claims>,
     /// By [`Turn`].
-    turns: [AtomicU64; 4],
+    turns: [AtomicU64; 5],
 }
 
 /// The numbers of the events of all runs of the process, in one order.
@@ -50,6 +50,9 @@ pub enum Turn {
     Asking,
     /// The request has been decided.
     Asked,
+    /// The last change of the task's priority by a machine. Under `omlp` and `mpcp_vs`, the last one before the grant
+    /// admits a request that was held back, or did not have to be.
+    Changed,
     /// The grant. A lock without a machine numbers it when the task owns the resource.
     Owned,
     /// The release. A lock without a machine numbers it before the next task can own the resource.
