@@ -369,6 +369,12 @@ const fn in_three(rule: Rule) -> Setting {
     Setting { sizes: [3, 1, 1], ..relieved(rule) }
 }
 
+/// A cluster of four processors, and one job more.
+const fn in_four(rule: Rule) -> Setting {
+    let bases = &[[2, 2], [1, 1], [3, 3], [4, 4], [5, 5]];
+    Setting { cpus: &[0, 0, 0, 0, 0], bases, sizes: [4, 1, 1], ..clustered(rule) }
+}
+
 /// A cluster of two processors, and one of one.
 const fn clusters(rule: Rule) -> Setting {
     Setting { cpus: &[0, 0, 0, 2], bases: &[[2, 2], [1, 1], [3, 3], [2, 2]], ..clustered(rule) }
@@ -400,6 +406,7 @@ walks! {
     omlp_in_a_cluster: omlp, clustered(Rule::Omlp);
     omlp_with_relief: omlp, relieved(Rule::Omlp);
     omlp_in_a_cluster_of_three: omlp, in_three(Rule::Omlp);
+    omlp_in_a_cluster_of_four: omlp, in_four(Rule::Omlp);
     omlp_in_two_clusters: omlp, clusters(Rule::Omlp);
     omlp_in_pairs: omlp, pairs(Rule::Omlp);
 }

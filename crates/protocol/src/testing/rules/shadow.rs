@@ -9,7 +9,7 @@ use lockwright_model::{CpuId, MpcpCeiling, Priority};
 use std::vec::Vec;
 
 /// Capacities; a setting may have fewer tasks.
-pub(super) const TASKS: usize = 4;
+pub(super) const TASKS: usize = 5;
 pub(super) const RESOURCES: usize = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
