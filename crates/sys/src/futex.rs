@@ -2,8 +2,10 @@
 
 use crate::clock::{self, timespec};
 use crate::error::{SysError, errno};
+use crate::fork;
+use crate::sched::{self, Tid};
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The threads that share a futex.
@@ -357,7 +359,8 @@ const CYCLES_MAX: u32 = 16;
 /// # Errors
 /// EDEADLK if the kernel has reported a cycle `CYCLES_MAX` times. One report can be wrong, see [`lock_pi_once`]: for
 /// each, the caller must be preempted between two certain steps, while the owner at which it has arrived unlocks and
-/// then requests a lock of the caller. ESRCH if the owner has ended; ETIMEDOUT after the deadline; EAGAIN and EINTR,
+/// then requests a lock of the caller. ESRCH if the owner has ended; EPERM if it is a thread of the parent process, which
+/// never unlocks this copy of the word; ETIMEDOUT after the deadline; EAGAIN and EINTR,
 /// after which the caller tries again; and the kernel's other errors.
 ///
 /// BOUND: `until`. Without it, until the owner unlocks.
@@ -387,6 +390,10 @@ pub fn lock_pi(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Resul
 /// BOUND: `until`. Without it, until the owner unlocks.
 #[inline]
 pub fn lock_pi_once(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Result<(), SysError> {
+    // Linux 6.18 refuses to wait for a thread of the parent, and Linux 6.1 would wait for it.
+    if scope == Scope::Private && fork::generation() > 0 && is_of_parent(word) {
+        return Err(SysError { call: "futex lock", errno: libc::EPERM });
+    }
     // The older operation supports CLOCK_REALTIME only.
     let operation = match until {
         Some(Deadline { clock: Clock::Monotonic, .. }) => libc::FUTEX_LOCK_PI2,
@@ -403,6 +410,14 @@ pub fn lock_pi_once(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> 
     } else {
         Err(SysError::last("futex lock"))
     }
+}
+
+/// Whether the owner of a private word is a thread of another process: it locked the word before the `fork`.
+#[cold]
+fn is_of_parent(word: &AtomicU32) -> bool {
+    // ORDERING: Relaxed: the value is only compared.
+    let owner = word.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK;
+    owner != 0 && sched::is_foreign(Tid(owner))
 }
 
 /// Locks a word through the kernel without waiting. This also acquires a word whose owner has died and whose value does
@@ -474,5 +489,23 @@ mod sanitizer {
         #[cfg(lockwright_tsan)]
         __tsan_release(word);
         let _ = word;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+    use crate::process::holds_in_child;
+
+    #[test]
+    fn a_child_does_not_wait_for_a_thread_of_its_parent() {
+        let word = AtomicU32::new(sched::gettid().0);
+        let lock = || {
+            let soon = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns() + 100_000_000 };
+            lock_pi(Scope::Private, &word, Some(soon)).expect_err("it is locked").errno
+        };
+        assert_eq!(lock(), libc::EDEADLK);
+        assert!(holds_in_child(|| lock() == libc::EPERM));
     }
 }

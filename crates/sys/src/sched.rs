@@ -61,6 +61,20 @@ pub fn is_ours(tid: Tid) -> bool {
     is_known && !(process as u32 == tid.0 && is_zombie(tid))
 }
 
+/// Whether a thread of another process has this id.
+pub fn is_foreign(tid: Tid) -> bool {
+    // SAFETY: the call has no arguments and cannot fail.
+    let process = unsafe { libc::getpid() };
+    // SAFETY: signal 0 is not sent; the kernel only checks whether it could be.
+    if unsafe { libc::syscall(libc::SYS_tgkill, process, tid.0, 0) == 0 } {
+        return false;
+    }
+    // SAFETY: as above.
+    let is_known = unsafe { libc::syscall(libc::SYS_tkill, tid.0, 0) == 0 };
+    // The process may be another user's.
+    is_known || SysError::last("tkill").errno == libc::EPERM
+}
+
 /// Whether the kernel has no more than the id of the thread.
 #[cold]
 fn is_zombie(tid: Tid) -> bool {
