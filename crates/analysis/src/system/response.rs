@@ -17,6 +17,7 @@ use crate::blocking::ics::{Again, Length};
 use crate::blocking::mpcp::system::Remote;
 use crate::blocking::{icpp, pip};
 use crate::rows::bound::{Analysis, Blocking, Unbounded};
+use crate::rows::fixed_point::Budget;
 use crate::rows::mutant::{Mutant, Omission};
 use crate::rows::tables::Tables;
 use crate::system::across;
@@ -172,7 +173,6 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
         return across::solve(tables, protocol, ruling, judged);
     }
     let system = tables.system;
-    let tasks = system.tasks();
     let mut rising = Rising::new(system, hazards(tables));
     let statics: Vec<Option<Static>> = system.task_ids().map(|id| static_blocking(tables, id)).collect();
     let remote = Remote::new(tables).unwrap_or_else(|| {
@@ -182,22 +182,7 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
     for (task, _) in statics.iter().enumerate().filter(|(_, known)| known.is_none()) {
         rising.give_up(task, &Unbounded::BeyondPeriod);
     }
-    let rows: Vec<Vec<Interferer>> =
-        tables.cpus.iter().map(|tasks| tasks.iter().map(|&id| interferer(tables, id)).collect()).collect();
-    let equation = |id: TaskId| equation(tables, &rows, id, statics[id.index()].as_ref());
-    let mut equations: Vec<Equation> = system.task_ids().map(equation).collect();
-    for tasks in &tables.cpus {
-        let counted = Again::new(tables, tasks).each(|h, id, length| {
-            let again = &mut equations[id.index()].again;
-            again.resize(h, Length::default());
-            again.push(length);
-        });
-        if let Err(reason) = counted {
-            tasks.iter().for_each(|id| rising.give_up(id.index(), &reason));
-        }
-    }
-    let suspended = vec![0; tasks.len()];
-    let mut partitioned = Partitioned { tables, remote, equations, rows, suspended };
+    let mut partitioned = Partitioned::new(tables, remote, &statics, &mut rising);
     raise(tables, &mut partitioned, &mut rising, judged);
     let Partitioned { equations, rows, suspended, .. } = partitioned;
     rising.into_analysis(tables, protocol, |task, responses| {
@@ -305,7 +290,27 @@ impl Equations for Partitioned<'_> {
     }
 }
 
-impl Partitioned<'_> {
+impl<'a> Partitioned<'a> {
+    /// Creates the equations. Gives up the tasks of a processor whose restarts are too many to count.
+    fn new(tables: &'a Tables<'a>, remote: Remote, statics: &[Option<Static>], rising: &mut Rising) -> Self {
+        let rows: Vec<Vec<Interferer>> =
+            tables.cpus.iter().map(|tasks| tasks.iter().map(|&id| interferer(tables, id)).collect()).collect();
+        let equation = |id: TaskId| equation(tables, &rows, id, statics[id.index()].as_ref());
+        let mut equations: Vec<Equation> = tables.system.task_ids().map(equation).collect();
+        for tasks in &tables.cpus {
+            let counted = Again::new(tables, tasks).each(|h, id, length| {
+                let again = &mut equations[id.index()].again;
+                again.resize(h, Length::default());
+                again.push(length);
+            });
+            if let Err(reason) = counted {
+                tasks.iter().for_each(|id| rising.give_up(id.index(), &reason));
+            }
+        }
+        let suspended = vec![0; equations.len()];
+        Self { tables, remote, equations, rows, suspended }
+    }
+
     /// Returns S of a task for the current response times, which never exceed the final ones.
     fn suspension(&self, id: TaskId, period: u64, rising: &Rising) -> Result<u64, Unbounded> {
         let tables = self.tables;
@@ -317,5 +322,63 @@ impl Partitioned<'_> {
             suspended = suspended.checked_add(all).ok_or(Unbounded::BeyondPeriod)?;
         }
         Ok(suspended)
+    }
+}
+
+/// The response times of a system in which none depends on another, and which meets all deadlines.
+pub(crate) struct Uncoupled<'a> {
+    partitioned: Partitioned<'a>,
+    /// By task.
+    responses: Vec<u64>,
+}
+
+impl<'a> Uncoupled<'a> {
+    /// Returns `None` for any other system.
+    pub(crate) fn new(tables: &'a Tables<'a>) -> Option<Self> {
+        let system = tables.system;
+        if system.has_clusters() || across::ruling(tables).is_some() {
+            return None;
+        }
+        let mut rising = Rising::new(system, hazards(tables));
+        let statics: Vec<Option<Static>> = system.task_ids().map(|id| static_blocking(tables, id)).collect();
+        let mut partitioned = Partitioned::new(tables, Remote::new(tables)?, &statics, &mut rising);
+        if statics.iter().any(Option::is_none) || partitioned.equations.iter().any(|equation| equation.coupled) {
+            return None;
+        }
+        raise(tables, &mut partitioned, &mut rising, None);
+        let meets = |id: TaskId| rising.get(id).is_some_and(|response| response <= system.task(id).deadline.as_ns());
+        system.task_ids().all(meets).then_some(())?;
+        Some(Self { partitioned, responses: rising.responses })
+    }
+
+    /// Returns the tasks whose equations contain the execution time of `task`, in order of decreasing priority.
+    pub(crate) fn resting(&self, task: TaskId) -> impl Iterator<Item = TaskId> {
+        let Partitioned { tables, equations, .. } = &self.partitioned;
+        let Equation { cpu, place, .. } = equations[task.index()];
+        let counts = move |&other: &TaskId| other == task || place < equations[other.index()].end;
+        tables.cpus[cpu].iter().copied().filter(counts)
+    }
+
+    /// Returns whether `other` meets its deadline if each job of `task` executes longer by `extra` outside of sections.
+    ///
+    /// Neither blocking nor restarts change then. The window of `other` grows by at least `extra`: with the window w
+    /// that suffices now, at least one job of `task` counts in w, so that without the extra execution, the window
+    /// w - extra would suffice. The search begins there.
+    pub(crate) fn meets(&self, other: TaskId, task: TaskId, extra: u64) -> bool {
+        let Partitioned { tables, equations, rows, .. } = &self.partitioned;
+        let equation = &equations[other.index()];
+        let more = |of: TaskId| if of == task { extra } else { 0 };
+        let own = [equation.blocking, more(other)].iter().try_fold(equation.cost, |sum, &time| sum.checked_add(time));
+        let start = (self.responses[other.index()] - equation.jitter).checked_add(extra);
+        let (Some(own), Some(start)) = (own, start) else { return false };
+        let limit = tables.system.task(other).deadline.as_ns() - equation.jitter;
+        let found = Budget::new().least(start, limit, 1 + equation.end as u64, |window| {
+            equation.urgent(rows).try_fold(own, |sum, (h, again)| {
+                let jobs = window.checked_add(h.jitter?)?.div_ceil(h.period);
+                let each = h.cost.checked_add(again.all)?.checked_add(more(h.task))?;
+                sum.checked_add(jobs.checked_mul(each)?)
+            })
+        });
+        found.is_ok()
     }
 }

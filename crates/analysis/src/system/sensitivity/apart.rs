@@ -22,8 +22,8 @@ impl Part {
     }
 }
 
-/// Returns the tasks of each processor in use, or `None` if there is one, or if processors share a resource or execute
-/// sections of others' tasks.
+/// Returns the tasks of each processor in use, or `None` if processors share a resource or execute sections of others'
+/// tasks.
 pub(super) fn processors(system: &System, protocol: Protocol) -> Option<Vec<Vec<TaskId>>> {
     let is_shared = |resource| system.is_global(resource) || system.protocol_of(resource, protocol).has_homes();
     if system.scheduler() != Scheduler::PFp || system.resource_ids().any(is_shared) {
@@ -32,7 +32,7 @@ pub(super) fn processors(system: &System, protocol: Protocol) -> Option<Vec<Vec<
     let of_cpu = |cpu| system.task_ids().filter(|&task| system.task(task).cpu == cpu).collect::<Vec<_>>();
     let all = (0..system.cpus()).map(CpuId::new).map(of_cpu);
     let all: Vec<Vec<TaskId>> = all.filter(|tasks| !tasks.is_empty()).collect();
-    (all.len() > 1).then_some(all)
+    (!all.is_empty()).then_some(all)
 }
 
 /// Like [`sensitivity`](super::sensitivity()), for a system without overheads and with these tasks on its processors.
@@ -56,7 +56,10 @@ pub(super) fn find(
                 count(found.min(own));
                 go_on()
             });
-            let found = bisection::find(&alone, &Overheads::default(), protocol, &progress)?;
+            let found = match super::alone::find(&alone, protocol, &progress)? {
+                Some(found) => found,
+                None => bisection::find(&alone, &Overheads::default(), protocol, &progress)?,
+            };
             count(own);
             Some((index, Part { tasks, found }))
         };

@@ -21,7 +21,11 @@ pub(super) struct Subject<'a> {
     pub(super) unchanged: Cell<Option<bool>>,
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    pub(super) fn new(system: &'a System, overheads: &'a Overheads, protocol: Protocol) -> Self {
+        Self { system, overheads, protocol, refutations: RefCell::new(Vec::new()), unchanged: Cell::new(None) }
+    }
+
     /// Returns whether the unchanged system meets all deadlines, or `None` if the test was interrupted. The effort is
     /// not limited, so the verdict is that of the test itself.
     pub(super) fn holds_unchanged(&self, go_on: &dyn Fn() -> bool) -> Option<bool> {
@@ -32,7 +36,7 @@ impl Subject<'_> {
     }
 
     /// Returns whether a scaled system meets all deadlines, or `None` if the test was interrupted.
-    fn holds(&self, system: &System, go_on: &dyn Fn() -> bool) -> Option<bool> {
+    pub(super) fn holds(&self, system: &System, go_on: &dyn Fn() -> bool) -> Option<bool> {
         self.holds_within(system, Effort { terms: FORM_TERMS_MAX, go_on })
     }
 
@@ -116,8 +120,7 @@ pub(super) fn find(
     protocol: Protocol,
     progress: &Progress<impl FnMut(usize, usize) -> bool>,
 ) -> Option<Sensitivity> {
-    let subject =
-        Subject { system, overheads, protocol, refutations: RefCell::new(Vec::new()), unchanged: Cell::new(None) };
+    let subject = Subject::new(system, overheads, protocol);
     let asked = || progress.asked();
     if subject.holds_unchanged(&asked)?
         && let Some(found) = demands::find(system, overheads, progress)?

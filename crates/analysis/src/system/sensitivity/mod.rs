@@ -1,5 +1,6 @@
 //! How far execution times and blocking can grow before a deadline is missed.
 
+mod alone;
 mod apart;
 mod bisection;
 mod crew;

@@ -9,7 +9,6 @@ use lockwright_model::{
     Cost, CpuId, Duration, ObjectKind, Overhead, Priority, Progress as OfObject, Resource, ResourceId, Step, Task,
     TaskId,
 };
-use std::cell::{Cell, RefCell};
 
 /// A small system with short times, so that a few nanoseconds decide.
 fn drawn(random: &mut Rng) -> System {
@@ -181,13 +180,7 @@ fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32, u32), String> {
     for number in 0..systems {
         let system = drawn(&mut random).under(Scheduler::PEdf);
         let overheads = &if number % 4 == 1 { drawn_overheads(&mut random) } else { Overheads::default() };
-        let subject = Subject {
-            system: &system,
-            overheads,
-            protocol: Protocol::None,
-            refutations: RefCell::new(Vec::new()),
-            unchanged: Cell::new(None),
-        };
+        let subject = Subject::new(&system, overheads, Protocol::None);
         if has_hazard(&system, Protocol::None) || subject.holds_unchanged(&go_on) != Some(true) {
             continue;
         }
