@@ -1,6 +1,6 @@
 //! Task sets: the thread of each task, and the resources that its jobs hold.
 
-use super::counters::Counters;
+use super::counters::{Counters, NOBODY};
 use super::error::{MachineError, TaskError, check_scheduler, check_system};
 use super::lock::{Locks, ResourceError};
 use super::priorities::Levels;
@@ -39,6 +39,12 @@ struct Shared {
 }
 
 impl Shared {
+    /// Whether a job that requests the locked resource is not told to wait: it goes to the home of the resource, where
+    /// it executes only when the section has ended.
+    fn waits_for_home(&self, resource: ResourceId) -> bool {
+        matches!(self.system.protocol_of(resource, self.protocol), Protocol::Dpcp | Protocol::Dflp)
+    }
+
     /// For each resource, whether the task is declared to read it, and whether to write it. A bound of a reader-writer
     /// protocol holds only for the declared modes; other protocols do not distinguish them.
     fn declared(&self, task: TaskId) -> Vec<(bool, bool)> {
@@ -538,7 +544,8 @@ impl Member {
         }
         let waited = locked?;
         if let (Some(counters), Some(holder)) = (counters, holder) {
-            counters.locked(self.task, resource, now, holder, waited.then(|| now.saturating_sub(asked)));
+            let found_locked = waited || holder != NOBODY && self.shared.waits_for_home(resource);
+            counters.locked(self.task, resource, now, holder, found_locked.then(|| now.saturating_sub(asked)));
         }
         self.hold(resource, now);
         Ok(waited)

@@ -20,12 +20,12 @@ fn await_flag(flag: &AtomicBool) {
     }
 }
 
-/// `urgent` requests the bus while `logging` holds it, which then executes for 5 ms. Returns the statistics of the two.
-fn contended(measure: impl Fn(&TaskSet, TaskId)) -> (TaskSet, TaskId, TaskId) {
-    let mut builder = TaskSet::builder(Protocol::Pip);
+/// `urgent` on processor `cpu` requests the bus while `logging` holds it, which then executes for 5 ms.
+fn contended_under(protocol: Protocol, cpu: u16, measure: impl Fn(&TaskSet, TaskId)) -> (TaskSet, TaskId, TaskId) {
+    let mut builder = TaskSet::builder(protocol);
     let bus = builder.resource("bus");
     let logging = builder.task("logging", 0, 10, &[bus]);
-    let urgent = builder.task("urgent", 0, 20, &[bus]);
+    let urgent = builder.task("urgent", cpu, 20, &[bus]);
     builder.deadline(urgent, Duration::from_ms(1));
     let set = builder.build().expect("a task set");
     measure(&set, urgent);
@@ -48,12 +48,34 @@ fn contended(measure: impl Fn(&TaskSet, TaskId)) -> (TaskSet, TaskId, TaskId) {
             let me = set.join(urgent).expect("permission was checked");
             await_flag(&is_locked);
             let job = me.begin().expect("no job has begun");
-            // From here on `logging`, which is on the same CPU, executes only while this thread waits.
+            // From here on `logging`, if it is on the same CPU, executes only while this thread waits.
             asks.store(true, Ordering::Release);
-            assert!(job.lock(bus).expect("the task is a user").waited());
+            let section = job.lock(bus).expect("the task is a user");
+            assert!(section.waited() || matches!(protocol, Protocol::Dpcp | Protocol::Dflp));
         });
     });
     (set, logging, urgent)
+}
+
+/// Both are on one processor, under `pip`.
+fn contended(measure: impl Fn(&TaskSet, TaskId)) -> (TaskSet, TaskId, TaskId) {
+    contended_under(Protocol::Pip, 0, measure)
+}
+
+#[test]
+fn a_wait_for_another_processor_is_counted_under_every_protocol() {
+    let Some(_machine) = require_realtime() else { return };
+    if sched::affinity().expect("a CPU set").len() < 2 {
+        return;
+    }
+    use Protocol::{Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Mpcp, MpcpVs, Mrsp, Msrp, Omlp, Pip};
+    for protocol in [Pip, Mpcp, MpcpVs, Dpcp, Dflp, FmlpLong, FmlpPlus, FmlpShort, Msrp, Mrsp, Omlp] {
+        let (set, logging, urgent) = contended_under(protocol, 1, |set, _| set.measure());
+        let found = statistics(&set);
+        let wait = &found.tasks[urgent.index()].resources[0];
+        assert_eq!((wait.sections, wait.waits, wait.holder), (1, 1, Some(logging)), "{protocol}: {found}");
+        assert!(wait.longest_wait >= Duration::from_ms(4), "{protocol}: {found}");
+    }
 }
 
 #[test]
