@@ -40,16 +40,23 @@ struct TaskState {
 const NO_CLAIM: (ResourceId, Priority) = (ResourceId(0), Priority::MIN);
 
 impl TaskState {
+    #[inline]
     fn claims(&self) -> &[(ResourceId, Priority)] {
         &self.claims[..self.depth as usize]
     }
 
+    /// Sections are mostly nested, so the claim is in most cases the last one.
+    #[inline]
     fn drop_claim(&mut self, resource: ResourceId) {
-        let place = self.claims().iter().position(|claim| claim.0 == resource).expect("a claim is dropped once");
-        self.claims.copy_within(place + 1.., place);
-        self.depth -= 1;
+        let claims = &mut self.claims[..self.depth as usize];
         // Claims past the depth have one form, so that equal states are equal.
-        self.claims[usize::from(self.depth)..].fill(NO_CLAIM);
+        let mut later = NO_CLAIM;
+        let dropped = claims.iter_mut().rev().find_map(|claim| {
+            later = core::mem::replace(claim, later);
+            (later.0 == resource).then_some(())
+        });
+        dropped.expect("a claim is dropped once");
+        self.depth -= 1;
     }
 }
 

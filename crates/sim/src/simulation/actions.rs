@@ -46,7 +46,10 @@ impl<T: Tracer> Simulation<'_, T> {
         match action {
             Action::Grant { task, .. } => {
                 let cpu = self.tasks[task.index()].cpu.index();
-                self.account(cpu);
+                // If no job has spun, the time until now is accounted later in the same way.
+                if self.has_spun {
+                    self.account(cpu);
+                }
                 let asked = &mut self.tasks[task.index()].asked;
                 if let Asked::Since(since) | Asked::Spinning(since) = *asked {
                     *asked = Asked::Granted(since);

@@ -120,6 +120,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             run_ends: RunEnds::never(system.cpus()),
             clusters: (0..system.cpus()).map(|cpu| cluster(system, cpu)).collect(),
             has_clusters: system.has_clusters() || is_global,
+            is_plain: !system.has_clusters() && !is_global && config.taken.is_none(),
             has_spun: false,
             unsettled: 0,
             releases: Earliest::never(system.tasks().len()),

@@ -15,18 +15,11 @@ impl<T: Tracer> Simulation<'_, T> {
     pub(super) fn settle(&mut self) {
         while self.unsettled != 0 {
             let cpu = self.draw_unsettled();
-            if self.is_global {
-                self.dispatch_globally();
-            } else if self.has_clusters && self.clusters[cpu] != 1 << cpu {
-                self.dispatch_cluster(cpu);
-            } else if self.cpus[cpu].stalled_until > self.now {
-                // The decision waits until the overheads have ended.
-                self.cpus[cpu].deferred = true;
-                continue;
-            } else {
+            if self.is_plain {
                 self.dispatch(cpu, cpu);
+            } else if !self.dispatch_general(cpu) {
+                continue;
             }
-            self.switch(cpu);
             if let Some(task) = self.cpus[cpu].running
                 && self.run_ends.get(cpu) == NEVER
             {
@@ -37,6 +30,24 @@ impl<T: Tracer> Simulation<'_, T> {
                 }
             }
         }
+    }
+
+    /// Decides which task the processor executes, under every scheduler and with overheads. Returns `false` if the
+    /// decision waits until the overheads have ended.
+    #[inline(never)]
+    fn dispatch_general(&mut self, cpu: usize) -> bool {
+        if self.is_global {
+            self.dispatch_globally();
+        } else if self.has_clusters && self.clusters[cpu] != 1 << cpu {
+            self.dispatch_cluster(cpu);
+        } else if self.cpus[cpu].stalled_until > self.now {
+            self.cpus[cpu].deferred = true;
+            return false;
+        } else {
+            self.dispatch(cpu, cpu);
+        }
+        self.switch(cpu);
+        true
     }
 
     /// Marks a processor that has a decision to make.

@@ -46,6 +46,8 @@ pub struct Simulation<'s, T: Tracer = ()> {
     clusters: Vec<u64>,
     /// Whether a cluster has several processors.
     has_clusters: bool,
+    /// Whether every processor has its own tasks, and there are no overheads.
+    is_plain: bool,
     /// Whether a job has spun so far.
     has_spun: bool,
     /// The set of processors that have a decision to make now, as bits.
@@ -147,12 +149,14 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 self.end_runs();
                 self.settle();
             }
-            if tick == next {
-                self.tick();
-            }
-            if deferred == next {
-                self.go_on();
-                self.settle();
+            if self.config.taken.is_some() {
+                if tick == next {
+                    self.tick();
+                }
+                if deferred == next {
+                    self.go_on();
+                    self.settle();
+                }
             }
             if change == next || release == next {
                 self.change_priorities();

@@ -39,7 +39,8 @@ impl<T: Tracer> Simulation<'_, T> {
         self.run_ends.set(cpu, self.now.max(self.cpus[cpu].stalled_until).saturating_add(left));
     }
 
-    /// Takes one step of the running task.
+    /// Takes one step of the running task. Most steps are runs; the function is inlined for them.
+    #[inline(always)]
     pub(super) fn step(&mut self, cpu: usize, task: usize) {
         let state = &self.tasks[task];
         match state.next {
@@ -72,6 +73,7 @@ impl<T: Tracer> Simulation<'_, T> {
         }
     }
 
+    #[inline(never)]
     fn lock(&mut self, task: usize, resource: ResourceId, mode: Mode) {
         let (id, source) = (TaskId::new(task), self.machines.source(resource));
         match self.tasks[task].asked {
@@ -98,6 +100,7 @@ impl<T: Tracer> Simulation<'_, T> {
     }
 
     /// Ends a section, unless the machine restarts it. In that case the machine has no other action.
+    #[inline(never)]
     fn unlock(&mut self, task: usize, resource: ResourceId) {
         let (id, source) = (TaskId::new(task), self.machines.source(resource));
         let end_section = |simulation: &mut Self| {
@@ -117,6 +120,7 @@ impl<T: Tracer> Simulation<'_, T> {
         }
     }
 
+    #[inline(never)]
     fn finish(&mut self, cpu: usize, task: usize) {
         self.record(self.now, task, Event::Finish);
         self.account(cpu);
