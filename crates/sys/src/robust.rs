@@ -36,8 +36,9 @@ static TRY_UNLOCK: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
 /// Whether the kernel has such a function, so that the end of a thread in [`List::unlock`] changes no memory of a freed
 /// lock.
+#[inline]
 pub fn unlocks_in_one_step() -> bool {
-    // ORDERING: Relaxed: as in `List::unlock`.
+    // ORDERING: Relaxed: the address of a function, which publishes no other data.
     !TRY_UNLOCK.load(Ordering::Relaxed).is_null()
 }
 
@@ -153,10 +154,15 @@ impl List {
     /// announcement. Returns whether the word was `me`; if not, both are unchanged.
     #[inline(always)]
     pub fn unlock(self, word: &AtomicU32, me: u32) -> bool {
-        // ORDERING: Relaxed: the address of a function, which publishes no other data.
-        let function = TRY_UNLOCK.load(Ordering::Relaxed);
-        if !function.is_null() {
-            return self.unlock_by(function, word, me);
+        self.unlock_at_once(word, me) || self.unlock_by(word, me)
+    }
+
+    /// As [`List::unlock`], without a call. Also returns false, with both unchanged, if the kernel has a function that
+    /// does both in one step.
+    #[inline(always)]
+    pub fn unlock_at_once(self, word: &AtomicU32, me: u32) -> bool {
+        if unlocks_in_one_step() {
+            return false;
         }
         // ORDERING: Release pairs with the Acquire of the next lock.
         let unlocks = word.compare_exchange(me, 0, Ordering::Release, Ordering::Relaxed).is_ok();
@@ -167,7 +173,12 @@ impl List {
     }
 
     #[inline(never)]
-    fn unlock_by(self, function: *mut (), word: &AtomicU32, me: u32) -> bool {
+    fn unlock_by(self, word: &AtomicU32, me: u32) -> bool {
+        // ORDERING: Relaxed: the address of a function, which publishes no other data.
+        let function = TRY_UNLOCK.load(Ordering::Relaxed);
+        if function.is_null() {
+            return false;
+        }
         // SAFETY: `TRY_UNLOCK` has only functions of this type, which live as long as the process.
         let function: TryUnlock = unsafe { std::mem::transmute(function) };
         // SAFETY: the word is borrowed and atomic. The head belongs to the calling thread, which alone writes it, and
@@ -184,7 +195,9 @@ impl List {
             let first = (*self.0).list;
             node.next.set(first);
             node.prev.set(self.0.expose_provenance());
-            Self::set_prev(first, node.link(false));
+            if first != self.0.addr() {
+                Self::set_prev(first, node.link(false));
+            }
             compiler_fence(Ordering::SeqCst);
             ptr::write_volatile(&raw mut (*self.0).list, node.link(inherits));
         }
@@ -205,7 +218,9 @@ impl List {
         // SAFETY: `next` is the link after the first node: the head, or a node of a lock that this thread holds. It
         // does not move, and only this thread changes its links.
         unsafe {
-            Self::set_prev(next, self.0.expose_provenance());
+            if next != self.0.addr() {
+                Self::set_prev(next, self.0.expose_provenance());
+            }
             ptr::write_volatile(&raw mut (*self.0).list, next);
         }
         compiler_fence(Ordering::SeqCst);

@@ -24,6 +24,7 @@
 
 #[doc(hidden)]
 pub mod attributes;
+mod at_once;
 mod builder;
 mod ceiling;
 mod condvar;
@@ -45,6 +46,7 @@ mod unlock;
 mod wait;
 mod word;
 
+pub use at_once::AtOnce;
 pub use attributes::Attributes;
 pub use builder::{Builder, MutexProtocol, Unlock};
 pub use ceiling::{note_own, own_scheduling, set_own_scheduling};
