@@ -141,6 +141,13 @@ impl List {
         compiler_fence(Ordering::SeqCst);
     }
 
+    /// As [`List::begin`], for the list of the block.
+    #[inline]
+    pub fn begin_in(block: Block, node: &Node, inherits: bool) {
+        block.announce(node.link(inherits));
+        compiler_fence(Ordering::SeqCst);
+    }
+
     /// Withdraws the announcement of [`List::begin`].
     #[inline]
     pub fn end(self) {
@@ -203,26 +210,22 @@ impl List {
         }
     }
 
-    /// Whether this lock is the first in the list. The lock that was locked last is.
+    /// Whether this lock is the first in the list of the block. The lock that was locked last is.
     #[inline]
-    pub fn is_first(self, node: &Node, inherits: bool) -> bool {
-        // SAFETY: the head belongs to the calling thread, which alone writes it, and stays valid as long as that
-        // thread.
-        unsafe { (*self.0).list == node.link(inherits) }
+    pub fn is_first(block: Block, node: &Node, inherits: bool) -> bool {
+        block.first() == node.link(inherits)
     }
 
-    /// Removes the first lock from the list. As [`List::remove`], with fewer reads.
+    /// Removes the first lock from the list of the block. As [`List::remove`], with fewer accesses.
     #[inline]
-    pub fn remove_first(self, node: &Node) {
+    pub fn remove_first(block: Block, node: &Node) {
         let next = node.next.get();
-        // SAFETY: `next` is the link after the first node: the head, or a node of a lock that this thread holds. It
-        // does not move, and only this thread changes its links.
-        unsafe {
-            if next != self.0.addr() {
-                Self::set_prev(next, self.0.expose_provenance());
-            }
-            ptr::write_volatile(&raw mut (*self.0).list, next);
+        if next != block.head().addr() {
+            // SAFETY: `next` is the link after the first node, and not the head: a node of a lock that this thread
+            // holds. It does not move, and only this thread changes its links.
+            unsafe { Self::set_prev(next, block.head().expose_provenance()) };
         }
+        block.set_first(next);
         compiler_fence(Ordering::SeqCst);
         node.prev.set(0);
         node.next.set(0);

@@ -65,7 +65,8 @@ impl RawMutex {
         match block() {
             Some(block) if attributes & SLOW == 0 => AtOnce::of(self.lock_plain(Tid(block.tid()), attributes)),
             Some(block) if attributes & SLOW == ROBUST => {
-                self.lock_linked(List::of(block), Tid(block.tid()), attributes)
+                List::begin_in(block, &self.node, attributes & INHERIT != 0);
+                self.lock_announced(List::of(block), Tid(block.tid()), attributes)
             }
             _ => AtOnce::Not,
         }
@@ -88,7 +89,11 @@ impl RawMutex {
             0 => self.lock_plain(gettid(), attributes),
             ROBUST => {
                 let Ok(list) = List::of_this_thread() else { return false };
-                let came = if came == AtOnce::Not { self.lock_linked(list, gettid(), attributes) } else { came };
+                let mut came = came;
+                if came == AtOnce::Not {
+                    list.begin(&self.node, attributes & INHERIT != 0);
+                    came = self.lock_announced(list, gettid(), attributes);
+                }
                 if came == AtOnce::Begun {
                     self.refuse_lost(list, gettid(), attributes);
                 }

@@ -14,12 +14,10 @@ use lockwright_sys::sched::{Tid, gettid};
 use std::sync::atomic::Ordering;
 
 impl RawMutex {
-    /// Locks and links a robust mutex if it is free. [`AtOnce::Begun`] means that the word is locked and announced, but
-    /// the mutex is not recoverable: `refuse_lost` ends that.
+    /// Locks and links a robust mutex that is announced, if it is free. [`AtOnce::Begun`] means that the word is locked,
+    /// but the mutex is not recoverable: it is still announced, and `refuse_lost` ends that.
     #[inline(always)]
-    pub(super) fn lock_linked(&self, list: List, me: Tid, attributes: u32) -> AtOnce {
-        let inherits = attributes & INHERIT != 0;
-        list.begin(&self.node, inherits);
+    pub(super) fn lock_announced(&self, list: List, me: Tid, attributes: u32) -> AtOnce {
         if !self.lock_free_word(me) {
             list.end();
             return AtOnce::Not;
@@ -28,7 +26,7 @@ impl RawMutex {
         if self.state.load(Ordering::Relaxed) >= NOT_RECOVERABLE {
             return AtOnce::Begun;
         }
-        list.insert(&self.node, inherits);
+        list.insert(&self.node, attributes & INHERIT != 0);
         list.end();
         AtOnce::Done
     }

@@ -49,12 +49,12 @@ impl RawMutex {
         match block() {
             Some(block) if attributes & SLOW == 0 => AtOnce::of(self.unlock_plain(Tid(block.tid()), attributes)),
             Some(block) if attributes & SLOW == ROBUST => {
-                let (me, list) = (Tid(block.tid()), List::of(block));
-                if !self.is_locked_simply(me, attributes) || !list.is_first(&self.node, attributes & INHERIT != 0) {
+                let (me, list, inherits) = (Tid(block.tid()), List::of(block), attributes & INHERIT != 0);
+                if !self.is_locked_simply(me, attributes) || !List::is_first(block, &self.node, inherits) {
                     return AtOnce::Not;
                 }
-                list.begin(&self.node, attributes & INHERIT != 0);
-                list.remove_first(&self.node);
+                List::begin_in(block, &self.node, inherits);
+                List::remove_first(block, &self.node);
                 if list.unlock_at_once(&self.word, me.0) { AtOnce::Done } else { AtOnce::Begun }
             }
             _ => AtOnce::Not,
