@@ -8,7 +8,7 @@ use crate::ics_types::{
 };
 use crate::panic::guarded;
 use libc::{c_int, c_void};
-use lockwright::ics::{Ics, Kind, Stop, Strategy, Transaction, Var, View, Word, Writer};
+use lockwright::ics::{Ics, Kind, Stop, Strategy, Var, View, Word, Writer};
 use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
@@ -24,8 +24,11 @@ struct Shared {
     told: [Told; SLOTS],
 }
 
+/// A body that is not null.
+type Body = unsafe extern "C" fn(section: *mut lw_ics_section_t, argument: *mut c_void) -> c_int;
+
 /// A slot that C holds, which is not released when this is dropped.
-type Kept<'a> = ManuallyDrop<Writer<'a, [Word; WORDS], SLOTS, WRITES, Strategy>>;
+type Kept = ManuallyDrop<Writer<'static, [Word; WORDS], SLOTS, WRITES, Strategy>>;
 
 const OBJECT_CHECK: u32 = 0x4c57_6963;
 
@@ -90,10 +93,11 @@ impl IcsSlot {
         0x4c57_736c ^ ptr::from_ref(self).addr() as u32
     }
 
-    /// Returns the object, and the slot itself.
-    fn kept(&self) -> Option<(&Shared, Kept<'_>)> {
+    /// Returns the object, and the slot itself. Both are for the current call only.
+    #[inline]
+    fn kept(&self) -> Option<(&'static Shared, Kept)> {
         // SAFETY: the check value shows a slot, so `lw_ics_slot_open` put the address of a box there. The header
-        // requires that the object is not destroyed while the slot is open.
+        // requires that the object is not destroyed while the slot is open, so it lives as long as the call.
         let shared = unsafe { self.object.load(Ordering::Relaxed).as_ref() }?;
         // SAFETY: `lw_ics_slot_open` claimed this writer and forgot it, and the header allows only one thread at a time
         // to use the slot.
@@ -310,17 +314,33 @@ pub unsafe extern "C" fn lw_ics_update(
     body: lw_ics_body_t,
     argument: *mut c_void,
 ) -> c_int {
+    let (Some(opened), Some(known)) = (slot.object(), body) else { return libc::EINVAL };
     if cut::is_chosen() {
         // SAFETY: the header requires a function that may be called with a section and with `argument`, and this
         // section is not cut.
-        return unsafe { watched_update(slot, body, argument, false) };
+        return unsafe { watched_update(opened, known, argument, false) };
     }
+    let Some((_, mut slot)) = opened.kept() else { return libc::EINVAL };
+    // The first attempt: nothing in it panics, and its last step begins the others.
+    // SAFETY: the header requires a function that may be called with a section and with `argument`.
+    let (ended, answer) = unsafe { attempt(&mut slot, |section| known(section, argument)) };
+    match ended {
+        Ok(()) => 0,
+        // SAFETY: as above.
+        Err(Stop::Conflict) => unsafe { repeat(opened, known, argument) },
+        Err(stop) => of_ended(Err(stop), answer),
+    }
+}
+
+/// Repeats a section until it commits or gives up.
+///
+/// # Safety
+/// `body` is as the header requires for `lw_ics_update`.
+#[inline(never)]
+unsafe extern "C" fn repeat(slot: &IcsSlot, body: Body, argument: *mut c_void) -> c_int {
     guarded(|| {
-        let (Some((_, mut slot)), Some(body)) = (slot.object().and_then(IcsSlot::kept), body) else {
-            return libc::EINVAL;
-        };
-        // SAFETY: the header requires a function that may be called with a section and with `argument`; the section
-        // lives until it returns.
+        let Some((_, mut slot)) = slot.kept() else { return libc::EINVAL };
+        // SAFETY: by the contract of `repeat`, the body may be called with the section and with `argument`.
         sections(&mut slot, |section| unsafe { body(section, argument) })
     })
 }
@@ -390,6 +410,7 @@ pub unsafe extern "C" fn lw_ics_update_cut(
     body: lw_ics_body_t,
     argument: *mut c_void,
 ) -> c_int {
+    let (Some(slot), Some(body)) = (slot.object(), body) else { return libc::EINVAL };
     // SAFETY: the header requires a function that may be called with a section and with `argument`, and that may end at
     // any instruction.
     unsafe { watched_update(slot, body, argument, true) }
@@ -400,17 +421,10 @@ pub unsafe extern "C" fn lw_ics_update_cut(
 /// # Safety
 /// `body` is as the header requires for `lw_ics_update`, or, if `may_be_cut`, for `lw_ics_update_cut`.
 #[inline(never)]
-unsafe fn watched_update(
-    slot: Mut<'_, lw_ics_slot_t>,
-    body: lw_ics_body_t,
-    argument: *mut c_void,
-    may_be_cut: bool,
-) -> c_int {
+unsafe extern "C" fn watched_update(slot: &IcsSlot, body: Body, argument: *mut c_void, may_be_cut: bool) -> c_int {
     let _inside = Inside::of_thread();
     guarded(|| {
-        let (Some((shared, mut slot)), Some(body)) = (slot.object().and_then(IcsSlot::kept), body) else {
-            return libc::EINVAL;
-        };
+        let Some((shared, mut slot)) = slot.kept() else { return libc::EINVAL };
         // ORDERING: Acquire pairs with the Release in `lw_ics_set_signal`. From here on `is_chosen` is true, and the
         // handler finds what it needs.
         let signal = shared.signal.load(Ordering::Acquire);
@@ -431,19 +445,13 @@ unsafe fn watched_update(
 }
 
 /// Repeats a section until it commits or gives up.
-#[inline]
-fn sections(slot: &mut Kept<'_>, mut call: impl FnMut(*mut lw_ics_section_t) -> c_int) -> c_int {
-    let (mut answer, mut attempts) = (0, 0_u32);
-    let ended = slot.update(|transaction| {
-        // SAFETY: only lifetimes change. The section is a local of this closure, and the header allows the body to use
-        // it during this call only, so the reference does not outlive `transaction`.
-        let part = Section::Writes(unsafe {
-            std::mem::transmute::<&mut Transaction<'_, _, _, _, _>, &mut Transaction<'_, _, _, _, _>>(transaction)
-        });
-        let mut section = lw_ics_section_t { part, refused: 0 };
-        answer = call(&raw mut section);
-        if answer == 0 {
-            answer = section.refused;
+fn sections(slot: &mut Kept, mut call: impl FnMut(*mut lw_ics_section_t) -> c_int) -> c_int {
+    let mut attempts = 0_u32;
+    loop {
+        // SAFETY: the caller's body uses the section during its call only.
+        let (ended, answer) = unsafe { attempt(slot, &mut call) };
+        if ended != Err(Stop::Conflict) {
+            return of_ended(ended, answer);
         }
         if cfg!(debug_assertions) {
             attempts += 1;
@@ -451,9 +459,22 @@ fn sections(slot: &mut Kept<'_>, mut call: impl FnMut(*mut lw_ics_section_t) -> 
                 eprintln!("lockwright: a section has begun {ATTEMPTS_TOLD} times: its body may enter a section of the same object");
             }
         }
-        decide(answer)
-    });
-    of_ended(ended, answer)
+    }
+}
+
+/// Executes a section once, and commits it. Returns how it ended, and the answer of the body.
+///
+/// # Safety
+/// `call` uses the section that it receives during the call only.
+#[inline(always)]
+unsafe fn attempt(slot: &mut Kept, call: impl FnOnce(*mut lw_ics_section_t) -> c_int) -> (Result<(), Stop>, c_int) {
+    let mut section = lw_ics_section_t { part: Section::Writes(slot.begin()), refused: 0 };
+    let mut answer = call(&raw mut section);
+    if answer == 0 {
+        answer = section.refused;
+    }
+    let Section::Writes(transaction) = &section.part else { return (Err(Stop::Cancelled), libc::EIO) };
+    (slot.end(transaction, decide(answer)), answer)
 }
 
 /// Executes `body` in a section that only reads: all values that it reads existed at one instant. Needs no slot, and
@@ -498,6 +519,32 @@ pub unsafe extern "C" fn lw_ics_query(ics: Const<'_, lw_ics_t>, body: lw_ics_bod
 /// - EINVAL: `section` is NULL, there is no such word, or `value` is NULL or misaligned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, value: Mut<'_, u64>) -> c_int {
+    // SAFETY: the header requires the section that the calling body received, so it is null or in progress. It is not
+    // changed here, and nothing else uses it meanwhile.
+    if let Some(Section::Writes(known)) = unsafe { section.as_ref() }.map(|section| &section.part)
+        && !cut::is_chosen()
+        && !known.may_have_written(word as usize)
+        && value.is_there()
+    {
+        // Nothing is called on the way from here.
+        return match known.read(Var::<u64>::new(word as usize)) {
+            Ok(read) => {
+                value.write(read);
+                0
+            }
+            Err(stop) => of_stop(stop),
+        };
+    }
+    // SAFETY: as above.
+    unsafe { read_otherwise(section, word, value) }
+}
+
+/// As `lw_ics_read`, for all sections and words.
+///
+/// # Safety
+/// `section` is null, or a section in progress.
+#[inline(never)]
+unsafe extern "C" fn read_otherwise(section: *mut lw_ics_section_t, word: u32, value: Mut<'_, u64>) -> c_int {
     let read = |section: &mut lw_ics_section_t| {
         if !value.is_there() {
             return libc::EINVAL;
@@ -515,7 +562,7 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
             Err(stop) => of_stop(stop),
         }
     };
-    // SAFETY: the header requires the section that the calling body received, so it is null or in progress.
+    // SAFETY: by the contract of `read_otherwise`, the section is null or in progress.
     unsafe { in_section(section, read) }
 }
 
@@ -548,9 +595,27 @@ pub unsafe extern "C" fn lw_ics_check(section: *mut lw_ics_section_t) -> c_int {
 ///   this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32, value: u64) -> c_int {
+    // SAFETY: the header requires the section that the calling body received, so it is null or in progress, and nothing
+    // else uses it meanwhile.
+    if let Some(Section::Writes(known)) = unsafe { section.as_mut() }.map(|section| &mut section.part)
+        && !cut::is_chosen()
+        && known.write_first(word as usize, value)
+    {
+        return 0;
+    }
+    // SAFETY: as above.
+    unsafe { write_otherwise(section, word, value) }
+}
+
+/// As `lw_ics_write`, for all sections and words.
+///
+/// # Safety
+/// `section` is null, or a section in progress.
+#[inline(never)]
+unsafe extern "C" fn write_otherwise(section: *mut lw_ics_section_t, word: u32, value: u64) -> c_int {
     let write = |section: &mut lw_ics_section_t| match &mut section.part {
         Section::Queries(_) => libc::EPERM,
-        Section::Writes(transaction) => match transaction.write(Var::new(word as usize), value) {
+        Section::Writes(transaction) => match transaction.write(Var::<u64>::new(word as usize), value) {
             Ok(()) => 0,
             Err(stop) => {
                 section.refused = of_stop(stop);
@@ -558,7 +623,7 @@ pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32,
             }
         },
     };
-    // SAFETY: the header requires the section that the calling body received, so it is null or in progress.
+    // SAFETY: by the contract of `write_otherwise`, the section is null or in progress.
     unsafe { in_section(section, write) }
 }
 

@@ -147,7 +147,8 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRIT
     #[inline]
     pub(crate) fn help(&self, seen: u64) -> bool {
         let Some((writer, page)) = posted(seen) else { return false };
-        let performed = &self.records[writer].performed;
+        let Some(record) = self.records.get(writer) else { return false };
+        let performed = &record.performed;
         // ORDERING: Acquire pairs with the Release of the mark: the performed writes are seen.
         let marked = performed.load(Ordering::Acquire);
         if marked == seen {
@@ -171,20 +172,18 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRIT
     /// BOUND: WRITES.
     #[inline(never)]
     pub(crate) fn perform(&self, seen: u64, writer: usize, page: usize) {
-        let page = &self.records[writer].pages[page];
+        let Some(record) = self.records.get(writer) else { return };
+        let page = record.page(page);
         // ORDERING: Relaxed, here and below: the Acquire of the head covers all of them. If they were overwritten
-        // since,
-        // `Commit::perform` sees another head.
+        // since, `Commit::perform` sees another head.
         let len = page.len.load(Ordering::Relaxed) as usize;
-        for write in page.writes.iter().take(len) {
+        let changes = page.writes.iter().take(len).map_while(|write| {
             let write = write.load(Ordering::Relaxed);
-            let Some(word) = self.word(word_of(write)) else { return };
-            let target = layout::locator(seen, write);
-            let old = word.locator.load(Ordering::Relaxed);
-            if old != target {
-                self.commit.perform(&self.head, seen, &word.locator, old, target);
-            }
-        }
+            let locator = &self.word(word_of(write))?.locator;
+            // Read here, before `Commit::perform` reads the head.
+            Some((locator, locator.load(Ordering::Relaxed), layout::locator(seen, write)))
+        });
+        self.commit.perform_each(&self.head, seen, changes.filter(|(_, old, new)| old != new));
     }
 
     /// Returns a word by its number, which must also fit into a page.

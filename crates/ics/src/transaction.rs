@@ -36,7 +36,7 @@ use core::sync::atomic::Ordering;
 pub struct Transaction<'s, W, const WRITERS: usize, const WRITES: usize, C> {
     pub(crate) ics: &'s Ics<W, WRITERS, WRITES, C>,
     /// The page of the record that this section writes.
-    page: &'s Page<WRITES>,
+    pub(crate) page: &'s Page<WRITES>,
     record: &'s Record<WRITES>,
     pub(crate) writer: usize,
     pub(crate) seen: u64,
@@ -59,9 +59,7 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
         seen: u64,
         named_page: usize,
     ) -> Self {
-        let [first, second] = &record.pages;
-        let page = if named_page == 0 { first } else { second };
-        Self { ics, page, record, writer, seen, named_page, len: 0, filter: 0 }
+        Self { ics, page: record.page(named_page), record, writer, seen, named_page, len: 0, filter: 0 }
     }
 
     /// Returns the number of the section's writer, which is below `WRITERS`.
@@ -76,7 +74,15 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
     #[inline]
     fn find(&self, index: usize) -> Option<usize> {
         // `search` receives parts of the transaction, so that the transaction stays in registers.
-        if self.filter & bit(index) == 0 { None } else { search(self.page, self.len, index) }
+        if self.may_have_written(index) { search(self.page, self.len, index) } else { None }
+    }
+
+    /// Whether this section may have written the word of this number. If not, reading it and writing it calls nothing.
+    #[doc(hidden)]
+    #[must_use]
+    #[inline]
+    pub const fn may_have_written(&self, index: usize) -> bool {
+        self.filter & bit(index) != 0
     }
 
     /// Whether this section has written the word.
@@ -152,16 +158,36 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
     #[inline]
     fn write_word(&mut self, index: usize, bits: u64) -> Result<(), Stop> {
         let word = self.ics.word(index).ok_or(Stop::NoSuchWord)?;
-        // ORDERING: Relaxed, here and below: page and places belong to this writer until the commit, which releases
-        // them. The locator is that of the entry, or the commit fails.
-        if let Some(nth) = self.find(index) {
-            self.place(word, index, nth).store(bits, Ordering::Relaxed);
-            return Ok(());
+        match self.find(index) {
+            // ORDERING: Relaxed: the place belongs to this writer until the commit, which releases it.
+            Some(nth) => {
+                self.place(word, index, nth).store(bits, Ordering::Relaxed);
+                Ok(())
+            }
+            None => self.append(word, index, bits),
         }
+    }
+
+    /// Writes a word that this section has not written, without a call. Returns false, and changes nothing, if the
+    /// section may have written it or cannot write it.
+    #[doc(hidden)]
+    #[inline]
+    pub fn write_first(&mut self, index: usize, bits: u64) -> bool {
+        match self.ics.word(index) {
+            Some(word) if !self.may_have_written(index) => self.append(word, index, bits).is_ok(),
+            _ => false,
+        }
+    }
+
+    /// Adds a word that this section has not written to its writes.
+    #[inline]
+    fn append(&mut self, word: &'s Word, index: usize, bits: u64) -> Result<(), Stop> {
         let nth = self.len;
         if nth >= WRITES {
             return Err(Stop::Full);
         }
+        // ORDERING: Relaxed, here and below: page and places belong to this writer until the commit, which releases
+        // them. The locator is that of the entry, or the commit fails.
         let (home, made_with) = (Ics::<W, WRITERS, WRITES, C>::home(index), self.writer.wrapping_mul(WRITES) + nth);
         let spare = self.record.spares[nth].load(Ordering::Relaxed) as usize ^ made_with;
         let replaced = locator_place(word.locator.load(Ordering::Relaxed)) ^ home;

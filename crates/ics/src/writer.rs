@@ -164,18 +164,9 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         &mut self,
         body: impl FnOnce(&mut Transaction<'_, W, WRITERS, WRITES, C>) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
-        let record = self.record();
         let mut transaction = self.begin();
         let done = body(&mut transaction);
-        match done {
-            Ok(result) => self.end(&transaction).map(|()| result),
-            Err(stop) => {
-                if stop == Stop::Conflict {
-                    count(&record.counts.restarts);
-                }
-                Err(stop)
-            }
-        }
+        self.end(&transaction, done)
     }
 
     /// Queries as [`Ics::query`] does, and counts the attempts.
@@ -194,8 +185,11 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     }
 
     /// Enters: performs what is posted, and settles the last attempt of this writer.
-    #[inline]
-    fn begin(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
+    ///
+    /// With [`Writer::end`], this is [`Writer::attempt`] without a closure: one attempt at a time.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn begin(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
         let record = self.record();
         count(&record.counts.entries);
         // ORDERING: Acquire pairs with the Release of the commit.
@@ -253,7 +247,7 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         if is_committed {
             // ORDERING: Relaxed, here and below: only this writer accesses these fields.
             record.last.store(pending, Ordering::Relaxed);
-            let writes = record.pages[pending_page(pending)].len.load(Ordering::Relaxed) as usize;
+            let writes = record.page(pending_page(pending)).len.load(Ordering::Relaxed) as usize;
             // BOUND: WRITES.
             for (spare, replaced) in record.spares.iter().zip(&record.replaced).take(writes) {
                 spare.store(replaced.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -264,20 +258,34 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         record.pending.store(0, Ordering::Release);
     }
 
-    /// Commits.
-    #[inline]
-    fn end(&mut self, transaction: &Transaction<'_, W, WRITERS, WRITES, C>) -> Result<(), Stop> {
+    /// Commits, unless the body was not `done`.
+    ///
+    /// # Errors
+    /// As [`Writer::attempt`].
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn end<R>(
+        &mut self,
+        transaction: &Transaction<'_, W, WRITERS, WRITES, C>,
+        done: Result<R, Stop>,
+    ) -> Result<R, Stop> {
         let record = self.record();
+        if let Err(stop) = done {
+            if stop == Stop::Conflict {
+                count(&record.counts.restarts);
+            }
+            return done;
+        }
         if transaction.len == 0 {
             // The body may have ignored a conflict.
-            return self.ics.validate(transaction.seen).inspect_err(|_| count(&record.counts.restarts));
+            return self.ics.validate(transaction.seen).inspect_err(|_| count(&record.counts.restarts)).and(done);
         }
         let new = next(transaction.seen, self.index, transaction.named_page);
         // ORDERING: Relaxed: the commit releases the page.
-        record.pages[transaction.named_page].len.store(transaction.len as u32, Ordering::Relaxed);
+        transaction.page.len.store(transaction.len as u32, Ordering::Relaxed);
         if self.note_and_post(transaction.seen, new) {
             count(&record.counts.commits);
-            Ok(())
+            done
         } else {
             count(&record.counts.conflicts);
             Err(Stop::Conflict)

@@ -246,4 +246,31 @@ unsafe impl Commit for Strategy {
             Choice::Rseq(rseq) => rseq.perform(head, seen, word, old, new),
         }
     }
+
+    #[inline]
+    fn perform_each<'a>(
+        &self,
+        head: &AtomicU64,
+        seen: u64,
+        changes: impl Iterator<Item = (&'a AtomicU64, u64, u64)>,
+    ) {
+        match &self.0 {
+            Choice::Locked => Locked.perform_each(head, seen, changes),
+            #[cfg(target_arch = "x86_64")]
+            Choice::Uniprocessor(direct) => direct.perform_each(head, seen, changes),
+            Choice::Rseq(rseq) => each_by_sequence(rseq, head, seen, changes),
+        }
+    }
+}
+
+/// It stays out of line: it calls other functions, so it saves registers, and the exchanges of the other strategies would
+/// wait for these stores.
+#[inline(never)]
+fn each_by_sequence<'a>(
+    rseq: &Rseq,
+    head: &AtomicU64,
+    seen: u64,
+    changes: impl Iterator<Item = (&'a AtomicU64, u64, u64)>,
+) {
+    rseq.perform_each(head, seen, changes);
 }
