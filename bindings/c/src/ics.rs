@@ -9,7 +9,7 @@ use crate::ics_types::{
 use crate::panic::guarded;
 use libc::{c_int, c_void};
 use lockwright::ics::{Ics, Kind, Stop, Strategy, Var, View, Word, Writer};
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
@@ -153,15 +153,6 @@ fn of_stop(stop: Stop) -> c_int {
         Stop::Full => libc::ENOSPC,
         Stop::NoSuchWord => libc::EINVAL,
         _ => libc::ECANCELED,
-    }
-}
-
-/// Decides by the body's answer how the section ends.
-fn decide(answer: c_int) -> Result<(), Stop> {
-    match answer {
-        0 => Ok(()),
-        libc::EAGAIN => Err(Stop::Conflict),
-        _ => Err(Stop::Cancelled),
     }
 }
 
@@ -314,21 +305,49 @@ pub unsafe extern "C" fn lw_ics_update(
     body: lw_ics_body_t,
     argument: *mut c_void,
 ) -> c_int {
-    let (Some(opened), Some(known)) = (slot.object(), body) else { return libc::EINVAL };
+    let (Some(slot), Some(body)) = (slot.object(), body) else { return libc::EINVAL };
     if cut::is_chosen() {
         // SAFETY: the header requires a function that may be called with a section and with `argument`, and this
         // section is not cut.
-        return unsafe { watched_update(opened, known, argument, false) };
+        return unsafe { watched_update(slot, body, argument, false) };
     }
-    let Some((_, mut slot)) = opened.kept() else { return libc::EINVAL };
-    // The first attempt: nothing in it panics, and its last step begins the others.
-    // SAFETY: the header requires a function that may be called with a section and with `argument`.
-    let (ended, answer) = unsafe { attempt(&mut slot, |section| known(section, argument)) };
+    let Some((_, mut writer)) = slot.kept() else { return libc::EINVAL };
+    // The first attempt: nothing in it panics, and its last step begins the others. What is needed after a call is in
+    // memory that the call may change, so no registers are saved for it.
+    let mut first = First { section: MaybeUninit::uninit(), slot, body, argument };
+    match writer.begin_at_once() {
+        Some(transaction) => _ = first.section.write(lw_ics_section_t::writes(transaction)),
+        None => begin_otherwise(&mut first),
+    }
+    let section = first.section.as_mut_ptr();
+    // SAFETY: the header requires a function that may be called with a section and with `argument`; the section is
+    // initialised above, and lives until it returns.
+    let (ended, answer) = unsafe {
+        let answer = (first.body)(section, first.argument);
+        (*section).end(answer)
+    };
     match ended {
-        Ok(()) => 0,
-        // SAFETY: as above.
-        Err(Stop::Conflict) => unsafe { repeat(opened, known, argument) },
-        Err(stop) => of_ended(Err(stop), answer),
+        Err(Stop::Conflict) => {
+            // SAFETY: as above.
+            unsafe { repeat(first.slot, first.body, first.argument) }
+        }
+        ended => of_ended(ended, answer),
+    }
+}
+
+/// The first attempt of a section.
+struct First<'a> {
+    section: MaybeUninit<lw_ics_section_t>,
+    slot: &'a IcsSlot,
+    body: Body,
+    argument: *mut c_void,
+}
+
+/// Begins an attempt if there is something to perform or to settle.
+#[inline(never)]
+extern "C" fn begin_otherwise(first: &mut First<'_>) {
+    if let Some((_, mut slot)) = first.slot.kept() {
+        first.section.write(lw_ics_section_t::writes(slot.begin_with_work()));
     }
 }
 
@@ -466,15 +485,10 @@ fn sections(slot: &mut Kept, mut call: impl FnMut(*mut lw_ics_section_t) -> c_in
 ///
 /// # Safety
 /// `call` uses the section that it receives during the call only.
-#[inline(always)]
 unsafe fn attempt(slot: &mut Kept, call: impl FnOnce(*mut lw_ics_section_t) -> c_int) -> (Result<(), Stop>, c_int) {
-    let mut section = lw_ics_section_t { part: Section::Writes(slot.begin()), refused: 0 };
-    let mut answer = call(&raw mut section);
-    if answer == 0 {
-        answer = section.refused;
-    }
-    let Section::Writes(transaction) = &section.part else { return (Err(Stop::Cancelled), libc::EIO) };
-    (slot.end(transaction, decide(answer)), answer)
+    let mut section = lw_ics_section_t::writes(slot.begin());
+    let answer = call(&raw mut section);
+    section.end(answer)
 }
 
 /// Executes `body` in a section that only reads: all values that it reads existed at one instant. Needs no slot, and
@@ -501,7 +515,7 @@ pub unsafe extern "C" fn lw_ics_query(ics: Const<'_, lw_ics_t>, body: lw_ics_bod
             // SAFETY: the header requires a function that may be called with a section and with `argument`; the section
             // lives until it returns.
             answer = unsafe { body(&raw mut section, argument) };
-            decide(answer)
+            lw_ics_section_t::decide(answer)
         });
         of_ended(ended, answer)
     })

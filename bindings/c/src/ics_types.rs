@@ -103,4 +103,30 @@ impl lw_ics_section_t {
             Section::Queries(view) => view.check(),
         }
     }
+
+    /// A section that has just begun.
+    #[inline(always)]
+    pub fn writes(transaction: Transaction<'static, [Word; WORDS], SLOTS, WRITES, Strategy>) -> Self {
+        Self { part: Section::Writes(transaction), refused: 0 }
+    }
+
+    /// Ends an attempt whose body gave this answer, and commits it if it can. Returns how it ended, and the answer.
+    #[inline(always)]
+    pub fn end(&self, answer: c_int) -> (Result<(), Stop>, c_int) {
+        let answer = if answer == 0 { self.refused } else { answer };
+        match &self.part {
+            Section::Writes(transaction) => (transaction.end(Self::decide(answer)), answer),
+            Section::Queries(_) => (Self::decide(answer), answer),
+        }
+    }
+
+    /// Decides by the body's answer how the section ends.
+    #[inline]
+    pub fn decide(answer: c_int) -> Result<(), Stop> {
+        match answer {
+            0 => Ok(()),
+            libc::EAGAIN => Err(Stop::Conflict),
+            _ => Err(Stop::Cancelled),
+        }
+    }
 }

@@ -32,18 +32,20 @@ pub unsafe trait Commit {
     /// Changes `word` from `old` to `new` as long as `head` is `seen`.
     fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64);
 
-    /// Performs changes `(word, old, new)` one after another. A strategy that chooses among others chooses once.
-    #[inline]
-    fn perform_each<'a>(
-        &self,
-        head: &AtomicU64,
-        seen: u64,
-        changes: impl Iterator<Item = (&'a AtomicU64, u64, u64)>,
-    ) {
-        for (word, old, new) in changes {
-            self.perform(head, seen, word, old, new);
-        }
+    /// Calls `work` with this strategy. A strategy that chooses among others passes the chosen one.
+    #[inline(always)]
+    fn chosen(&self, work: impl Work)
+    where
+        Self: Sized,
+    {
+        work.with(self);
     }
+}
+
+/// What [`Commit::chosen`] calls.
+pub trait Work {
+    /// Works with a strategy.
+    fn with(self, commit: &impl Commit);
 }
 
 /// Commits with the atomic compare-and-swap of the processor, which is correct on any number of processors.

@@ -83,7 +83,7 @@ mod writer;
 
 #[cfg(all(target_arch = "x86_64", not(any(lockwright_loom, lockwright_shuttle))))]
 pub use commit::Uniprocessor;
-pub use commit::{Commit, Locked};
+pub use commit::{Commit, Locked, Work};
 pub use data::{Data, Value};
 pub use ics::Ics;
 pub use layout::{PLACES_MAX, WRITERS_MAX};

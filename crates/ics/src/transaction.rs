@@ -3,10 +3,10 @@
 use crate::commit::Commit;
 use crate::data::{Data, Value};
 use crate::ics::Ics;
-use crate::layout::{locator_place, pack, place_of, word_of};
+use crate::layout::{locator_place, next, pack, place_of, word_of};
 #[cfg(test)]
 use crate::mutation::Mutation;
-use crate::record::{Page, Record};
+use crate::record::{Page, Record, count};
 use crate::stop::Stop;
 use crate::sync::AtomicU64;
 use crate::var::Var;
@@ -36,7 +36,7 @@ use core::sync::atomic::Ordering;
 pub struct Transaction<'s, W, const WRITERS: usize, const WRITES: usize, C> {
     pub(crate) ics: &'s Ics<W, WRITERS, WRITES, C>,
     /// The page of the record that this section writes.
-    pub(crate) page: &'s Page<WRITES>,
+    page: &'s Page<WRITES>,
     record: &'s Record<WRITES>,
     pub(crate) writer: usize,
     pub(crate) seen: u64,
@@ -60,6 +60,51 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
         named_page: usize,
     ) -> Self {
         Self { ics, page: record.page(named_page), record, writer, seen, named_page, len: 0, filter: 0 }
+    }
+
+    /// Commits, unless the body was not `done`.
+    ///
+    /// # Errors
+    /// As [`Writer::attempt`](crate::Writer::attempt).
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn end<R>(&self, done: Result<R, Stop>) -> Result<R, Stop> {
+        let record = self.record;
+        if let Err(stop) = done {
+            if stop == Stop::Conflict {
+                count(&record.counts.restarts);
+            }
+            return done;
+        }
+        if self.len == 0 {
+            // The body may have ignored a conflict.
+            return self.ics.validate(self.seen).inspect_err(|_| count(&record.counts.restarts)).and(done);
+        }
+        let new = next(self.seen, self.writer, self.named_page);
+        // ORDERING: Relaxed: the commit releases the page.
+        self.page.len.store(self.len as u32, Ordering::Relaxed);
+        if self.note_and_post(self.seen, new) {
+            count(&record.counts.commits);
+            done
+        } else {
+            count(&record.counts.conflicts);
+            Err(Stop::Conflict)
+        }
+    }
+
+    /// Notes the attempt as pending and posts it. Returns whether it was posted.
+    #[inline(always)]
+    fn note_and_post(&self, seen: u64, new: u64) -> bool {
+        let record = self.record;
+        #[cfg(test)]
+        if Mutation::LateNote.is_active() {
+            let is_posted = self.ics.commit.post(&self.ics.head, seen, new);
+            record.pending.store(new, Ordering::Release);
+            return is_posted;
+        }
+        // ORDERING: Release: the note covers the page, and comes before the post; see `Writer::settle`.
+        record.pending.store(new, Ordering::Release);
+        self.ics.commit.post(&self.ics.head, seen, new)
     }
 
     /// Returns the number of the section's writer, which is below `WRITERS`.

@@ -2,7 +2,7 @@
 
 use crate::commit::Commit;
 use crate::ics::Ics;
-use crate::layout::{free_page, names, next, pending_page};
+use crate::layout::{free_page, names, pending_page};
 #[cfg(test)]
 use crate::mutation::Mutation;
 use crate::record::{CLAIMED, FREE, RESERVED, Record, Stats, count};
@@ -166,7 +166,7 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     ) -> Result<R, Stop> {
         let mut transaction = self.begin();
         let done = body(&mut transaction);
-        self.end(&transaction, done)
+        transaction.end(done)
     }
 
     /// Queries as [`Ics::query`] does, and counts the attempts.
@@ -186,12 +186,31 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
 
     /// Enters: performs what is posted, and settles the last attempt of this writer.
     ///
-    /// With [`Writer::end`], this is [`Writer::attempt`] without a closure: one attempt at a time.
+    /// With [`Transaction::end`], this is [`Writer::attempt`] without a closure: one attempt at a time.
     #[doc(hidden)]
     #[inline(always)]
     pub fn begin(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
+        match self.begin_at_once() {
+            Some(transaction) => transaction,
+            None => self.begin_with_work(),
+        }
+    }
+
+    /// As [`Writer::begin`] if there is nothing to perform and to settle. Calls nothing.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn begin_at_once(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
+        // ORDERING: as in `begin_with_work`.
+        let seen = self.ics.head.load(Ordering::Acquire);
+        let is_settled = self.record().pending.load(Ordering::Relaxed) == 0;
+        (is_settled && self.ics.unperformed(seen).is_none()).then(|| self.enter(seen))
+    }
+
+    /// As [`Writer::begin`], whatever there is to perform and to settle.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn begin_with_work(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
         let record = self.record();
-        count(&record.counts.entries);
         // ORDERING: Acquire pairs with the Release of the commit.
         let seen = self.ics.head.load(Ordering::Acquire);
         // ORDERING: Relaxed, here and below: only this writer accesses these fields.
@@ -210,9 +229,18 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
                 self.settle(pending, record.performed.load(Ordering::Relaxed) == pending);
             }
         }
+        self.enter(seen)
+    }
+
+    /// Begins an attempt on the state of the head `seen`, which is performed.
+    #[inline(always)]
+    fn enter(&self, seen: u64) -> Transaction<'s, W, WRITERS, WRITES, C> {
+        let record = self.record();
+        count(&record.counts.entries);
         // ORDERING: Release pairs with the Acquire fences of readers: a thread that reads what this writer writes into
         // its page and its spares from here on sees that the head has changed.
         fence(Ordering::Release);
+        // ORDERING: Relaxed: only this writer accesses this field.
         Transaction::new(self.ics, record, self.index, seen, free_page(record.last.load(Ordering::Relaxed)))
     }
 
@@ -256,55 +284,6 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         // ORDERING: Release keeps this store behind those above: the successor of a killed owner settles everything
         // again, or finds it settled.
         record.pending.store(0, Ordering::Release);
-    }
-
-    /// Commits, unless the body was not `done`.
-    ///
-    /// # Errors
-    /// As [`Writer::attempt`].
-    #[doc(hidden)]
-    #[inline(always)]
-    pub fn end<R>(
-        &mut self,
-        transaction: &Transaction<'_, W, WRITERS, WRITES, C>,
-        done: Result<R, Stop>,
-    ) -> Result<R, Stop> {
-        let record = self.record();
-        if let Err(stop) = done {
-            if stop == Stop::Conflict {
-                count(&record.counts.restarts);
-            }
-            return done;
-        }
-        if transaction.len == 0 {
-            // The body may have ignored a conflict.
-            return self.ics.validate(transaction.seen).inspect_err(|_| count(&record.counts.restarts)).and(done);
-        }
-        let new = next(transaction.seen, self.index, transaction.named_page);
-        // ORDERING: Relaxed: the commit releases the page.
-        transaction.page.len.store(transaction.len as u32, Ordering::Relaxed);
-        if self.note_and_post(transaction.seen, new) {
-            count(&record.counts.commits);
-            done
-        } else {
-            count(&record.counts.conflicts);
-            Err(Stop::Conflict)
-        }
-    }
-
-    /// Notes the attempt as pending and posts it. Returns whether it was posted.
-    #[inline]
-    fn note_and_post(&self, seen: u64, new: u64) -> bool {
-        let record = self.record();
-        #[cfg(test)]
-        if Mutation::LateNote.is_active() {
-            let is_posted = self.ics.commit.post(&self.ics.head, seen, new);
-            record.pending.store(new, Ordering::Release);
-            return is_posted;
-        }
-        // ORDERING: Release: the note covers the page, and comes before the post; see `settle`.
-        record.pending.store(new, Ordering::Release);
-        self.ics.commit.post(&self.ics.head, seen, new)
     }
 }
 

@@ -1,6 +1,6 @@
 //! How commits are decided on Linux.
 
-use lockwright_ics::{Commit, Locked};
+use lockwright_ics::{Commit, Locked, Work};
 use lockwright_sys::rseq::{self, Ended, Registered};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -227,13 +227,13 @@ impl Strategy {
 // `Commit`.
 #[allow(unsafe_code)]
 unsafe impl Commit for Strategy {
-    #[inline]
+    #[inline(always)]
     fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool {
         match &self.0 {
             Choice::Locked => Locked.post(head, seen, new),
             #[cfg(target_arch = "x86_64")]
             Choice::Uniprocessor(direct) => direct.post(head, seen, new),
-            Choice::Rseq(rseq) => rseq.post(head, seen, new),
+            Choice::Rseq(rseq) => post_by_sequence(rseq, head, seen, new),
         }
     }
 
@@ -247,30 +247,26 @@ unsafe impl Commit for Strategy {
         }
     }
 
-    #[inline]
-    fn perform_each<'a>(
-        &self,
-        head: &AtomicU64,
-        seen: u64,
-        changes: impl Iterator<Item = (&'a AtomicU64, u64, u64)>,
-    ) {
+    #[inline(always)]
+    fn chosen(&self, work: impl Work) {
         match &self.0 {
-            Choice::Locked => Locked.perform_each(head, seen, changes),
+            Choice::Locked => work.with(&Locked),
             #[cfg(target_arch = "x86_64")]
-            Choice::Uniprocessor(direct) => direct.perform_each(head, seen, changes),
-            Choice::Rseq(rseq) => each_by_sequence(rseq, head, seen, changes),
+            Choice::Uniprocessor(direct) => work.with(direct),
+            Choice::Rseq(rseq) => work_by_sequence(rseq, work),
         }
     }
 }
 
-/// It stays out of line: it calls other functions, so it saves registers, and the exchanges of the other strategies would
-/// wait for these stores.
+// The sequences stay out of line: they call other functions and so save registers, and the exchanges of the other
+// strategies would wait for these stores.
+
 #[inline(never)]
-fn each_by_sequence<'a>(
-    rseq: &Rseq,
-    head: &AtomicU64,
-    seen: u64,
-    changes: impl Iterator<Item = (&'a AtomicU64, u64, u64)>,
-) {
-    rseq.perform_each(head, seen, changes);
+fn post_by_sequence(rseq: &Rseq, head: &AtomicU64, seen: u64, new: u64) -> bool {
+    rseq.post(head, seen, new)
+}
+
+#[inline(never)]
+fn work_by_sequence(rseq: &Rseq, work: impl Work) {
+    work.with(rseq);
 }
