@@ -317,21 +317,16 @@ pub unsafe extern "C" fn lw_ics_update(
     let mut first = First { section: MaybeUninit::uninit(), slot, body, argument };
     match writer.begin_at_once() {
         Some(transaction) => _ = first.section.write(lw_ics_section_t::writes(transaction)),
-        None => begin_otherwise(&mut first),
+        None => begin_after_own(&mut first),
     }
     let section = first.section.as_mut_ptr();
     // SAFETY: the header requires a function that may be called with a section and with `argument`; the section is
     // initialised above, and lives until it returns.
-    let (ended, answer) = unsafe {
-        let answer = (first.body)(section, first.argument);
-        (*section).end(answer)
-    };
-    match ended {
-        Err(Stop::Conflict) => {
-            // SAFETY: as above.
-            unsafe { repeat(first.slot, first.body, first.argument) }
-        }
-        ended => of_ended(ended, answer),
+    let (answer, section) = unsafe { ((first.body)(section, first.argument), &*section) };
+    match &section.part {
+        Section::Writes(transaction) if answer == 0 && section.refused == 0 && transaction.end(Ok(())).is_ok() => 0,
+        // SAFETY: as above.
+        _ => unsafe { end_otherwise(&first, answer) },
     }
 }
 
@@ -343,7 +338,34 @@ struct First<'a> {
     argument: *mut c_void,
 }
 
-/// Begins an attempt if there is something to perform or to settle.
+/// Ends a first attempt that has not committed, and repeats it if its body does not give up.
+///
+/// # Safety
+/// The section is initialised, and the rest is as the header requires for `lw_ics_update`.
+#[inline(never)]
+unsafe extern "C" fn end_otherwise(first: &First<'_>, answer: c_int) -> c_int {
+    // SAFETY: by the contract of `end_otherwise`, it is initialised.
+    let section = unsafe { first.section.assume_init_ref() };
+    if answer != 0 || section.refused != 0 {
+        let (ended, answer) = section.end(answer);
+        if ended != Err(Stop::Conflict) {
+            return of_ended(ended, answer);
+        }
+    }
+    // SAFETY: by the contract of `end_otherwise`.
+    unsafe { repeat(first.slot, first.body, first.argument) }
+}
+
+/// Begins an attempt if the last commit was that of the slot; otherwise, `begin_otherwise` does as the last step.
+#[inline(never)]
+extern "C" fn begin_after_own(first: &mut First<'_>) {
+    match first.slot.kept().and_then(|(_, mut slot)| slot.begin_after_own()) {
+        Some(transaction) => _ = first.section.write(lw_ics_section_t::writes(transaction)),
+        None => begin_otherwise(first),
+    }
+}
+
+/// Begins an attempt, whatever there is to perform and to settle.
 #[inline(never)]
 extern "C" fn begin_otherwise(first: &mut First<'_>) {
     if let Some((_, mut slot)) = first.slot.kept() {

@@ -32,6 +32,12 @@ pub unsafe trait Commit {
     /// Changes `word` from `old` to `new` as long as `head` is `seen`.
     fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64);
 
+    /// Whether the methods call functions, so that their caller saves registers.
+    #[inline(always)]
+    fn calls(&self) -> bool {
+        false
+    }
+
     /// Calls `work` with this strategy. A strategy that chooses among others passes the chosen one.
     #[inline(always)]
     fn chosen(&self, work: impl Work)

@@ -206,6 +206,20 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         (is_settled && self.ics.unperformed(seen).is_none()).then(|| self.enter(seen))
     }
 
+    /// As [`Writer::begin`] if the last commit was this writer's. Calls nothing, and returns `None` if the strategy does.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn begin_after_own(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
+        // ORDERING: Acquire pairs with the Release of the commit.
+        let seen = self.ics.head.load(Ordering::Acquire);
+        // ORDERING: Relaxed: only this writer accesses this field.
+        if seen == 0 || self.record().pending.load(Ordering::Relaxed) != seen || self.ics.commit.calls() {
+            return None;
+        }
+        self.settle_own(seen);
+        Some(self.enter(seen))
+    }
+
     /// As [`Writer::begin`], whatever there is to perform and to settle.
     #[doc(hidden)]
     #[inline(always)]
@@ -216,9 +230,7 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         // ORDERING: Relaxed, here and below: only this writer accesses these fields.
         let pending = record.pending.load(Ordering::Relaxed);
         if pending == seen && pending != 0 {
-            self.ics.perform(seen, self.index, pending_page(pending));
-            self.mark_own(pending);
-            self.settle(pending, true);
+            self.settle_own(seen);
         } else {
             if self.ics.help(seen) && !names(seen, self.index) {
                 count(&record.counts.helped);
@@ -230,6 +242,14 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
             }
         }
         self.enter(seen)
+    }
+
+    /// Performs, marks and settles the last commit, which is this writer's.
+    #[inline(always)]
+    fn settle_own(&self, seen: u64) {
+        self.ics.perform(seen, self.index, pending_page(seen));
+        self.mark_own(seen);
+        self.settle(seen, true);
     }
 
     /// Begins an attempt on the state of the head `seen`, which is performed.

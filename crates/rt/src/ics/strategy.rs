@@ -248,6 +248,11 @@ unsafe impl Commit for Strategy {
     }
 
     #[inline(always)]
+    fn calls(&self) -> bool {
+        matches!(self.0, Choice::Rseq(_))
+    }
+
+    #[inline(always)]
     fn chosen(&self, work: impl Work) {
         match &self.0 {
             Choice::Locked => work.with(&Locked),
