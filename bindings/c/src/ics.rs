@@ -497,7 +497,9 @@ fn sections(slot: &mut Kept, mut call: impl FnMut(*mut lw_ics_section_t) -> c_in
         if cfg!(debug_assertions) {
             attempts += 1;
             if attempts == ATTEMPTS_TOLD {
-                eprintln!("lockwright: a section has begun {ATTEMPTS_TOLD} times: its body may enter a section of the same object");
+                eprintln!(
+                    "lockwright: a section has begun {ATTEMPTS_TOLD} times: its body may enter a section of the same object"
+                );
             }
         }
     }

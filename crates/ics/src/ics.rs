@@ -164,17 +164,20 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRIT
     /// Stays out of line, because most entries have nothing to perform.
     #[inline(never)]
     fn perform_and_mark(&self, seen: u64, writer: usize, page: usize, marked: u64) {
-        self.perform(seen, writer, page);
+        let Some(record) = self.records.get(writer) else { return };
+        let page = record.page(page);
+        // ORDERING: Relaxed: the Acquire of the head covers it. If it was overwritten since, `Commit::perform` sees
+        // another head.
+        self.perform(seen, page, page.len.load(Ordering::Relaxed) as usize);
         // A mark is changed as a word is. A late mark fails, because every thread that committed after `seen` has
         // marked it; the owner of the record has done so by a store.
-        self.commit.perform(&self.head, seen, &self.records[writer].performed, marked, seen);
+        self.commit.perform(&self.head, seen, &record.performed, marked, seen);
     }
 
-    /// Performs the writes of the record that `seen` names, as long as the head is `seen`.
+    /// Performs the `len` writes of the page that `seen` names, as long as the head is `seen`.
     #[inline(always)]
-    pub(crate) fn perform(&self, seen: u64, writer: usize, page: usize) {
-        let Some(record) = self.records.get(writer) else { return };
-        self.commit.chosen(Performance { ics: self, seen, page: record.page(page) });
+    pub(crate) fn perform(&self, seen: u64, page: &Page<WRITES>, len: usize) {
+        self.commit.chosen(Performance { ics: self, seen, page, len });
     }
 
     /// Returns a word by its number, which must also fit into a page.
@@ -239,16 +242,16 @@ struct Performance<'s, W, const WRITERS: usize, const WRITES: usize, C> {
     ics: &'s Ics<W, WRITERS, WRITES, C>,
     seen: u64,
     page: &'s Page<WRITES>,
+    len: usize,
 }
 
 impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Work for Performance<'_, W, WRITERS, WRITES, C> {
     /// BOUND: WRITES.
     #[inline(always)]
     fn with(self, commit: &impl Commit) {
-        let Self { ics, seen, page } = self;
+        let Self { ics, seen, page, len } = self;
         // ORDERING: Relaxed, here and below: the Acquire of the head covers all of them. If they were overwritten
         // since, `Commit::perform` sees another head.
-        let len = page.len.load(Ordering::Relaxed) as usize;
         for write in page.writes.iter().take(len) {
             let write = write.load(Ordering::Relaxed);
             let Some(word) = ics.word(word_of(write)) else { return };

@@ -83,7 +83,9 @@ mod writer;
 
 #[cfg(all(target_arch = "x86_64", not(any(lockwright_loom, lockwright_shuttle))))]
 pub use commit::Uniprocessor;
-pub use commit::{Commit, Locked, Work};
+#[doc(hidden)]
+pub use commit::Work;
+pub use commit::{Commit, Locked};
 pub use data::{Data, Value};
 pub use ics::Ics;
 pub use layout::{PLACES_MAX, WRITERS_MAX};

@@ -190,9 +190,12 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     #[doc(hidden)]
     #[inline(always)]
     pub fn begin(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
-        match self.begin_at_once() {
+        if let Some(transaction) = self.begin_at_once() {
+            return transaction;
+        }
+        match self.begin_after_own() {
             Some(transaction) => transaction,
-            None => self.begin_with_work(),
+            None => self.enter(self.work_out_of_line()),
         }
     }
 
@@ -206,7 +209,10 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         (is_settled && self.ics.unperformed(seen).is_none()).then(|| self.enter(seen))
     }
 
-    /// As [`Writer::begin`] if the last commit was this writer's. Calls nothing, and returns `None` if the strategy does.
+    /// As [`Writer::begin`] if the last commit was this writer's and wrote one word. Calls nothing, and returns `None` if
+    /// the strategy does.
+    ///
+    /// An exchange waits for all earlier stores, also for those of the registers that a function with calls saves.
     #[doc(hidden)]
     #[inline(always)]
     pub fn begin_after_own(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
@@ -216,7 +222,10 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         if seen == 0 || self.record().pending.load(Ordering::Relaxed) != seen || self.ics.commit.calls() {
             return None;
         }
-        self.settle_own(seen);
+        if self.pending_writes(seen) != 1 {
+            return None;
+        }
+        self.settle_own(seen, 1);
         Some(self.enter(seen))
     }
 
@@ -224,13 +233,25 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     #[doc(hidden)]
     #[inline(always)]
     pub fn begin_with_work(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
+        self.enter(self.work())
+    }
+
+    /// It returns a word and not the transaction, which would be copied in memory.
+    #[inline(never)]
+    fn work_out_of_line(&self) -> u64 {
+        self.work()
+    }
+
+    /// Performs what is posted, and settles the last attempt of this writer. Returns the head.
+    #[inline(always)]
+    fn work(&self) -> u64 {
         let record = self.record();
         // ORDERING: Acquire pairs with the Release of the commit.
         let seen = self.ics.head.load(Ordering::Acquire);
         // ORDERING: Relaxed, here and below: only this writer accesses these fields.
         let pending = record.pending.load(Ordering::Relaxed);
         if pending == seen && pending != 0 {
-            self.settle_own(seen);
+            self.settle_own(seen, self.pending_writes(seen));
         } else {
             if self.ics.help(seen) && !names(seen, self.index) {
                 count(&record.counts.helped);
@@ -238,18 +259,26 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
             if pending != 0 {
                 // ORDERING: Relaxed: a thread that committed after this writer marked the commit before, or found the
                 // mark, and the head covers it.
-                self.settle(pending, record.performed.load(Ordering::Relaxed) == pending);
+                let is_committed = record.performed.load(Ordering::Relaxed) == pending;
+                self.settle(pending, is_committed.then(|| self.pending_writes(pending)));
             }
         }
-        self.enter(seen)
+        seen
+    }
+
+    /// Returns the number of writes of the last attempt.
+    #[inline]
+    fn pending_writes(&self, pending: u64) -> usize {
+        // ORDERING: Relaxed: only this writer writes it.
+        self.record().page(pending_page(pending)).len.load(Ordering::Relaxed) as usize
     }
 
     /// Performs, marks and settles the last commit, which is this writer's.
     #[inline(always)]
-    fn settle_own(&self, seen: u64) {
-        self.ics.perform(seen, self.index, pending_page(seen));
+    fn settle_own(&self, seen: u64, writes: usize) {
+        self.ics.perform(seen, self.record().page(pending_page(seen)), writes);
         self.mark_own(seen);
-        self.settle(seen, true);
+        self.settle(seen, Some(writes));
     }
 
     /// Begins an attempt on the state of the head `seen`, which is performed.
@@ -281,21 +310,20 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         self.record().performed.store(pending, Ordering::Release);
     }
 
-    /// Settles the last attempt. If it is committed, the pages change their roles, and the replaced places become
-    /// spares.
+    /// Settles the last attempt. If it has committed this number of writes, the pages change their roles, and the
+    /// replaced places become spares.
     ///
     /// A repeated settlement does no harm, nor does one that is interrupted and then repeated.
     #[inline]
-    fn settle(&self, pending: u64, is_committed: bool) {
+    fn settle(&self, pending: u64, committed: Option<usize>) {
         let record = self.record();
         #[cfg(test)]
         if Mutation::EarlySettle.is_active() {
             record.pending.store(0, Ordering::Release);
         }
-        if is_committed {
+        if let Some(writes) = committed {
             // ORDERING: Relaxed, here and below: only this writer accesses these fields.
             record.last.store(pending, Ordering::Relaxed);
-            let writes = record.page(pending_page(pending)).len.load(Ordering::Relaxed) as usize;
             // BOUND: WRITES.
             for (spare, replaced) in record.spares.iter().zip(&record.replaced).take(writes) {
                 spare.store(replaced.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -202,9 +202,7 @@ impl List {
             let first = (*self.0).list;
             node.next.set(first);
             node.prev.set(self.0.expose_provenance());
-            if first != self.0.addr() {
-                Self::set_prev(first, node.link(false));
-            }
+            self.set_prev(first, node.link(false));
             compiler_fence(Ordering::SeqCst);
             ptr::write_volatile(&raw mut (*self.0).list, node.link(inherits));
         }
@@ -219,12 +217,10 @@ impl List {
     /// Removes the first lock from the list of the block. As [`List::remove`], with fewer accesses.
     #[inline]
     pub fn remove_first(block: Block, node: &Node) {
-        let next = node.next.get();
-        if next != block.head().addr() {
-            // SAFETY: `next` is the link after the first node, and not the head: a node of a lock that this thread
-            // holds. It does not move, and only this thread changes its links.
-            unsafe { Self::set_prev(next, block.head().expose_provenance()) };
-        }
+        let (list, next) = (Self::of(block), node.next.get());
+        // SAFETY: `next` is the link after the first node: the head, or a node of a lock that this thread holds. It
+        // does not move, and only this thread changes its links.
+        unsafe { list.set_prev(next, list.0.expose_provenance()) };
         block.set_first(next);
         compiler_fence(Ordering::SeqCst);
         node.prev.set(0);
@@ -241,7 +237,7 @@ impl List {
         // SAFETY: the node is linked, so `prev` and `next` are links of this thread's list: the head, or nodes of locks
         // that this thread holds. They do not move, and only this thread changes them.
         unsafe {
-            Self::set_prev(next, node.prev.get());
+            self.set_prev(next, node.prev.get());
             ptr::write_volatile(ptr::with_exposed_provenance_mut::<usize>(prev), next);
         }
         compiler_fence(Ordering::SeqCst);
@@ -249,15 +245,19 @@ impl List {
         node.next.set(0);
     }
 
-    /// Sets the `prev` of the node whose link `next` points to. It is the word before the link; the C library also
-    /// keeps one before the head.
+    /// Sets the `prev` of the node whose link `next` points to, which is the word before the link. Does nothing at the
+    /// head: the C library keeps such a word there as well, and nobody reads it.
     ///
     /// # Safety
     /// `next` is a link of the calling thread's list.
-    unsafe fn set_prev(next: usize, prev: usize) {
+    #[inline]
+    unsafe fn set_prev(self, next: usize, prev: usize) {
+        if next == self.0.addr() {
+            return;
+        }
         let next = ptr::with_exposed_provenance_mut::<usize>(next & !INHERITS);
-        // SAFETY: `next` is a link of the calling thread's list. The word before each link is its `prev`, also before
-        // the head, and only this thread writes it.
+        // SAFETY: `next` is a link of the calling thread's list, and not the head. The word before it is its `prev`,
+        // and only this thread writes it.
         unsafe { ptr::write_volatile(next.sub(1), prev) };
     }
 }

@@ -22,9 +22,9 @@
 //! # Ok::<(), lockwright::mutex::LockError<'static, u32>>(())
 //! ```
 
+mod at_once;
 #[doc(hidden)]
 pub mod attributes;
-mod at_once;
 mod builder;
 mod ceiling;
 mod condvar;
