@@ -258,20 +258,14 @@ unsafe impl Commit for Strategy {
             Choice::Locked => work.with(&Locked),
             #[cfg(target_arch = "x86_64")]
             Choice::Uniprocessor(direct) => work.with(direct),
-            Choice::Rseq(rseq) => work_by_sequence(rseq, work),
+            Choice::Rseq(rseq) => work.with(rseq),
         }
     }
 }
 
-// The sequences stay out of line: they call other functions and so save registers, and the exchanges of the other
-// strategies would wait for these stores.
-
+/// It stays out of line: it calls other functions and so saves registers, and the exchanges of the other strategies would
+/// wait for these stores.
 #[inline(never)]
 fn post_by_sequence(rseq: &Rseq, head: &AtomicU64, seen: u64, new: u64) -> bool {
     rseq.post(head, seen, new)
-}
-
-#[inline(never)]
-fn work_by_sequence(rseq: &Rseq, work: impl Work) {
-    work.with(rseq);
 }
