@@ -382,7 +382,7 @@ unsafe extern "C" fn repeat(slot: &IcsSlot, body: Body, argument: *mut c_void) -
     guarded(|| {
         let Some((_, mut slot)) = slot.kept() else { return libc::EINVAL };
         // SAFETY: by the contract of `repeat`, the body may be called with the section and with `argument`.
-        sections(&mut slot, |section| unsafe { body(section, argument) })
+        sections(&mut slot, 1, |section| unsafe { body(section, argument) })
     })
 }
 
@@ -474,9 +474,9 @@ unsafe extern "C" fn watched_update(slot: &IcsSlot, body: Body, argument: *mut c
         let answer = Cut::during(if may_be_cut { signal } else { 0 }, |cut| match cut {
             // SAFETY: `may_be_cut` is set, so by the contract of `watched_update` the body may be called with the
             // section, and may end at any instruction.
-            Some(cut) => sections(&mut slot, |section| unsafe { cut.call(told, body, section, argument) }),
+            Some(cut) => sections(&mut slot, 0, |section| unsafe { cut.call(told, body, section, argument) }),
             // SAFETY: by the contract of `watched_update`, the body may be called with the section and with `argument`.
-            None => sections(&mut slot, |section| unsafe { body(section, argument) }),
+            None => sections(&mut slot, 0, |section| unsafe { body(section, argument) }),
         });
         if signal != 0 && slot.stats().commits != commits {
             cut::tell(&shared.told, slot.index(), signal);
@@ -485,9 +485,8 @@ unsafe extern "C" fn watched_update(slot: &IcsSlot, body: Body, argument: *mut c
     })
 }
 
-/// Repeats a section until it commits or gives up.
-fn sections(slot: &mut Kept, mut call: impl FnMut(*mut lw_ics_section_t) -> c_int) -> c_int {
-    let mut attempts = 0_u32;
+/// Repeats a section until it commits or gives up, after some attempts.
+fn sections(slot: &mut Kept, mut attempts: u32, mut call: impl FnMut(*mut lw_ics_section_t) -> c_int) -> c_int {
     loop {
         // SAFETY: the caller's body uses the section during its call only.
         let (ended, answer) = unsafe { attempt(slot, &mut call) };
