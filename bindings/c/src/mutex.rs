@@ -249,8 +249,8 @@ fn lock_until(mutex: Mut<'_, lw_mutex_t>, limit: impl FnOnce() -> Option<Limit>)
     })
 }
 
-/// Locks the mutex, or calls `otherwise` as its last step. What precedes that call calls nothing, so this function saves
-/// no registers before the exchange of the word (`RawMutex::lock_at_once`).
+/// Locks the mutex, or calls `otherwise` as its last step. What precedes that call calls nothing, so this function
+/// saves no registers before the exchange of the word (`RawMutex::lock_at_once`).
 #[inline(always)]
 fn lock(mutex: Mut<'_, lw_mutex_t>, otherwise: extern "C" fn(&Mutex, AtOnce) -> c_int) -> c_int {
     let Some(mutex) = mutex.object() else { return libc::EINVAL };

@@ -209,8 +209,8 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         (is_settled && self.ics.unperformed(seen).is_none()).then(|| self.enter(seen))
     }
 
-    /// As [`Writer::begin`] if the last commit was this writer's and wrote one word. Calls nothing, and returns `None` if
-    /// the strategy does.
+    /// As [`Writer::begin`] if the last commit was this writer's and wrote one word. Calls nothing, and returns `None`
+    /// if the strategy does.
     ///
     /// An exchange waits for all earlier stores, also for those of the registers that a function with calls saves.
     #[doc(hidden)]

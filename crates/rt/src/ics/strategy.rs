@@ -263,8 +263,8 @@ unsafe impl Commit for Strategy {
     }
 }
 
-/// It stays out of line: it calls other functions and so saves registers, and the exchanges of the other strategies would
-/// wait for these stores.
+/// It stays out of line: it calls other functions and so saves registers, and the exchanges of the other strategies
+/// would wait for these stores.
 #[inline(never)]
 fn post_by_sequence(rseq: &Rseq, head: &AtomicU64, seen: u64, new: u64) -> bool {
     rseq.post(head, seen, new)

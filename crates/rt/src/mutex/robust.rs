@@ -14,8 +14,8 @@ use lockwright_sys::sched::{Tid, gettid};
 use std::sync::atomic::Ordering;
 
 impl RawMutex {
-    /// Locks and links a robust mutex that is announced, if it is free. [`AtOnce::Begun`] means that the word is locked,
-    /// but the mutex is not recoverable: it is still announced, and `refuse_lost` ends that.
+    /// Locks and links a robust mutex that is announced, if it is free. [`AtOnce::Begun`] means that the word is
+    /// locked, but the mutex is not recoverable: it is still announced, and `refuse_lost` ends that.
     #[inline(always)]
     pub(super) fn lock_announced(&self, list: List, me: Tid, attributes: u32) -> AtOnce {
         if !self.lock_free_word(me) {
