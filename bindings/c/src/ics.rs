@@ -317,7 +317,8 @@ pub unsafe extern "C" fn lw_ics_update(
     let mut first = First { section: MaybeUninit::uninit(), slot, body, argument };
     match writer.begin_at_once() {
         Some(transaction) => _ = first.section.write(lw_ics_section_t::writes(transaction)),
-        None => begin_after_own(&mut first),
+        None if begin_after_own(&mut first) => {}
+        None => return libc::EINVAL,
     }
     let section = first.section.as_mut_ptr();
     // SAFETY: the header requires a function that may be called with a section and with `argument`; the section is
@@ -357,20 +358,24 @@ unsafe extern "C" fn end_otherwise(first: &First<'_>, answer: c_int) -> c_int {
 }
 
 /// Begins an attempt if the last commit was that of the slot; otherwise, `begin_otherwise` does as the last step.
+/// Returns whether the section is initialised, which only a program that changes the slot meanwhile prevents.
 #[inline(never)]
-extern "C" fn begin_after_own(first: &mut First<'_>) {
+extern "C" fn begin_after_own(first: &mut First<'_>) -> bool {
     match first.slot.kept().and_then(|(_, mut slot)| slot.begin_after_own()) {
-        Some(transaction) => _ = first.section.write(lw_ics_section_t::writes(transaction)),
+        Some(transaction) => {
+            first.section.write(lw_ics_section_t::writes(transaction));
+            true
+        }
         None => begin_otherwise(first),
     }
 }
 
 /// Begins an attempt, whatever there is to perform and to settle.
 #[inline(never)]
-extern "C" fn begin_otherwise(first: &mut First<'_>) {
-    if let Some((_, mut slot)) = first.slot.kept() {
-        first.section.write(lw_ics_section_t::writes(slot.begin_with_work()));
-    }
+extern "C" fn begin_otherwise(first: &mut First<'_>) -> bool {
+    let Some((_, mut slot)) = first.slot.kept() else { return false };
+    first.section.write(lw_ics_section_t::writes(slot.begin_with_work()));
+    true
 }
 
 /// Repeats a section until it commits or gives up.

@@ -59,7 +59,6 @@ impl RawMutex {
     /// An exchange of the word waits for all earlier stores, including those of a call and of the registers saved for
     /// it. So this function is inlined, and calls nothing.
     #[inline(always)]
-    #[must_use]
     pub fn lock_at_once(&self) -> AtOnce {
         let attributes = self.attributes();
         match block() {

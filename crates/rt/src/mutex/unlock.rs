@@ -43,7 +43,6 @@ impl RawMutex {
     /// [`RawMutex::finish_unlock`] continues. Inlined, and without calls, for the same reason as
     /// [`RawMutex::lock_at_once`].
     #[inline(always)]
-    #[must_use]
     pub fn unlock_at_once(&self) -> AtOnce {
         let attributes = self.attributes();
         match block() {
