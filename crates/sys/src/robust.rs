@@ -315,4 +315,40 @@ mod tests {
         assert_eq!(CALLS.load(Ordering::Relaxed), 2, "the function of the vDSO is called");
         TRY_UNLOCK.store(found, Ordering::Relaxed);
     }
+
+    /// The links of the list, from the first on.
+    fn links(list: List) -> Vec<usize> {
+        // SAFETY: the head belongs to the calling thread.
+        let mut link = unsafe { (*list.0).list };
+        let mut links = Vec::new();
+        while link != list.0.addr() {
+            links.push(link);
+            // SAFETY: it is the link of a node that this thread has inserted and not moved.
+            link = unsafe { ptr::with_exposed_provenance::<usize>(link & !INHERITS).read_volatile() };
+        }
+        links
+    }
+
+    #[test]
+    fn nodes_are_removed_in_any_order() {
+        let list = List::of_this_thread().expect("the C library registered a list");
+        gettid();
+        // SAFETY: only this thread uses the nodes, which do not move until they are removed below.
+        let nodes: [Node; 3] = std::array::from_fn(|_| unsafe { Node::new() });
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            nodes.iter().for_each(|node| list.insert(node, false));
+            let mut left = vec![2, 1, 0];
+            for index in order {
+                match block::block() {
+                    Some(block) if List::is_first(block, &nodes[index], false) => {
+                        assert_eq!(left[0], index);
+                        List::remove_first(block, &nodes[index]);
+                    }
+                    _ => list.remove(&nodes[index]),
+                }
+                left.retain(|other| *other != index);
+                assert_eq!(links(list), left.iter().map(|index| nodes[*index].link(false)).collect::<Vec<_>>());
+            }
+        }
+    }
 }
