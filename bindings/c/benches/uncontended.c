@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "lockwright.h"
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -78,10 +79,10 @@ static int write_ten(lw_ics_section_t *section, void *argument) {
     return 0;
 }
 
-static void sections(const char *name, lw_ics_body_t body) {
+static void section(const char *name, lw_ics_body_t body, const char *how, uint32_t commit) {
     lw_ics_t ics;
     lw_ics_slot_t slot;
-    if (lw_ics_init(&ics, LW_ICS_LOCKED, 0) || lw_ics_slot_open(&ics, &slot)) {
+    if (lw_ics_init(&ics, commit, (uint32_t)sched_getcpu()) || lw_ics_slot_open(&ics, &slot)) {
         abort();
     }
     double us[TURNS];
@@ -89,9 +90,16 @@ static void sections(const char *name, lw_ics_body_t body) {
         TURN(lw_ics_update(&slot, body, NULL), 0, us[turn]);
     }
     qsort(us, TURNS, sizeof *us, ascending);
-    printf("%-16s lw %5.1f (%.1f to %.1f)\n", name, us[TURNS / 2], us[TURNS / 4], us[TURNS * 3 / 4]);
+    printf("%-16s %-8s %5.1f (%.1f to %.1f)\n", name, how, us[TURNS / 2], us[TURNS / 4], us[TURNS * 3 / 4]);
     lw_ics_slot_close(&slot);
     lw_ics_destroy(&ics);
+}
+
+/* Each way to commit. Of these, only LW_ICS_PLAIN requires that the thread stays on its CPU: it is the only one. */
+static void sections(const char *name, lw_ics_body_t body) {
+    section(name, body, "locked", LW_ICS_LOCKED);
+    section(name, body, "auto", LW_ICS_AUTO);
+    section(name, body, "plain", LW_ICS_PLAIN);
 }
 
 static void *nothing(void *unused) {

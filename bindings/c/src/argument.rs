@@ -99,7 +99,8 @@ impl<'call, T> Const<'call, T> {
         // SAFETY: `is_there` excludes null and misaligned pointers, C promised memory of this type during the call, and
         // `Contents` fits. A `CObject` accepts any bits, and its fields may be shared between threads.
         let contents = unsafe { &*self.0.cast::<T::Contents>() };
-        T::is_made(contents).then_some(contents)
+        // A branch, which is predicted, and not a choice of values.
+        if T::is_made(contents) { Some(contents) } else { None }
     }
 }
 

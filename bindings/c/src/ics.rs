@@ -8,8 +8,8 @@ use crate::ics_types::{
 };
 use crate::panic::guarded;
 use libc::{c_int, c_void};
-use lockwright::ics::{Ics, Kind, Stop, Strategy, Transaction, Var, View, Word, Writer};
-use std::mem::ManuallyDrop;
+use lockwright::ics::{Ics, Kind, Stop, Strategy, Var, View, Word, Writer};
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
@@ -24,8 +24,11 @@ struct Shared {
     told: [Told; SLOTS],
 }
 
+/// A body that is not null.
+type Body = unsafe extern "C" fn(section: *mut lw_ics_section_t, argument: *mut c_void) -> c_int;
+
 /// A slot that C holds, which is not released when this is dropped.
-type Kept<'a> = ManuallyDrop<Writer<'a, [Word; WORDS], SLOTS, WRITES, Strategy>>;
+type Kept = ManuallyDrop<Writer<'static, [Word; WORDS], SLOTS, WRITES, Strategy>>;
 
 const OBJECT_CHECK: u32 = 0x4c57_6963;
 
@@ -90,10 +93,11 @@ impl IcsSlot {
         0x4c57_736c ^ ptr::from_ref(self).addr() as u32
     }
 
-    /// Returns the object, and the slot itself.
-    fn kept(&self) -> Option<(&Shared, Kept<'_>)> {
+    /// Returns the object, and the slot itself. Both are for the current call only.
+    #[inline]
+    fn kept(&self) -> Option<(&'static Shared, Kept)> {
         // SAFETY: the check value shows a slot, so `lw_ics_slot_open` put the address of a box there. The header
-        // requires that the object is not destroyed while the slot is open.
+        // requires that the object is not destroyed while the slot is open, so it lives as long as the call.
         let shared = unsafe { self.object.load(Ordering::Relaxed).as_ref() }?;
         // SAFETY: `lw_ics_slot_open` claimed this writer and forgot it, and the header allows only one thread at a time
         // to use the slot.
@@ -149,15 +153,6 @@ fn of_stop(stop: Stop) -> c_int {
         Stop::Full => libc::ENOSPC,
         Stop::NoSuchWord => libc::EINVAL,
         _ => libc::ECANCELED,
-    }
-}
-
-/// Decides by the body's answer how the section ends.
-fn decide(answer: c_int) -> Result<(), Stop> {
-    match answer {
-        0 => Ok(()),
-        libc::EAGAIN => Err(Stop::Conflict),
-        _ => Err(Stop::Cancelled),
     }
 }
 
@@ -310,18 +305,89 @@ pub unsafe extern "C" fn lw_ics_update(
     body: lw_ics_body_t,
     argument: *mut c_void,
 ) -> c_int {
+    let (Some(slot), Some(body)) = (slot.object(), body) else { return libc::EINVAL };
     if cut::is_chosen() {
         // SAFETY: the header requires a function that may be called with a section and with `argument`, and this
         // section is not cut.
         return unsafe { watched_update(slot, body, argument, false) };
     }
+    let Some((_, mut writer)) = slot.kept() else { return libc::EINVAL };
+    // The first attempt: nothing in it panics, and its last step begins the others. What is needed after a call is in
+    // memory that the call may change, so no registers are saved for it.
+    let mut first = First { section: MaybeUninit::uninit(), slot, body, argument };
+    match writer.begin_at_once() {
+        Some(transaction) => _ = first.section.write(lw_ics_section_t::writes(transaction)),
+        None if begin_after_own(&mut first) => {}
+        None => return libc::EINVAL,
+    }
+    let section = first.section.as_mut_ptr();
+    // SAFETY: the header requires a function that may be called with a section and with `argument`; the section is
+    // initialised above, and lives until it returns.
+    let (answer, section) = unsafe { ((first.body)(section, first.argument), &*section) };
+    match &section.part {
+        Section::Writes(transaction) if answer == 0 && section.refused == 0 && transaction.end(Ok(())).is_ok() => 0,
+        // SAFETY: as above.
+        _ => unsafe { end_otherwise(&first, answer) },
+    }
+}
+
+/// The first attempt of a section.
+struct First<'a> {
+    section: MaybeUninit<lw_ics_section_t>,
+    slot: &'a IcsSlot,
+    body: Body,
+    argument: *mut c_void,
+}
+
+/// Ends a first attempt that has not committed, and repeats it if its body does not give up.
+///
+/// # Safety
+/// The section is initialised, and the rest is as the header requires for `lw_ics_update`.
+#[inline(never)]
+unsafe extern "C" fn end_otherwise(first: &First<'_>, answer: c_int) -> c_int {
+    // SAFETY: by the contract of `end_otherwise`, it is initialised.
+    let section = unsafe { first.section.assume_init_ref() };
+    if answer != 0 || section.refused != 0 {
+        let (ended, answer) = section.end(answer);
+        if ended != Err(Stop::Conflict) {
+            return of_ended(ended, answer);
+        }
+    }
+    // SAFETY: by the contract of `end_otherwise`.
+    unsafe { repeat(first.slot, first.body, first.argument) }
+}
+
+/// Begins an attempt if the last commit was that of the slot; otherwise, `begin_otherwise` does as the last step.
+/// Returns whether the section is initialised, which only a program that changes the slot meanwhile prevents.
+#[inline(never)]
+extern "C" fn begin_after_own(first: &mut First<'_>) -> bool {
+    match first.slot.kept().and_then(|(_, mut slot)| slot.begin_after_own()) {
+        Some(transaction) => {
+            first.section.write(lw_ics_section_t::writes(transaction));
+            true
+        }
+        None => begin_otherwise(first),
+    }
+}
+
+/// Begins an attempt, whatever there is to perform and to settle.
+#[inline(never)]
+extern "C" fn begin_otherwise(first: &mut First<'_>) -> bool {
+    let Some((_, mut slot)) = first.slot.kept() else { return false };
+    first.section.write(lw_ics_section_t::writes(slot.begin_with_work()));
+    true
+}
+
+/// Repeats a section until it commits or gives up.
+///
+/// # Safety
+/// `body` is as the header requires for `lw_ics_update`.
+#[inline(never)]
+unsafe extern "C" fn repeat(slot: &IcsSlot, body: Body, argument: *mut c_void) -> c_int {
     guarded(|| {
-        let (Some((_, mut slot)), Some(body)) = (slot.object().and_then(IcsSlot::kept), body) else {
-            return libc::EINVAL;
-        };
-        // SAFETY: the header requires a function that may be called with a section and with `argument`; the section
-        // lives until it returns.
-        sections(&mut slot, |section| unsafe { body(section, argument) })
+        let Some((_, mut slot)) = slot.kept() else { return libc::EINVAL };
+        // SAFETY: by the contract of `repeat`, the body may be called with the section and with `argument`.
+        sections(&mut slot, 1, |section| unsafe { body(section, argument) })
     })
 }
 
@@ -390,6 +456,7 @@ pub unsafe extern "C" fn lw_ics_update_cut(
     body: lw_ics_body_t,
     argument: *mut c_void,
 ) -> c_int {
+    let (Some(slot), Some(body)) = (slot.object(), body) else { return libc::EINVAL };
     // SAFETY: the header requires a function that may be called with a section and with `argument`, and that may end at
     // any instruction.
     unsafe { watched_update(slot, body, argument, true) }
@@ -400,17 +467,10 @@ pub unsafe extern "C" fn lw_ics_update_cut(
 /// # Safety
 /// `body` is as the header requires for `lw_ics_update`, or, if `may_be_cut`, for `lw_ics_update_cut`.
 #[inline(never)]
-unsafe fn watched_update(
-    slot: Mut<'_, lw_ics_slot_t>,
-    body: lw_ics_body_t,
-    argument: *mut c_void,
-    may_be_cut: bool,
-) -> c_int {
+unsafe extern "C" fn watched_update(slot: &IcsSlot, body: Body, argument: *mut c_void, may_be_cut: bool) -> c_int {
     let _inside = Inside::of_thread();
     guarded(|| {
-        let (Some((shared, mut slot)), Some(body)) = (slot.object().and_then(IcsSlot::kept), body) else {
-            return libc::EINVAL;
-        };
+        let Some((shared, mut slot)) = slot.kept() else { return libc::EINVAL };
         // ORDERING: Acquire pairs with the Release in `lw_ics_set_signal`. From here on `is_chosen` is true, and the
         // handler finds what it needs.
         let signal = shared.signal.load(Ordering::Acquire);
@@ -419,9 +479,9 @@ unsafe fn watched_update(
         let answer = Cut::during(if may_be_cut { signal } else { 0 }, |cut| match cut {
             // SAFETY: `may_be_cut` is set, so by the contract of `watched_update` the body may be called with the
             // section, and may end at any instruction.
-            Some(cut) => sections(&mut slot, |section| unsafe { cut.call(told, body, section, argument) }),
+            Some(cut) => sections(&mut slot, 0, |section| unsafe { cut.call(told, body, section, argument) }),
             // SAFETY: by the contract of `watched_update`, the body may be called with the section and with `argument`.
-            None => sections(&mut slot, |section| unsafe { body(section, argument) }),
+            None => sections(&mut slot, 0, |section| unsafe { body(section, argument) }),
         });
         if signal != 0 && slot.stats().commits != commits {
             cut::tell(&shared.told, slot.index(), signal);
@@ -430,30 +490,33 @@ unsafe fn watched_update(
     })
 }
 
-/// Repeats a section until it commits or gives up.
-#[inline]
-fn sections(slot: &mut Kept<'_>, mut call: impl FnMut(*mut lw_ics_section_t) -> c_int) -> c_int {
-    let (mut answer, mut attempts) = (0, 0_u32);
-    let ended = slot.update(|transaction| {
-        // SAFETY: only lifetimes change. The section is a local of this closure, and the header allows the body to use
-        // it during this call only, so the reference does not outlive `transaction`.
-        let part = Section::Writes(unsafe {
-            std::mem::transmute::<&mut Transaction<'_, _, _, _, _>, &mut Transaction<'_, _, _, _, _>>(transaction)
-        });
-        let mut section = lw_ics_section_t { part, refused: 0 };
-        answer = call(&raw mut section);
-        if answer == 0 {
-            answer = section.refused;
+/// Repeats a section until it commits or gives up, after some attempts.
+fn sections(slot: &mut Kept, mut attempts: u32, mut call: impl FnMut(*mut lw_ics_section_t) -> c_int) -> c_int {
+    loop {
+        // SAFETY: the caller's body uses the section during its call only.
+        let (ended, answer) = unsafe { attempt(slot, &mut call) };
+        if ended != Err(Stop::Conflict) {
+            return of_ended(ended, answer);
         }
         if cfg!(debug_assertions) {
             attempts += 1;
             if attempts == ATTEMPTS_TOLD {
-                eprintln!("lockwright: a section has begun {ATTEMPTS_TOLD} times: its body may enter a section of the same object");
+                eprintln!(
+                    "lockwright: a section has begun {ATTEMPTS_TOLD} times: its body may enter a section of the same object"
+                );
             }
         }
-        decide(answer)
-    });
-    of_ended(ended, answer)
+    }
+}
+
+/// Executes a section once, and commits it. Returns how it ended, and the answer of the body.
+///
+/// # Safety
+/// `call` uses the section that it receives during the call only.
+unsafe fn attempt(slot: &mut Kept, call: impl FnOnce(*mut lw_ics_section_t) -> c_int) -> (Result<(), Stop>, c_int) {
+    let mut section = lw_ics_section_t::writes(slot.begin());
+    let answer = call(&raw mut section);
+    section.end(answer)
 }
 
 /// Executes `body` in a section that only reads: all values that it reads existed at one instant. Needs no slot, and
@@ -480,7 +543,7 @@ pub unsafe extern "C" fn lw_ics_query(ics: Const<'_, lw_ics_t>, body: lw_ics_bod
             // SAFETY: the header requires a function that may be called with a section and with `argument`; the section
             // lives until it returns.
             answer = unsafe { body(&raw mut section, argument) };
-            decide(answer)
+            lw_ics_section_t::decide(answer)
         });
         of_ended(ended, answer)
     })
@@ -498,6 +561,32 @@ pub unsafe extern "C" fn lw_ics_query(ics: Const<'_, lw_ics_t>, body: lw_ics_bod
 /// - EINVAL: `section` is NULL, there is no such word, or `value` is NULL or misaligned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, value: Mut<'_, u64>) -> c_int {
+    // SAFETY: the header requires the section that the calling body received, so it is null or in progress. It is not
+    // changed here, and nothing else uses it meanwhile.
+    if let Some(Section::Writes(known)) = unsafe { section.as_ref() }.map(|section| &section.part)
+        && !cut::is_chosen()
+        && !known.may_have_written(word as usize)
+        && value.is_there()
+    {
+        // Nothing is called on the way from here.
+        return match known.read(Var::<u64>::new(word as usize)) {
+            Ok(read) => {
+                value.write(read);
+                0
+            }
+            Err(stop) => of_stop(stop),
+        };
+    }
+    // SAFETY: as above.
+    unsafe { read_otherwise(section, word, value) }
+}
+
+/// As `lw_ics_read`, for all sections and words.
+///
+/// # Safety
+/// `section` is null, or a section in progress.
+#[inline(never)]
+unsafe extern "C" fn read_otherwise(section: *mut lw_ics_section_t, word: u32, value: Mut<'_, u64>) -> c_int {
     let read = |section: &mut lw_ics_section_t| {
         if !value.is_there() {
             return libc::EINVAL;
@@ -515,7 +604,7 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
             Err(stop) => of_stop(stop),
         }
     };
-    // SAFETY: the header requires the section that the calling body received, so it is null or in progress.
+    // SAFETY: by the contract of `read_otherwise`, the section is null or in progress.
     unsafe { in_section(section, read) }
 }
 
@@ -548,9 +637,27 @@ pub unsafe extern "C" fn lw_ics_check(section: *mut lw_ics_section_t) -> c_int {
 ///   this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32, value: u64) -> c_int {
+    // SAFETY: the header requires the section that the calling body received, so it is null or in progress, and nothing
+    // else uses it meanwhile.
+    if let Some(Section::Writes(known)) = unsafe { section.as_mut() }.map(|section| &mut section.part)
+        && !cut::is_chosen()
+        && known.write_first(word as usize, value)
+    {
+        return 0;
+    }
+    // SAFETY: as above.
+    unsafe { write_otherwise(section, word, value) }
+}
+
+/// As `lw_ics_write`, for all sections and words.
+///
+/// # Safety
+/// `section` is null, or a section in progress.
+#[inline(never)]
+unsafe extern "C" fn write_otherwise(section: *mut lw_ics_section_t, word: u32, value: u64) -> c_int {
     let write = |section: &mut lw_ics_section_t| match &mut section.part {
         Section::Queries(_) => libc::EPERM,
-        Section::Writes(transaction) => match transaction.write(Var::new(word as usize), value) {
+        Section::Writes(transaction) => match transaction.write(Var::<u64>::new(word as usize), value) {
             Ok(()) => 0,
             Err(stop) => {
                 section.refused = of_stop(stop);
@@ -558,7 +665,7 @@ pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32,
             }
         },
     };
-    // SAFETY: the header requires the section that the calling body received, so it is null or in progress.
+    // SAFETY: by the contract of `write_otherwise`, the section is null or in progress.
     unsafe { in_section(section, write) }
 }
 

@@ -44,7 +44,7 @@ pub struct lw_ics_slot_t {
 
 /// A section in progress. Valid only inside the body that receives it.
 pub struct lw_ics_section_t {
-    pub part: Section<'static>,
+    pub part: Section,
     /// Why a write was refused, or 0: the section cannot commit then, whatever its body returns.
     pub refused: c_int,
 }
@@ -88,9 +88,11 @@ pub(crate) const SLOTS: usize = LW_ICS_SLOTS as usize;
 pub(crate) const WRITES: usize = LW_ICS_WRITES as usize;
 
 /// The access of a body to the variables.
-pub enum Section<'s> {
-    Writes(&'s mut Transaction<'s, [Word; WORDS], SLOTS, WRITES, Strategy>),
-    Queries(&'s View<'s, [Word; WORDS], SLOTS, WRITES, Strategy>),
+///
+/// The object outlives its sections: the header forbids to destroy it while a thread is inside one.
+pub enum Section {
+    Writes(Transaction<'static, [Word; WORDS], SLOTS, WRITES, Strategy>),
+    Queries(&'static View<'static, [Word; WORDS], SLOTS, WRITES, Strategy>),
 }
 
 impl lw_ics_section_t {
@@ -99,6 +101,32 @@ impl lw_ics_section_t {
         match &self.part {
             Section::Writes(transaction) => transaction.check(),
             Section::Queries(view) => view.check(),
+        }
+    }
+
+    /// A section that has just begun.
+    #[inline(always)]
+    pub fn writes(transaction: Transaction<'static, [Word; WORDS], SLOTS, WRITES, Strategy>) -> Self {
+        Self { part: Section::Writes(transaction), refused: 0 }
+    }
+
+    /// Ends an attempt whose body gave this answer, and commits it if it can. Returns how it ended, and the answer.
+    #[inline(always)]
+    pub fn end(&self, answer: c_int) -> (Result<(), Stop>, c_int) {
+        let answer = if answer == 0 { self.refused } else { answer };
+        match &self.part {
+            Section::Writes(transaction) => (transaction.end(Self::decide(answer)), answer),
+            Section::Queries(_) => (Self::decide(answer), answer),
+        }
+    }
+
+    /// Decides by the body's answer how the section ends.
+    #[inline]
+    pub fn decide(answer: c_int) -> Result<(), Stop> {
+        match answer {
+            0 => Ok(()),
+            libc::EAGAIN => Err(Stop::Conflict),
+            _ => Err(Stop::Cancelled),
         }
     }
 }

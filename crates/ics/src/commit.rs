@@ -23,6 +23,7 @@ use core::sync::atomic::Ordering;
 ///   It may leave the word as it is once the head is not `seen`.
 /// - A change by [`Commit::perform`] releases what was written before it.
 ///   What the caller read before the call was read no later than the head.
+/// - [`Commit::chosen`] passes a strategy for which all of this holds, together with this one.
 #[allow(unsafe_code)] // Each implementation guarantees the contract above.
 pub unsafe trait Commit {
     /// Changes `head` from `seen` to `new`, or leaves it as it is. Returns whether it was changed.
@@ -31,6 +32,30 @@ pub unsafe trait Commit {
 
     /// Changes `word` from `old` to `new` as long as `head` is `seen`.
     fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64);
+
+    /// Whether the methods call functions, so that their caller saves registers.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn calls(&self) -> bool {
+        false
+    }
+
+    /// Calls `work` with this strategy. A strategy that chooses among others passes the chosen one.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn chosen(&self, work: impl Work)
+    where
+        Self: Sized,
+    {
+        work.with(self);
+    }
+}
+
+/// What [`Commit::chosen`] calls.
+#[doc(hidden)]
+pub trait Work {
+    /// Works with a strategy.
+    fn with(self, commit: &impl Commit);
 }
 
 /// Commits with the atomic compare-and-swap of the processor, which is correct on any number of processors.

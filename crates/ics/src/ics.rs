@@ -44,11 +44,11 @@
 //! A helper could undo a write if it stood still for exactly that many commits between its check of the head and its
 //! change, and its word were back at exactly its former place.
 
-use crate::commit::{Commit, Locked};
+use crate::commit::{Commit, Locked, Work};
 use crate::layout::{self, PLACES_MAX, WRITERS_MAX, locator_place, posted, word_of};
 #[cfg(test)]
 use crate::mutation::Mutation;
-use crate::record::{Record, Stats};
+use crate::record::{Page, Record, Stats};
 use crate::stop::Stop;
 use crate::sync::{AtomicU64, array, constructor, fence};
 use crate::word::{Word, Words};
@@ -146,45 +146,38 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRIT
     /// Performs the posted writes if they are not performed yet. Returns whether there was something to do.
     #[inline]
     pub(crate) fn help(&self, seen: u64) -> bool {
-        let Some((writer, page)) = posted(seen) else { return false };
-        let performed = &self.records[writer].performed;
-        // ORDERING: Acquire pairs with the Release of the mark: the performed writes are seen.
-        let marked = performed.load(Ordering::Acquire);
-        if marked == seen {
-            return false;
-        }
+        let Some((writer, page, marked)) = self.unperformed(seen) else { return false };
         self.perform_and_mark(seen, writer, page, marked);
         true
+    }
+
+    /// Returns the writer and the page that the head `seen` names, and the writer's mark, if its writes are not marked
+    /// as performed.
+    #[inline]
+    pub(crate) fn unperformed(&self, seen: u64) -> Option<(usize, usize, u64)> {
+        let (writer, page) = posted(seen)?;
+        // ORDERING: Acquire pairs with the Release of the mark: the performed writes are seen.
+        let marked = self.records.get(writer)?.performed.load(Ordering::Acquire);
+        (marked != seen).then_some((writer, page, marked))
     }
 
     /// Stays out of line, because most entries have nothing to perform.
     #[inline(never)]
     fn perform_and_mark(&self, seen: u64, writer: usize, page: usize, marked: u64) {
-        self.perform(seen, writer, page);
+        let Some(record) = self.records.get(writer) else { return };
+        let page = record.page(page);
+        // ORDERING: Relaxed: the Acquire of the head covers it. If it was overwritten since, `Commit::perform` sees
+        // another head.
+        self.perform(seen, page, page.len.load(Ordering::Relaxed) as usize);
         // A mark is changed as a word is. A late mark fails, because every thread that committed after `seen` has
         // marked it; the owner of the record has done so by a store.
-        self.commit.perform(&self.head, seen, &self.records[writer].performed, marked, seen);
+        self.commit.perform(&self.head, seen, &record.performed, marked, seen);
     }
 
-    /// Performs the writes of the record that `seen` names, as long as the head is `seen`.
-    ///
-    /// BOUND: WRITES.
-    #[inline(never)]
-    pub(crate) fn perform(&self, seen: u64, writer: usize, page: usize) {
-        let page = &self.records[writer].pages[page];
-        // ORDERING: Relaxed, here and below: the Acquire of the head covers all of them. If they were overwritten
-        // since,
-        // `Commit::perform` sees another head.
-        let len = page.len.load(Ordering::Relaxed) as usize;
-        for write in page.writes.iter().take(len) {
-            let write = write.load(Ordering::Relaxed);
-            let Some(word) = self.word(word_of(write)) else { return };
-            let target = layout::locator(seen, write);
-            let old = word.locator.load(Ordering::Relaxed);
-            if old != target {
-                self.commit.perform(&self.head, seen, &word.locator, old, target);
-            }
-        }
+    /// Performs the `len` writes of the page that `seen` names, as long as the head is `seen`.
+    #[inline(always)]
+    pub(crate) fn perform(&self, seen: u64, page: &Page<WRITES>, len: usize) {
+        self.commit.chosen(Performance { ics: self, seen, page, len });
     }
 
     /// Returns a word by its number, which must also fit into a page.
@@ -241,5 +234,32 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRIT
     #[inline]
     pub(crate) const fn home(index: usize) -> usize {
         Self::HOMES.wrapping_add(index)
+    }
+}
+
+/// The writes of a page, which the head `seen` names.
+struct Performance<'s, W, const WRITERS: usize, const WRITES: usize, C> {
+    ics: &'s Ics<W, WRITERS, WRITES, C>,
+    seen: u64,
+    page: &'s Page<WRITES>,
+    len: usize,
+}
+
+impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Work for Performance<'_, W, WRITERS, WRITES, C> {
+    /// BOUND: WRITES.
+    #[inline(always)]
+    fn with(self, commit: &impl Commit) {
+        let Self { ics, seen, page, len } = self;
+        // ORDERING: Relaxed, here and below: the Acquire of the head covers all of them. If they were overwritten
+        // since, `Commit::perform` sees another head.
+        for write in page.writes.iter().take(len) {
+            let write = write.load(Ordering::Relaxed);
+            let Some(word) = ics.word(word_of(write)) else { return };
+            let target = layout::locator(seen, write);
+            let old = word.locator.load(Ordering::Relaxed);
+            if old != target {
+                commit.perform(&ics.head, seen, &word.locator, old, target);
+            }
+        }
     }
 }

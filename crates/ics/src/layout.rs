@@ -40,7 +40,7 @@ pub(crate) const fn pending_page(pending: u64) -> usize {
 /// Returns the head that a writer posts after `seen`.
 #[inline]
 pub(crate) const fn next(seen: u64, writer: usize, page: usize) -> u64 {
-    (seen & !LOW).wrapping_add(1 << LOW_BITS) | (writer * 2 + page + 1) as u64
+    (seen & !LOW).wrapping_add(1 << LOW_BITS) | writer.wrapping_mul(2).wrapping_add(page).wrapping_add(1) as u64
 }
 
 /// Returns the page that a writer may write: the one that it did not post last.

@@ -83,6 +83,8 @@ mod writer;
 
 #[cfg(all(target_arch = "x86_64", not(any(lockwright_loom, lockwright_shuttle))))]
 pub use commit::Uniprocessor;
+#[doc(hidden)]
+pub use commit::Work;
 pub use commit::{Commit, Locked};
 pub use data::{Data, Value};
 pub use ics::Ics;

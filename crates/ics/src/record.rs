@@ -108,6 +108,13 @@ impl<const WRITES: usize> Record<WRITES> {
         }
     }
 
+    /// Returns the page of this number, 0 or 1.
+    #[inline]
+    pub(crate) const fn page(&self, number: usize) -> &Page<WRITES> {
+        let [first, second] = &self.pages;
+        if number == 0 { first } else { second }
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         // ORDERING: Relaxed: counts order nothing.
         let of = |count: &Count| count.load(Ordering::Relaxed);

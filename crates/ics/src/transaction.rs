@@ -3,10 +3,10 @@
 use crate::commit::Commit;
 use crate::data::{Data, Value};
 use crate::ics::Ics;
-use crate::layout::{locator_place, pack, place_of, word_of};
+use crate::layout::{locator_place, next, pack, place_of, word_of};
 #[cfg(test)]
 use crate::mutation::Mutation;
-use crate::record::{Page, Record};
+use crate::record::{Page, Record, count};
 use crate::stop::Stop;
 use crate::sync::AtomicU64;
 use crate::var::Var;
@@ -59,9 +59,52 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
         seen: u64,
         named_page: usize,
     ) -> Self {
-        let [first, second] = &record.pages;
-        let page = if named_page == 0 { first } else { second };
-        Self { ics, page, record, writer, seen, named_page, len: 0, filter: 0 }
+        Self { ics, page: record.page(named_page), record, writer, seen, named_page, len: 0, filter: 0 }
+    }
+
+    /// Commits, unless the body was not `done`.
+    ///
+    /// # Errors
+    /// As [`Writer::attempt`](crate::Writer::attempt).
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn end<R>(&self, done: Result<R, Stop>) -> Result<R, Stop> {
+        let record = self.record;
+        if let Err(stop) = done {
+            if stop == Stop::Conflict {
+                count(&record.counts.restarts);
+            }
+            return done;
+        }
+        if self.len == 0 {
+            // The body may have ignored a conflict.
+            return self.ics.validate(self.seen).inspect_err(|_| count(&record.counts.restarts)).and(done);
+        }
+        let new = next(self.seen, self.writer, self.named_page);
+        // ORDERING: Relaxed: the commit releases the page.
+        self.page.len.store(self.len as u32, Ordering::Relaxed);
+        if self.note_and_post(self.seen, new) {
+            count(&record.counts.commits);
+            done
+        } else {
+            count(&record.counts.conflicts);
+            Err(Stop::Conflict)
+        }
+    }
+
+    /// Notes the attempt as pending and posts it. Returns whether it was posted.
+    #[inline(always)]
+    fn note_and_post(&self, seen: u64, new: u64) -> bool {
+        let record = self.record;
+        #[cfg(test)]
+        if Mutation::LateNote.is_active() {
+            let is_posted = self.ics.commit.post(&self.ics.head, seen, new);
+            record.pending.store(new, Ordering::Release);
+            return is_posted;
+        }
+        // ORDERING: Release: the note covers the page, and comes before the post; see `Writer::settle`.
+        record.pending.store(new, Ordering::Release);
+        self.ics.commit.post(&self.ics.head, seen, new)
     }
 
     /// Returns the number of the section's writer, which is below `WRITERS`.
@@ -76,7 +119,15 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
     #[inline]
     fn find(&self, index: usize) -> Option<usize> {
         // `search` receives parts of the transaction, so that the transaction stays in registers.
-        if self.filter & bit(index) == 0 { None } else { search(self.page, self.len, index) }
+        if self.may_have_written(index) { search(self.page, self.len, index) } else { None }
+    }
+
+    /// Whether this section may have written the word of this number. If not, reading it and writing it calls nothing.
+    #[doc(hidden)]
+    #[must_use]
+    #[inline]
+    pub const fn may_have_written(&self, index: usize) -> bool {
+        self.filter & bit(index) != 0
     }
 
     /// Whether this section has written the word.
@@ -152,16 +203,36 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
     #[inline]
     fn write_word(&mut self, index: usize, bits: u64) -> Result<(), Stop> {
         let word = self.ics.word(index).ok_or(Stop::NoSuchWord)?;
-        // ORDERING: Relaxed, here and below: page and places belong to this writer until the commit, which releases
-        // them. The locator is that of the entry, or the commit fails.
-        if let Some(nth) = self.find(index) {
-            self.place(word, index, nth).store(bits, Ordering::Relaxed);
-            return Ok(());
+        match self.find(index) {
+            // ORDERING: Relaxed: the place belongs to this writer until the commit, which releases it.
+            Some(nth) => {
+                self.place(word, index, nth).store(bits, Ordering::Relaxed);
+                Ok(())
+            }
+            None => self.append(word, index, bits),
         }
+    }
+
+    /// Writes a word that this section has not written, without a call. Returns false, and changes nothing, if the
+    /// section may have written it or cannot write it.
+    #[doc(hidden)]
+    #[inline]
+    pub fn write_first(&mut self, index: usize, bits: u64) -> bool {
+        match self.ics.word(index) {
+            Some(word) if !self.may_have_written(index) => self.append(word, index, bits).is_ok(),
+            _ => false,
+        }
+    }
+
+    /// Adds a word that this section has not written to its writes.
+    #[inline]
+    fn append(&mut self, word: &'s Word, index: usize, bits: u64) -> Result<(), Stop> {
         let nth = self.len;
         if nth >= WRITES {
             return Err(Stop::Full);
         }
+        // ORDERING: Relaxed, here and below: page and places belong to this writer until the commit, which releases
+        // them. The locator is that of the entry, or the commit fails.
         let (home, made_with) = (Ics::<W, WRITERS, WRITES, C>::home(index), self.writer.wrapping_mul(WRITES) + nth);
         let spare = self.record.spares[nth].load(Ordering::Relaxed) as usize ^ made_with;
         let replaced = locator_place(word.locator.load(Ordering::Relaxed)) ^ home;

@@ -2,7 +2,7 @@
 
 use crate::commit::Commit;
 use crate::ics::Ics;
-use crate::layout::{free_page, names, next, pending_page};
+use crate::layout::{free_page, names, pending_page};
 #[cfg(test)]
 use crate::mutation::Mutation;
 use crate::record::{CLAIMED, FREE, RESERVED, Record, Stats, count};
@@ -164,18 +164,9 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         &mut self,
         body: impl FnOnce(&mut Transaction<'_, W, WRITERS, WRITES, C>) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
-        let record = self.record();
         let mut transaction = self.begin();
         let done = body(&mut transaction);
-        match done {
-            Ok(result) => self.end(&transaction).map(|()| result),
-            Err(stop) => {
-                if stop == Stop::Conflict {
-                    count(&record.counts.restarts);
-                }
-                Err(stop)
-            }
-        }
+        transaction.end(done)
     }
 
     /// Queries as [`Ics::query`] does, and counts the attempts.
@@ -194,18 +185,73 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     }
 
     /// Enters: performs what is posted, and settles the last attempt of this writer.
-    #[inline]
-    fn begin(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
+    ///
+    /// With [`Transaction::end`], this is [`Writer::attempt`] without a closure: one attempt at a time.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn begin(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
+        if let Some(transaction) = self.begin_at_once() {
+            return transaction;
+        }
+        match self.begin_after_own() {
+            Some(transaction) => transaction,
+            None => self.enter(self.work_out_of_line()),
+        }
+    }
+
+    /// As [`Writer::begin`] if there is nothing to perform and to settle. Calls nothing.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn begin_at_once(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
+        // ORDERING: as in `begin_with_work`.
+        let seen = self.ics.head.load(Ordering::Acquire);
+        let is_settled = self.record().pending.load(Ordering::Relaxed) == 0;
+        (is_settled && self.ics.unperformed(seen).is_none()).then(|| self.enter(seen))
+    }
+
+    /// As [`Writer::begin`] if the last commit was this writer's and wrote one word. Calls nothing, and returns `None`
+    /// if the strategy does.
+    ///
+    /// An exchange waits for all earlier stores, also for those of the registers that a function with calls saves.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn begin_after_own(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
+        // ORDERING: Acquire pairs with the Release of the commit.
+        let seen = self.ics.head.load(Ordering::Acquire);
+        // ORDERING: Relaxed: only this writer accesses this field.
+        if seen == 0 || self.record().pending.load(Ordering::Relaxed) != seen || self.ics.commit.calls() {
+            return None;
+        }
+        if self.pending_writes(seen) != 1 {
+            return None;
+        }
+        self.settle_own(seen, 1);
+        Some(self.enter(seen))
+    }
+
+    /// As [`Writer::begin`], whatever there is to perform and to settle.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn begin_with_work(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
+        self.enter(self.work())
+    }
+
+    /// It returns a word and not the transaction, which would be copied in memory.
+    #[inline(never)]
+    fn work_out_of_line(&self) -> u64 {
+        self.work()
+    }
+
+    /// Performs what is posted, and settles the last attempt of this writer. Returns the head.
+    #[inline(always)]
+    fn work(&self) -> u64 {
         let record = self.record();
-        count(&record.counts.entries);
         // ORDERING: Acquire pairs with the Release of the commit.
         let seen = self.ics.head.load(Ordering::Acquire);
         // ORDERING: Relaxed, here and below: only this writer accesses these fields.
         let pending = record.pending.load(Ordering::Relaxed);
         if pending == seen && pending != 0 {
-            self.ics.perform(seen, self.index, pending_page(pending));
-            self.mark_own(pending);
-            self.settle(pending, true);
+            self.settle_own(seen, self.pending_writes(seen));
         } else {
             if self.ics.help(seen) && !names(seen, self.index) {
                 count(&record.counts.helped);
@@ -213,12 +259,37 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
             if pending != 0 {
                 // ORDERING: Relaxed: a thread that committed after this writer marked the commit before, or found the
                 // mark, and the head covers it.
-                self.settle(pending, record.performed.load(Ordering::Relaxed) == pending);
+                let is_committed = record.performed.load(Ordering::Relaxed) == pending;
+                self.settle(pending, is_committed.then(|| self.pending_writes(pending)));
             }
         }
+        seen
+    }
+
+    /// Returns the number of writes of the last attempt.
+    #[inline]
+    fn pending_writes(&self, pending: u64) -> usize {
+        // ORDERING: Relaxed: only this writer writes it.
+        self.record().page(pending_page(pending)).len.load(Ordering::Relaxed) as usize
+    }
+
+    /// Performs, marks and settles the last commit, which is this writer's.
+    #[inline(always)]
+    fn settle_own(&self, seen: u64, writes: usize) {
+        self.ics.perform(seen, self.record().page(pending_page(seen)), writes);
+        self.mark_own(seen);
+        self.settle(seen, Some(writes));
+    }
+
+    /// Begins an attempt on the state of the head `seen`, which is performed.
+    #[inline(always)]
+    fn enter(&self, seen: u64) -> Transaction<'s, W, WRITERS, WRITES, C> {
+        let record = self.record();
+        count(&record.counts.entries);
         // ORDERING: Release pairs with the Acquire fences of readers: a thread that reads what this writer writes into
         // its page and its spares from here on sees that the head has changed.
         fence(Ordering::Release);
+        // ORDERING: Relaxed: only this writer accesses this field.
         Transaction::new(self.ics, record, self.index, seen, free_page(record.last.load(Ordering::Relaxed)))
     }
 
@@ -239,21 +310,20 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         self.record().performed.store(pending, Ordering::Release);
     }
 
-    /// Settles the last attempt. If it is committed, the pages change their roles, and the replaced places become
-    /// spares.
+    /// Settles the last attempt. If it has committed this number of writes, the pages change their roles, and the
+    /// replaced places become spares.
     ///
     /// A repeated settlement does no harm, nor does one that is interrupted and then repeated.
     #[inline]
-    fn settle(&self, pending: u64, is_committed: bool) {
+    fn settle(&self, pending: u64, committed: Option<usize>) {
         let record = self.record();
         #[cfg(test)]
         if Mutation::EarlySettle.is_active() {
             record.pending.store(0, Ordering::Release);
         }
-        if is_committed {
+        if let Some(writes) = committed {
             // ORDERING: Relaxed, here and below: only this writer accesses these fields.
             record.last.store(pending, Ordering::Relaxed);
-            let writes = record.pages[pending_page(pending)].len.load(Ordering::Relaxed) as usize;
             // BOUND: WRITES.
             for (spare, replaced) in record.spares.iter().zip(&record.replaced).take(writes) {
                 spare.store(replaced.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -262,41 +332,6 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         // ORDERING: Release keeps this store behind those above: the successor of a killed owner settles everything
         // again, or finds it settled.
         record.pending.store(0, Ordering::Release);
-    }
-
-    /// Commits.
-    #[inline]
-    fn end(&mut self, transaction: &Transaction<'_, W, WRITERS, WRITES, C>) -> Result<(), Stop> {
-        let record = self.record();
-        if transaction.len == 0 {
-            // The body may have ignored a conflict.
-            return self.ics.validate(transaction.seen).inspect_err(|_| count(&record.counts.restarts));
-        }
-        let new = next(transaction.seen, self.index, transaction.named_page);
-        // ORDERING: Relaxed: the commit releases the page.
-        record.pages[transaction.named_page].len.store(transaction.len as u32, Ordering::Relaxed);
-        if self.note_and_post(transaction.seen, new) {
-            count(&record.counts.commits);
-            Ok(())
-        } else {
-            count(&record.counts.conflicts);
-            Err(Stop::Conflict)
-        }
-    }
-
-    /// Notes the attempt as pending and posts it. Returns whether it was posted.
-    #[inline]
-    fn note_and_post(&self, seen: u64, new: u64) -> bool {
-        let record = self.record();
-        #[cfg(test)]
-        if Mutation::LateNote.is_active() {
-            let is_posted = self.ics.commit.post(&self.ics.head, seen, new);
-            record.pending.store(new, Ordering::Release);
-            return is_posted;
-        }
-        // ORDERING: Release: the note covers the page, and comes before the post; see `settle`.
-        record.pending.store(new, Ordering::Release);
-        self.ics.commit.post(&self.ics.head, seen, new)
     }
 }
 

@@ -27,6 +27,8 @@ mod found {
     const TID_AT: usize = 720;
     /// The distance from the thread pointer to the head of the list of robust locks, in bytes.
     const HEAD_AT: usize = TID_AT + 16;
+    /// The distance to the link of the announced lock in that head.
+    const PENDING_AT: usize = HEAD_AT + std::mem::offset_of!(Head, pending);
     /// The option of `prctl` that returns the address at which the kernel clears the thread's id when the thread ends.
     const PR_GET_TID_ADDRESS: i32 = 40;
 
@@ -57,6 +59,42 @@ mod found {
         #[inline]
         pub fn head(self) -> *mut Head {
             std::ptr::with_exposed_provenance_mut(thread_pointer().wrapping_add(HEAD_AT))
+        }
+    }
+
+    // The address of the head has to be loaded. These functions do not wait for it, because theirs
+    // are relative to the thread pointer.
+    impl Block {
+        /// The first link of the list.
+        #[inline]
+        pub(crate) fn first(self) -> usize {
+            let link: usize;
+            // SAFETY: `find` verified that the block of every thread has the head at this place, which begins with the
+            // first link.
+            unsafe {
+                asm!("mov {link}, fs:[{at}]", link = out(reg) link, at = const HEAD_AT, options(nostack, preserves_flags, readonly));
+            }
+            link
+        }
+
+        /// Sets the first link of the list.
+        #[inline]
+        pub(crate) fn set_first(self, link: usize) {
+            // SAFETY: `find` verified that the block of every thread has the head at this place. Only the thread writes
+            // this field of it; the kernel reads it when the thread ends.
+            unsafe {
+                asm!("mov qword ptr fs:[{at}], {link}", link = in(reg) link, at = const HEAD_AT, options(nostack, preserves_flags));
+            }
+        }
+
+        /// Sets the link of the announced lock.
+        #[inline]
+        pub(crate) fn announce(self, link: usize) {
+            // SAFETY: `find` verified that the block of every thread has the head at this place. Only the thread writes
+            // this field of it; the kernel reads it when the thread ends.
+            unsafe {
+                asm!("mov qword ptr fs:[{at}], {link}", link = in(reg) link, at = const PENDING_AT, options(nostack, preserves_flags));
+            }
         }
     }
 
@@ -120,6 +158,18 @@ mod found {
 
         #[inline]
         pub fn head(self) -> *mut Head {
+            match self {}
+        }
+        #[inline]
+        pub(crate) fn first(self) -> usize {
+            match self {}
+        }
+        #[inline]
+        pub(crate) fn set_first(self, _: usize) {
+            match self {}
+        }
+        #[inline]
+        pub(crate) fn announce(self, _: usize) {
             match self {}
         }
     }

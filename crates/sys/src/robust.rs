@@ -36,8 +36,9 @@ static TRY_UNLOCK: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
 /// Whether the kernel has such a function, so that the end of a thread in [`List::unlock`] changes no memory of a freed
 /// lock.
+#[inline]
 pub fn unlocks_in_one_step() -> bool {
-    // ORDERING: Relaxed: as in `List::unlock`.
+    // ORDERING: Relaxed: the address of a function, which publishes no other data.
     !TRY_UNLOCK.load(Ordering::Relaxed).is_null()
 }
 
@@ -140,6 +141,13 @@ impl List {
         compiler_fence(Ordering::SeqCst);
     }
 
+    /// As [`List::begin`], for the list of the block.
+    #[inline]
+    pub fn begin_in(block: Block, node: &Node, inherits: bool) {
+        block.announce(node.link(inherits));
+        compiler_fence(Ordering::SeqCst);
+    }
+
     /// Withdraws the announcement of [`List::begin`].
     #[inline]
     pub fn end(self) {
@@ -153,10 +161,15 @@ impl List {
     /// announcement. Returns whether the word was `me`; if not, both are unchanged.
     #[inline(always)]
     pub fn unlock(self, word: &AtomicU32, me: u32) -> bool {
-        // ORDERING: Relaxed: the address of a function, which publishes no other data.
-        let function = TRY_UNLOCK.load(Ordering::Relaxed);
-        if !function.is_null() {
-            return self.unlock_by(function, word, me);
+        self.unlock_at_once(word, me) || self.unlock_by(word, me)
+    }
+
+    /// As [`List::unlock`], without a call. Also returns false, with both unchanged, if the kernel has a function that
+    /// does both in one step.
+    #[inline(always)]
+    pub fn unlock_at_once(self, word: &AtomicU32, me: u32) -> bool {
+        if unlocks_in_one_step() {
+            return false;
         }
         // ORDERING: Release pairs with the Acquire of the next lock.
         let unlocks = word.compare_exchange(me, 0, Ordering::Release, Ordering::Relaxed).is_ok();
@@ -167,7 +180,12 @@ impl List {
     }
 
     #[inline(never)]
-    fn unlock_by(self, function: *mut (), word: &AtomicU32, me: u32) -> bool {
+    fn unlock_by(self, word: &AtomicU32, me: u32) -> bool {
+        // ORDERING: Relaxed: the address of a function, which publishes no other data.
+        let function = TRY_UNLOCK.load(Ordering::Relaxed);
+        if function.is_null() {
+            return false;
+        }
         // SAFETY: `TRY_UNLOCK` has only functions of this type, which live as long as the process.
         let function: TryUnlock = unsafe { std::mem::transmute(function) };
         // SAFETY: the word is borrowed and atomic. The head belongs to the calling thread, which alone writes it, and
@@ -184,30 +202,26 @@ impl List {
             let first = (*self.0).list;
             node.next.set(first);
             node.prev.set(self.0.expose_provenance());
-            Self::set_prev(first, node.link(false));
+            self.set_prev(first, node.link(false));
             compiler_fence(Ordering::SeqCst);
             ptr::write_volatile(&raw mut (*self.0).list, node.link(inherits));
         }
     }
 
-    /// Whether this lock is the first in the list. The lock that was locked last is.
+    /// Whether this lock is the first in the list of the block. The lock that was locked last is.
     #[inline]
-    pub fn is_first(self, node: &Node, inherits: bool) -> bool {
-        // SAFETY: the head belongs to the calling thread, which alone writes it, and stays valid as long as that
-        // thread.
-        unsafe { (*self.0).list == node.link(inherits) }
+    pub fn is_first(block: Block, node: &Node, inherits: bool) -> bool {
+        block.first() == node.link(inherits)
     }
 
-    /// Removes the first lock from the list. As [`List::remove`], with fewer reads.
+    /// Removes the first lock from the list of the block. As [`List::remove`], with fewer accesses.
     #[inline]
-    pub fn remove_first(self, node: &Node) {
-        let next = node.next.get();
+    pub fn remove_first(block: Block, node: &Node) {
+        let (list, next) = (Self::of(block), node.next.get());
         // SAFETY: `next` is the link after the first node: the head, or a node of a lock that this thread holds. It
         // does not move, and only this thread changes its links.
-        unsafe {
-            Self::set_prev(next, self.0.expose_provenance());
-            ptr::write_volatile(&raw mut (*self.0).list, next);
-        }
+        unsafe { list.set_prev(next, list.0.expose_provenance()) };
+        block.set_first(next);
         compiler_fence(Ordering::SeqCst);
         node.prev.set(0);
         node.next.set(0);
@@ -223,7 +237,7 @@ impl List {
         // SAFETY: the node is linked, so `prev` and `next` are links of this thread's list: the head, or nodes of locks
         // that this thread holds. They do not move, and only this thread changes them.
         unsafe {
-            Self::set_prev(next, node.prev.get());
+            self.set_prev(next, node.prev.get());
             ptr::write_volatile(ptr::with_exposed_provenance_mut::<usize>(prev), next);
         }
         compiler_fence(Ordering::SeqCst);
@@ -231,15 +245,19 @@ impl List {
         node.next.set(0);
     }
 
-    /// Sets the `prev` of the node whose link `next` points to. It is the word before the link; the C library also
-    /// keeps one before the head.
+    /// Sets the `prev` of the node whose link `next` points to, which is the word before the link. Does nothing at the
+    /// head: the C library keeps such a word there as well, and nobody reads it.
     ///
     /// # Safety
     /// `next` is a link of the calling thread's list.
-    unsafe fn set_prev(next: usize, prev: usize) {
+    #[inline]
+    unsafe fn set_prev(self, next: usize, prev: usize) {
+        if next == self.0.addr() {
+            return;
+        }
         let next = ptr::with_exposed_provenance_mut::<usize>(next & !INHERITS);
-        // SAFETY: `next` is a link of the calling thread's list. The word before each link is its `prev`, also before
-        // the head, and only this thread writes it.
+        // SAFETY: `next` is a link of the calling thread's list, and not the head. The word before it is its `prev`,
+        // and only this thread writes it.
         unsafe { ptr::write_volatile(next.sub(1), prev) };
     }
 }
@@ -296,5 +314,41 @@ mod tests {
         assert!(unlocks_in_one_step());
         assert_eq!(CALLS.load(Ordering::Relaxed), 2, "the function of the vDSO is called");
         TRY_UNLOCK.store(found, Ordering::Relaxed);
+    }
+
+    /// The links of the list, from the first on.
+    fn links(list: List) -> Vec<usize> {
+        // SAFETY: the head belongs to the calling thread.
+        let mut link = unsafe { (*list.0).list };
+        let mut links = Vec::new();
+        while link != list.0.addr() {
+            links.push(link);
+            // SAFETY: it is the link of a node that this thread has inserted and not moved.
+            link = unsafe { ptr::with_exposed_provenance::<usize>(link & !INHERITS).read_volatile() };
+        }
+        links
+    }
+
+    #[test]
+    fn nodes_are_removed_in_any_order() {
+        let list = List::of_this_thread().expect("the C library registered a list");
+        gettid();
+        // SAFETY: only this thread uses the nodes, which do not move until they are removed below.
+        let nodes: [Node; 3] = std::array::from_fn(|_| unsafe { Node::new() });
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            nodes.iter().for_each(|node| list.insert(node, false));
+            let mut left = vec![2, 1, 0];
+            for index in order {
+                match block::block() {
+                    Some(block) if List::is_first(block, &nodes[index], false) => {
+                        assert_eq!(left[0], index);
+                        List::remove_first(block, &nodes[index]);
+                    }
+                    _ => list.remove(&nodes[index]),
+                }
+                left.retain(|other| *other != index);
+                assert_eq!(links(list), left.iter().map(|index| nodes[*index].link(false)).collect::<Vec<_>>());
+            }
+        }
     }
 }

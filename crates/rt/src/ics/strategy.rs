@@ -1,6 +1,6 @@
 //! How commits are decided on Linux.
 
-use lockwright_ics::{Commit, Locked};
+use lockwright_ics::{Commit, Locked, Work};
 use lockwright_sys::rseq::{self, Ended, Registered};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -227,13 +227,13 @@ impl Strategy {
 // `Commit`.
 #[allow(unsafe_code)]
 unsafe impl Commit for Strategy {
-    #[inline]
+    #[inline(always)]
     fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool {
         match &self.0 {
             Choice::Locked => Locked.post(head, seen, new),
             #[cfg(target_arch = "x86_64")]
             Choice::Uniprocessor(direct) => direct.post(head, seen, new),
-            Choice::Rseq(rseq) => rseq.post(head, seen, new),
+            Choice::Rseq(rseq) => post_by_sequence(rseq, head, seen, new),
         }
     }
 
@@ -246,4 +246,26 @@ unsafe impl Commit for Strategy {
             Choice::Rseq(rseq) => rseq.perform(head, seen, word, old, new),
         }
     }
+
+    #[inline(always)]
+    fn calls(&self) -> bool {
+        matches!(self.0, Choice::Rseq(_))
+    }
+
+    #[inline(always)]
+    fn chosen(&self, work: impl Work) {
+        match &self.0 {
+            Choice::Locked => work.with(&Locked),
+            #[cfg(target_arch = "x86_64")]
+            Choice::Uniprocessor(direct) => work.with(direct),
+            Choice::Rseq(rseq) => work.with(rseq),
+        }
+    }
+}
+
+/// It stays out of line: it calls other functions and so saves registers, and the exchanges of the other strategies
+/// would wait for these stores.
+#[inline(never)]
+fn post_by_sequence(rseq: &Rseq, head: &AtomicU64, seen: u64, new: u64) -> bool {
+    rseq.post(head, seen, new)
 }

@@ -1,5 +1,6 @@
 //! Locking a mutex: without contention, and otherwise from top to bottom.
 
+use super::at_once::AtOnce;
 use super::attributes::{CHECKED, COUNTED, ERROR_CHECK, INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE};
 use super::ceiling;
 use super::cycle::Cycle;
@@ -44,27 +45,59 @@ impl RawMutex {
 
     /// Locks the mutex if it is free and recoverable and its attributes allow a lock without waiting here. Returns
     /// whether it is locked; if not, [`RawMutex::lock`] finds out why.
-    ///
-    /// An exchange of the word waits for all earlier stores, including those of a call and of the registers saved for
-    /// it. So this function is inlined, and makes any call as its last step.
     #[inline(always)]
     pub fn lock_uncontended(&self) -> bool {
+        match self.lock_at_once() {
+            AtOnce::Done => true,
+            came => self.lock_uncontended_asking(came),
+        }
+    }
+
+    /// Locks the mutex if one exchange of the word and stores of the caller suffice. After any other result,
+    /// [`RawMutex::finish_lock`] continues.
+    ///
+    /// An exchange of the word waits for all earlier stores, including those of a call and of the registers saved for
+    /// it. So this function is inlined, and calls nothing.
+    #[inline(always)]
+    pub fn lock_at_once(&self) -> AtOnce {
         let attributes = self.attributes();
         match block() {
-            Some(block) if attributes & SLOW == 0 => self.lock_plain(Tid(block.tid()), attributes),
+            Some(block) if attributes & SLOW == 0 => AtOnce::of(self.lock_plain(Tid(block.tid()), attributes)),
             Some(block) if attributes & SLOW == ROBUST => {
-                self.lock_linked(List::of(block), Tid(block.tid()), attributes)
+                List::begin_in(block, &self.node, attributes & INHERIT != 0);
+                self.lock_announced(List::of(block), Tid(block.tid()), attributes)
             }
-            _ => self.lock_uncontended_asking(attributes),
+            _ => AtOnce::Not,
         }
+    }
+
+    /// Continues a lock after [`RawMutex::lock_at_once`] has not locked the mutex.
+    ///
+    /// # Errors
+    /// See [`RawError`].
+    pub fn finish_lock(&self, came: AtOnce, limit: Limit) -> Result<Acquired, RawError> {
+        if self.lock_uncontended_asking(came) { Ok(Acquired::Clean) } else { self.lock_slow(limit) }
     }
 
     /// Out-of-line variant: looks up the thread id and the robust list.
     #[inline(never)]
-    fn lock_uncontended_asking(&self, attributes: u32) -> bool {
+    fn lock_uncontended_asking(&self, came: AtOnce) -> bool {
+        let attributes = self.attributes();
         match attributes & SLOW {
+            0 | ROBUST if came == AtOnce::Not && block().is_some() => false,
             0 => self.lock_plain(gettid(), attributes),
-            ROBUST => List::of_this_thread().is_ok_and(|list| self.lock_linked(list, gettid(), attributes)),
+            ROBUST => {
+                let Ok(list) = List::of_this_thread() else { return false };
+                let mut came = came;
+                if came == AtOnce::Not {
+                    list.begin(&self.node, attributes & INHERIT != 0);
+                    came = self.lock_announced(list, gettid(), attributes);
+                }
+                if came == AtOnce::Begun {
+                    self.refuse_lost(list, gettid(), attributes);
+                }
+                came == AtOnce::Done
+            }
             PROTECT => self.lock_protected(gettid()),
             _ => false,
         }

@@ -22,6 +22,7 @@
 //! # Ok::<(), lockwright::mutex::LockError<'static, u32>>(())
 //! ```
 
+mod at_once;
 #[doc(hidden)]
 pub mod attributes;
 mod builder;
@@ -45,6 +46,7 @@ mod unlock;
 mod wait;
 mod word;
 
+pub use at_once::AtOnce;
 pub use attributes::Attributes;
 pub use builder::{Builder, MutexProtocol, Unlock};
 pub use ceiling::{note_own, own_scheduling, set_own_scheduling};

@@ -3,6 +3,7 @@
 
 pub(super) use pass::OPEN;
 
+use super::at_once::AtOnce;
 use super::attributes::{INHERIT, ROBUST};
 use super::error::{Acquired, RawError};
 use super::raw::{INCONSISTENT, NOT_RECOVERABLE, RawMutex};
@@ -13,30 +14,28 @@ use lockwright_sys::sched::{Tid, gettid};
 use std::sync::atomic::Ordering;
 
 impl RawMutex {
-    /// Locks and links a robust mutex if it is free and recoverable. Returns whether it is locked.
+    /// Locks and links a robust mutex that is announced, if it is free. [`AtOnce::Begun`] means that the word is
+    /// locked, but the mutex is not recoverable: it is still announced, and `refuse_lost` ends that.
     #[inline(always)]
-    pub(super) fn lock_linked(&self, list: List, me: Tid, attributes: u32) -> bool {
-        let inherits = attributes & INHERIT != 0;
-        list.begin(&self.node, inherits);
+    pub(super) fn lock_announced(&self, list: List, me: Tid, attributes: u32) -> AtOnce {
         if !self.lock_free_word(me) {
             list.end();
-            return false;
+            return AtOnce::Not;
         }
         // ORDERING: Relaxed: the mutex orders it.
         if self.state.load(Ordering::Relaxed) >= NOT_RECOVERABLE {
-            return self.refuse_lost(list, me, attributes);
+            return AtOnce::Begun;
         }
-        list.insert(&self.node, inherits);
+        list.insert(&self.node, attributes & INHERIT != 0);
         list.end();
-        true
+        AtOnce::Done
     }
 
     /// Unlocks a mutex that turned out not to be recoverable; the slow path then finds and reports that.
     #[cold]
-    fn refuse_lost(&self, list: List, me: Tid, attributes: u32) -> bool {
+    pub(super) fn refuse_lost(&self, list: List, me: Tid, attributes: u32) {
         let _ = self.unlock_word(me, attributes);
         list.end();
-        false
     }
 
     /// Announces to the kernel that the caller is about to lock a robust mutex. Returns `None` if the mutex is not

@@ -1,5 +1,6 @@
 //! Unlocking a mutex.
 
+use super::at_once::AtOnce;
 use super::attributes::{
     BY_OTHERS, CHECKED, COUNTED, INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE, is_unlocked_by_owner,
 };
@@ -29,36 +30,56 @@ impl RawMutex {
     }
 
     /// Unlocks the mutex if the caller holds it in a consistent state and no thread waits for it. Returns whether it is
-    /// unlocked; if not, it is unchanged, and [`RawMutex::unlock`] finds out why. Inlined for the same reason as
-    /// [`RawMutex::lock_uncontended`].
+    /// unlocked; if not, it is unchanged, and [`RawMutex::unlock`] finds out why.
     #[inline(always)]
     pub fn unlock_uncontended(&self) -> bool {
+        match self.unlock_at_once() {
+            AtOnce::Done => true,
+            came => self.unlock_uncontended_asking(came),
+        }
+    }
+
+    /// Unlocks the mutex if one exchange of the word and stores of the caller suffice. After any other result,
+    /// [`RawMutex::finish_unlock`] continues. Inlined, and without calls, for the same reason as
+    /// [`RawMutex::lock_at_once`].
+    #[inline(always)]
+    pub fn unlock_at_once(&self) -> AtOnce {
         let attributes = self.attributes();
         match block() {
-            Some(block) if attributes & SLOW == 0 => self.unlock_plain(Tid(block.tid()), attributes),
+            Some(block) if attributes & SLOW == 0 => AtOnce::of(self.unlock_plain(Tid(block.tid()), attributes)),
             Some(block) if attributes & SLOW == ROBUST => {
-                let (me, list) = (Tid(block.tid()), List::of(block));
-                if !self.is_locked_simply(me, attributes) || !list.is_first(&self.node, attributes & INHERIT != 0) {
-                    return self.unlock_uncontended_asking(attributes);
+                let (me, list, inherits) = (Tid(block.tid()), List::of(block), attributes & INHERIT != 0);
+                if !self.is_locked_simply(me, attributes) || !List::is_first(block, &self.node, inherits) {
+                    return AtOnce::Not;
                 }
-                list.begin(&self.node, attributes & INHERIT != 0);
-                list.remove_first(&self.node);
-                self.unlock_linked(list, me, attributes)
+                List::begin_in(block, &self.node, inherits);
+                List::remove_first(block, &self.node);
+                if list.unlock_at_once(&self.word, me.0) { AtOnce::Done } else { AtOnce::Begun }
             }
-            _ => self.unlock_uncontended_asking(attributes),
+            _ => AtOnce::Not,
         }
+    }
+
+    /// Continues an unlock after [`RawMutex::unlock_at_once`] has not unlocked the mutex.
+    ///
+    /// # Errors
+    /// As [`RawMutex::unlock`].
+    pub fn finish_unlock(&self, came: AtOnce) -> Result<(), RawError> {
+        if self.unlock_uncontended_asking(came) { Ok(()) } else { self.unlock_slow() }
     }
 
     /// Out-of-line variant: looks up the thread id and the robust list.
     #[inline(never)]
-    fn unlock_uncontended_asking(&self, attributes: u32) -> bool {
-        let me = gettid();
+    fn unlock_uncontended_asking(&self, came: AtOnce) -> bool {
+        let (me, attributes) = (gettid(), self.attributes());
         match attributes & SLOW {
-            0 => self.unlock_plain(me, attributes),
-            ROBUST if self.is_locked_simply(me, attributes) => {
+            0 => block().is_none() && self.unlock_plain(me, attributes),
+            ROBUST if came == AtOnce::Begun || self.is_locked_simply(me, attributes) => {
                 let Ok(list) = List::of_this_thread() else { return false };
-                list.begin(&self.node, attributes & INHERIT != 0);
-                list.remove(&self.node);
+                if came == AtOnce::Not {
+                    list.begin(&self.node, attributes & INHERIT != 0);
+                    list.remove(&self.node);
+                }
                 self.unlock_linked(list, me, attributes)
             }
             PROTECT => self.unlock_protected(me, attributes),

@@ -5,16 +5,21 @@ use super::*;
 use crate::mutex::word::{DIED, HANDED, WAITERS};
 use crate::mutex::{Builder, Limit, MutexProtocol, Unlock};
 use lockwright_sys::futex::{self, Deadline};
+use lockwright_sys::robust::unlocks_in_one_step;
 
 /// A locked robust mutex, whose word holds the owner and no waiters.
 fn taken() -> RawMutex {
     taken_of(Unlock::Auto)
 }
 
-fn taken_of(unlock: Unlock) -> RawMutex {
+fn free_of(unlock: Unlock) -> RawMutex {
     // SAFETY: it stays where it is until all threads have unlocked it.
     let robust = unsafe { Builder::new().protocol(MutexProtocol::None).robust(true) };
-    let mutex = robust.unlock(unlock).check_deadlocks(false).build_raw();
+    robust.unlock(unlock).check_deadlocks(false).build_raw()
+}
+
+fn taken_of(unlock: Unlock) -> RawMutex {
+    let mutex = free_of(unlock);
     assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::Clean));
     mutex
 }
@@ -87,4 +92,53 @@ fn an_unlock_without_sleepers_forgets_killed_waiters() {
         assert!(mutex.is_free(), "{unlock:?}");
         assert_eq!(mutex.urgent.load(Ordering::Relaxed), 0, "{unlock:?}");
     }
+}
+
+/// A mutex is finished that was locked or taken out of the list without a call.
+#[test]
+fn what_was_begun_at_once_is_finished() {
+    let mutex = free_of(Unlock::Auto);
+    assert_eq!(mutex.lock(Limit::Now), Ok(Acquired::Clean));
+    let list = List::of_this_thread().expect("the C library registered a list");
+    for waiters in [0, WAITERS] {
+        // The states after `unlock_at_once` of a word that announces no waiter, or one that has ended meanwhile.
+        list.begin(&mutex.node, false);
+        list.remove(&mutex.node);
+        mutex.word.store(gettid().0 | waiters, Ordering::Relaxed);
+        assert_eq!(mutex.finish_unlock(AtOnce::Begun), Ok(()));
+        assert!(mutex.is_free());
+        assert_eq!(mutex.lock(Limit::Now), Ok(Acquired::Clean));
+    }
+    assert_eq!(mutex.unlock(), Ok(()));
+    mutex.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
+    for _ in 0..2 {
+        let came = mutex.lock_at_once();
+        assert_ne!(came, AtOnce::Done);
+        assert_eq!(mutex.finish_lock(came, Limit::Now), Err(RawError::NotRecoverable));
+        assert!(mutex.is_free());
+    }
+}
+
+/// Mutexes are linked and unlinked in every order, at once and otherwise.
+#[test]
+fn mutexes_are_unlocked_in_any_order() {
+    let mutexes: [_; 3] = std::array::from_fn(|_| free_of(Unlock::Auto));
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    // Twice, so that a link that was left behind would be followed.
+    for order in orders.into_iter().chain(orders) {
+        for mutex in &mutexes {
+            assert_eq!(mutex.lock(Limit::Now), Ok(Acquired::Clean));
+        }
+        for mutex in order.map(|index: usize| &mutexes[index]) {
+            assert_eq!(mutex.unlock(), Ok(()));
+        }
+        assert!(mutexes.iter().all(RawMutex::is_free));
+    }
+    // The last one is the first of the list, and needs no call where the layout of the C library is known.
+    let mutex = &mutexes[0];
+    assert_eq!(mutex.lock(Limit::Now), Ok(Acquired::Clean));
+    let came = mutex.unlock_at_once();
+    assert_eq!(came == AtOnce::Done, lockwright_sys::block::block().is_some() && !unlocks_in_one_step());
+    assert_eq!(if came == AtOnce::Done { Ok(()) } else { mutex.finish_unlock(came) }, Ok(()));
+    assert!(mutex.is_free());
 }
