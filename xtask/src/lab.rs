@@ -46,6 +46,12 @@ const BOOT_MAX: Duration = Duration::from_secs(120);
 /// The same under KVM, which works at once or not at all.
 const KVM_BOOT_MAX: Duration = Duration::from_secs(20);
 
+/// The time without a sign of life after which the machine stands still. It gives one every ten seconds of its own.
+const STILL_MAX: Duration = Duration::from_secs(120);
+/// How often a machine that stands still is booted again. This is no fault of a test: the machine ends a test that
+/// takes too long. QEMU (7.2) stands still now and then while the kernel rewrites its own code.
+const BOOTS_AGAIN_MAX: usize = 2;
+
 /// A loop of a shell with which this machine and the lab are compared.
 const LOOP: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
 
@@ -95,9 +101,17 @@ impl Test {
 #[derive(Debug, PartialEq)]
 enum Said {
     Ready { cpus: u32, scale: u64, limit_s: u64, kernel: String },
+    Alive,
     Ended { number: usize, status: i32, ms: u64 },
     Failed(String),
     Over,
+}
+
+/// Why a machine ended before its tests did.
+#[derive(Debug, PartialEq)]
+enum Cut {
+    StandsStill,
+    For(String),
 }
 
 pub fn run(arguments: &[String]) -> Result<(), String> {
@@ -143,7 +157,6 @@ fn execute(options: &Options, parts: &Parts) -> Result<(), String> {
     let initramfs = initramfs(folder, kernel, busybox)?;
     let tests = chosen(options)?;
     write(&share.join("tests"), include_str!("../lab/tests"))?;
-    write(&share.join("plan"), &plan(&tests))?;
     let environment = format!(
         "HOST_MS={}\nBUSYBOX={}\nLOOP='{LOOP}'\nSECONDS_MAX={TEST_S_MAX}\nSECONDS_LEAST={LEAST_S_MAX}\nTHROTTLED={}\n\
          export RUST_BACKTRACE=0 LOCKWRIGHT_TEST_CPUSETS=1 LOCKWRIGHT_TEST_UNPLUG=1 LOCKWRIGHT_TEST_SEED={}\n",
@@ -155,9 +168,25 @@ fn execute(options: &Options, parts: &Parts) -> Result<(), String> {
     write(&share.join("environment"), &environment)?;
     let (cpus, sockets) = (options.cpus, options.sockets);
     let machine = Machine { cpus, sockets, kernel: image(kernel)?, initramfs, share };
-    let guest = machine.boot()?;
-    let judged = judge(guest, &tests, &machine.share.join("logs"), options.may_skip);
-    judged.map_err(|failed| format!("{failed}\nthe seed was {}", options.seed))
+    let mut ended = BTreeMap::new();
+    let mut boots_again = 0;
+    let cut = loop {
+        write(&machine.share.join("plan"), &plan(&tests, &ended))?;
+        match follow(machine.boot()?, &tests, &mut ended) {
+            Ok(()) => break None,
+            Err(Cut::StandsStill) if boots_again < BOOTS_AGAIN_MAX => {
+                eprintln!("xtask: the machine stands still, and is booted again for the other tests");
+                boots_again += 1;
+            }
+            Err(Cut::StandsStill) => break Some(format!("the machine stood still {} times", boots_again + 1)),
+            Err(Cut::For(why)) => break Some(why),
+        }
+    };
+    let logs = machine.share.join("logs");
+    let log = |number: usize| std::fs::read_to_string(logs.join(number.to_string())).unwrap_or_default();
+    let judged = verdict(&tests, &ended, cut.as_deref(), options.may_skip, log);
+    let place = |failed| format!("{failed}\nthe logs are in {}\nthe seed was {}", logs.display(), options.seed);
+    judged.map_err(place)
 }
 
 fn options(arguments: &[String]) -> Result<Options, String> {
@@ -349,11 +378,12 @@ fn is_named(test: &Test, parts: &[String]) -> bool {
     parts.iter().any(|part| shown.contains(part))
 }
 
-fn plan(tests: &[Test]) -> String {
+/// The plan of the guest: the tests that have not `ended`.
+fn plan(tests: &[Test], ended: &BTreeMap<usize, i32>) -> String {
     let line = |(number, test): (usize, &Test)| {
         format!("{number}\t{}\t{}\t{}\n", test.directory.display(), test.program.display(), test.name)
     };
-    tests.iter().enumerate().map(line).collect()
+    tests.iter().enumerate().filter(|(number, _)| !ended.contains_key(number)).map(line).collect()
 }
 
 struct Machine {
@@ -368,7 +398,10 @@ struct Machine {
 struct Guest {
     qemu: Child,
     said: Receiver<String>,
+    /// The time for the next result.
     limit: Duration,
+    /// The time for the next sign of life.
+    still: Duration,
 }
 
 impl Drop for Guest {
@@ -433,8 +466,8 @@ impl Machine {
                 }
             }
         });
-        let mut guest = Guest { qemu, said, limit };
-        match guest.next()? {
+        let mut guest = Guest { qemu, said, limit, still: STILL_MAX };
+        match guest.next().map_err(|cut| format!("{cut:?}"))? {
             Said::Ready { cpus, scale, limit_s, kernel } => {
                 eprintln!("xtask: {kernel} on {cpus} processors, {scale} times slower; {limit_s} s for each test");
                 guest.limit = Duration::from_secs(limit_s + 60);
@@ -447,22 +480,24 @@ impl Machine {
 
 impl Guest {
     /// Waits for the next result.
-    fn next(&mut self) -> Result<Said, String> {
+    fn next(&mut self) -> Result<Said, Cut> {
         let begin = Instant::now();
         loop {
             let left = self.limit.saturating_sub(begin.elapsed());
-            match self.said.recv_timeout(left) {
+            match self.said.recv_timeout(left.min(self.still)) {
                 Ok(line) => match parse(&line) {
+                    Some(Said::Alive) => {}
                     Some(said) => return Ok(said),
                     // What the kernel says about itself.
                     None if !line.is_empty() => eprintln!("  | {line}"),
                     None => {}
                 },
+                Err(RecvTimeoutError::Timeout) if left > self.still => return Err(Cut::StandsStill),
                 Err(RecvTimeoutError::Timeout) => {
-                    return Err(format!("there was no result for {} s", self.limit.as_secs()));
+                    return Err(Cut::For(format!("there was no result for {} s", self.limit.as_secs())));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err("the machine ended; target/lab/qemu.log has what QEMU says".into());
+                    return Err(Cut::For("the machine ended; target/lab/qemu.log has what QEMU says".into()));
                 }
             }
         }
@@ -479,6 +514,7 @@ fn parse(line: &str) -> Option<Said> {
             limit_s: limit_s.parse().ok()?,
             kernel: (*kernel).to_owned(),
         }),
+        ["alive"] => Some(Said::Alive),
         ["test", number, status, ms] => {
             Some(Said::Ended { number: number.parse().ok()?, status: status.parse().ok()?, ms: ms.parse().ok()? })
         }
@@ -488,32 +524,22 @@ fn parse(line: &str) -> Option<Said> {
     }
 }
 
-/// Follows the tests to their end. Each that fails is named, with its log.
-fn judge(mut guest: Guest, tests: &[Test], logs: &Path, may_skip: bool) -> Result<(), String> {
-    let mut ended = BTreeMap::new();
-    let cut = loop {
-        match guest.next() {
-            Ok(Said::Ended { number, status, ms }) => {
+/// Follows the tests to their end, and notes how each ended. The machine ends with this call.
+fn follow(mut guest: Guest, tests: &[Test], ended: &mut BTreeMap<usize, i32>) -> Result<(), Cut> {
+    loop {
+        match guest.next()? {
+            Said::Ended { number, status, ms } => {
                 let Some(test) = tests.get(number) else { continue };
-                eprintln!(
-                    "{:4} of {}: {} {} s: {}",
-                    ended.len() + 1,
-                    tests.len(),
-                    word(status),
-                    ms / 1000,
-                    test.shown()
-                );
                 ended.insert(number, status);
+                let (nth, all, seconds) = (ended.len(), tests.len(), ms / 1000);
+                eprintln!("{nth:4} of {all}: {} {seconds} s: {}", word(status), test.shown());
             }
-            Ok(Said::Over) => break None,
-            Ok(Said::Failed(why)) | Err(why) => break Some(why),
-            Ok(Said::Ready { .. }) => break Some("the machine booted again".to_owned()),
+            Said::Alive => {}
+            Said::Over => return Ok(()),
+            Said::Failed(why) => return Err(Cut::For(why)),
+            Said::Ready { .. } => return Err(Cut::For("the machine booted again".to_owned())),
         }
-    };
-    drop(guest);
-    let log = |number: usize| std::fs::read_to_string(logs.join(number.to_string())).unwrap_or_default();
-    verdict(tests, &ended, cut.as_deref(), may_skip, log)
-        .map_err(|failed| format!("{failed}\nthe logs are in {}", logs.display()))
+    }
 }
 
 /// Names each test that failed or was not executed, or was skipped if none `may_skip`. `cut` is why the machine
@@ -573,6 +599,14 @@ mod checks {
     }
 
     #[test]
+    fn a_machine_that_boots_again_executes_the_tests_that_have_not_ended() {
+        let test = |name: &str| Test { directory: "/".into(), program: "/locks-1".into(), name: name.into() };
+        let tests = ["one", "two", "three"].map(test);
+        let left = plan(&tests, &BTreeMap::from([(0, 0), (1, 101)]));
+        assert_eq!(left, "2\t/\t/locks-1\tthree\n");
+    }
+
+    #[test]
     fn a_test_that_fails_or_is_missing_is_named() {
         let test = |name: &str| Test { directory: "/".into(), program: "/locks-1".into(), name: name.into() };
         let tests = ["good", "bad", "ignored", "missing"].map(test);
@@ -611,12 +645,16 @@ mod checks {
     fn a_machine_that_hangs_is_ended_by_time() {
         let qemu = Command::new("sleep").arg("600").spawn().expect("starts");
         let (process, (send, said)) = (qemu.id(), channel());
-        let mut guest = Guest { qemu, said, limit: Duration::from_millis(50) };
+        let (limit, still) = (Duration::from_millis(50), Duration::from_secs(10));
+        let mut guest = Guest { qemu, said, limit, still };
         send.send("LAB test 0 0 5".to_owned()).expect("is heard");
         assert_eq!(guest.next(), Ok(Said::Ended { number: 0, status: 0, ms: 5 }));
         send.send("a line of the kernel".to_owned()).expect("is heard");
-        let why = guest.next().expect_err("it says nothing");
+        let why = format!("{:?}", guest.next().expect_err("it says nothing"));
         assert!(why.contains("no result"), "{why}");
+        (guest.limit, guest.still) = (still, limit);
+        send.send("LAB alive".to_owned()).expect("is heard");
+        assert_eq!(guest.next(), Err(Cut::StandsStill));
         drop(guest);
         assert!(!Path::new(&format!("/proc/{process}")).exists(), "it executes still");
     }
