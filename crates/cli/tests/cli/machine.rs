@@ -117,6 +117,16 @@ fn real_threads_execute_by_deadlines() {
     assert!(ended.out.contains("under msrp and p-edf"), "{}{}", ended.out, ended.err);
 }
 
+/// The length of a run is known only afterwards: a window beyond it is empty, and a note says so.
+#[test]
+fn windows_beyond_a_run_are_empty() {
+    let Some(_machine) = require_realtime() else { return };
+    let ended = on(LATE, "run", &["--for", "200 ms", "--gantt", "--window", "100h..101h"]);
+    assert_eq!(ended.status, 1, "{}{}", ended.out, ended.err);
+    assert!(ended.err.contains("--window begins when the schedule has ended, at "), "{}", ended.err);
+    assert!(!ended.out.contains("##"), "{}", ended.out);
+}
+
 #[test]
 fn a_thousand_executed_jobs_have_a_percentile() {
     let Some(_machine) = require_realtime() else { return };
