@@ -178,7 +178,11 @@ fn answers(
                 continue;
             }
             Err(why) => {
-                console.error(tame(&why.describe(&system)), "use `p-fp`, or remove from the file what is not covered");
+                let short = system.clone().with_protocol(Protocol::FmlpShort);
+                let is_covered = short.scheduler().is_global() && scheduled(&short, overheads).is_ok();
+                let first = if is_covered { "`--protocol fmlp_short` or " } else { "" };
+                let help = format!("use {first}`p-fp`, or remove from the file what is not covered");
+                console.error(tame(&why.describe(&system)), &help);
                 return Err(Exit::BadInput);
             }
         };

@@ -71,6 +71,20 @@ fn delays_under_global_schedulers_are_explained() {
     }
 }
 
+/// Where another protocol is covered, the help names it.
+#[test]
+fn uncovered_protocols_have_a_way_out() {
+    let uncovered = SHARED.replacen("[platform]", "protocol = \"mpcp\"\n[platform]", 1);
+    let ended = on(&uncovered, "check", &[]);
+    assert!(ended.status == 2 && ended.err.contains("is under `mpcp`"), "{}", ended.err);
+    assert!(ended.err.contains("use `--protocol fmlp_short`"), "{}", ended.err);
+    assert_eq!(on(&uncovered, "check", &["--protocol", "fmlp_short"]).status, 0);
+    let named = uncovered.replacen("[[resource]]", "[[resource]]\nprotocol = \"mpcp\"", 1);
+    let ended = on(&named, "check", &[]);
+    assert!(ended.status == 2 && ended.err.contains("is under `mpcp`"), "{}", ended.err);
+    assert!(!ended.err.contains("fmlp_short"), "the resource names its protocol itself: {}", ended.err);
+}
+
 #[test]
 fn protocols_are_ranked_under_edf() {
     let ended = on(SHARED, "check", &["--protocol", "all"]);
