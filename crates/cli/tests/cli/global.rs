@@ -1,6 +1,7 @@
 //! `check` and `simulate` of resources under `g-edf` and `g-fp`, and of non-blocking objects under EDF.
 
 use crate::support::{File, json, on};
+use lockwright_model::Duration;
 
 /// Three tasks on two CPUs, which share a queue.
 const SHARED: &str = "[platform]\ncpus = 2\nscheduler = \"g-edf\"\npriorities = \"rate-monotonic\"\n\
@@ -68,6 +69,19 @@ fn delays_under_global_schedulers_are_explained() {
         assert!(explain["interval_ns"].is_null(), "{explain}");
         let text = on(SHARED, "check", &["--protocol", protocol, "--explain", "control"]).out;
         assert!(text.contains("control: every term of the execution time that the tests count"), "{text}");
+    }
+}
+
+/// Times in words have the units of the table.
+#[test]
+fn spinning_is_explained_in_units() {
+    let ended = on(SHARED, "check", &["--protocol", "fmlp_short", "--explain", "control", "--wide"]);
+    let spins: Vec<&str> = ended.out.split("it spins for ").skip(1).collect();
+    assert!(!spins.is_empty(), "{}", ended.out);
+    for spin in spins {
+        let time = spin.split(',').next().expect("a time");
+        let time = Duration::parse(time).map(|parsed| (parsed.to_string(), time));
+        assert!(time.is_ok_and(|(written, time)| written == time), "{}", ended.out);
     }
 }
 
