@@ -359,9 +359,9 @@ const CYCLES_MAX: u32 = 16;
 /// # Errors
 /// EDEADLK if the kernel has reported a cycle `CYCLES_MAX` times. One report can be wrong, see [`lock_pi_once`]: for
 /// each, the caller must be preempted between two certain steps, while the owner at which it has arrived unlocks and
-/// then requests a lock of the caller. ESRCH if the owner has ended; EPERM if it is a thread of the parent process, which
-/// never unlocks this copy of the word; ETIMEDOUT after the deadline; EAGAIN and EINTR,
-/// after which the caller tries again; and the kernel's other errors.
+/// then requests a lock of the caller. ESRCH if the owner has ended; EPERM if it is a thread of the parent process,
+/// which never unlocks this copy of the word; ETIMEDOUT after the deadline; EAGAIN and EINTR, after which the caller
+/// tries again; and the kernel's other errors.
 ///
 /// BOUND: `until`. Without it, until the owner unlocks.
 #[inline]

@@ -20,8 +20,9 @@ pub struct Outcome {
     /// locks decide in an atomic operation: `Request` has a number before it, and `Stop` one after it, when the request
     /// has been decided and the task waits. `Priority` is the last decision before the grant that changed the priority
     /// of the task; under `omlp` and `mpcp_vs`, which hold requests back, this one admits the request. `Acquire` and
-    /// `Release` have numbers of the time at which the task owns the resource. Requests that no call has returned from are missing, and so are those under `pip`, on which the kernel
-    /// decides, under `none`, and for sections that do not exclude each other.
+    /// `Release` have numbers of the time at which the task owns the resource. Requests that no call has returned from
+    /// are missing, and so are those under `pip`, on which the kernel decides, under `none`, and for sections that do
+    /// not exclude each other.
     pub turns: Vec<Record>,
     /// The number of entries that did not fit into a log. If it is not 0, `records` and the blocking derived from them
     /// are incomplete.
