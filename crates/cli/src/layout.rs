@@ -12,6 +12,8 @@ const PIPE_WIDTH: usize = 100;
 const WIDTH_MIN: usize = 60;
 /// Least width of a column of text while other columns can be left out.
 const PROSE_MIN: usize = 24;
+/// Greatest indentation of wrapped text; the rest of the narrowest line is left for the text.
+const INDENT_MAX: usize = WIDTH_MIN * 2 / 3;
 /// Blanks after a cell, except in the last column. The table adds one more blank between two columns.
 const GAP: usize = 2;
 
@@ -76,7 +78,7 @@ impl Layout {
     #[must_use]
     pub fn hanging(self, line: &str, indent: usize) -> String {
         let mut wrapped = String::new();
-        self.wrap(&mut wrapped, line, &" ".repeat(indent.min(WIDTH_MIN / 2)));
+        self.wrap(&mut wrapped, line, &" ".repeat(indent.min(INDENT_MAX)));
         wrapped
     }
 

@@ -22,7 +22,7 @@ use crate::units;
 use lockwright::tasks::MachineError;
 use lockwright_engine::observe::{Timeline, timeline};
 use lockwright_engine::{Audit, Control, Ended, Job, Outcome, RunConfig, RunError, Taker, TaskOutcome};
-use lockwright_model::{Duration, Event, Overheads, Protocol, Record, Scheduler, System, TaskId};
+use lockwright_model::{Duration, Event, Instant, Overheads, Protocol, Record, Scheduler, System, TaskId};
 use lockwright_sim::default_horizon;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -272,7 +272,8 @@ pub(crate) fn execute(
     }
     let outcome = watch(&input.system, &config, control, console)?;
     let title = format!("{} under {protocol}, executed", input.name);
-    files.write(&input.system, &title, &outcome.records, console)?;
+    let end = outcome.records.last().map_or(Instant::ZERO, |last| last.at).max(Instant::ZERO + outcome.elapsed);
+    files.write(&input.system, &title, &outcome.records, end, console)?;
     Ok(outcome)
 }
 

@@ -6,7 +6,8 @@ use crate::exit::Exit;
 use crate::export::{ResultFile, reason};
 use crate::input::find_task;
 use crate::tame::tame;
-use lockwright_model::{Protocol, Record, System, TaskId};
+use crate::units;
+use lockwright_model::{Instant, Protocol, Record, System, TaskId};
 use lockwright_report::perfetto::{self, Scene};
 use lockwright_report::svg::{Form, Level};
 use lockwright_report::text::Layout;
@@ -102,12 +103,20 @@ impl ScheduleFiles {
         self.trace.is_some() || self.svg.is_some() || self.gantt
     }
 
-    /// Writes the files, and prints their paths; prints the chart.
+    /// Writes the files, and prints their paths; prints the chart. The records are complete up to `end`, and nothing is
+    /// drawn after it.
     ///
     /// # Errors
     /// A file cannot be written, for example on a full disk, or the schedule has no such job; the console has the
     /// message.
-    pub fn write(self, system: &System, title: &str, records: &[Record], console: &Console) -> Result<(), Exit> {
+    pub fn write(
+        self,
+        system: &System,
+        title: &str,
+        records: &[Record],
+        end: Instant,
+        console: &Console,
+    ) -> Result<(), Exit> {
         if let Some(file) = self.trace {
             let path = file.write(|out| Ok(perfetto::write(&Scene::of(system, title), records, out)?), console)?;
             console.note(format!("the trace is in {}; https://ui.perfetto.dev shows it", path.display()));
@@ -119,7 +128,18 @@ impl ScheduleFiles {
             Some((task, number)) => around(system, records, task, number, console)?,
             None => self.window.unwrap_or_else(|| tightest(system, records)),
         };
-        let schedule = Schedule::read(system, records, window);
+        let shown = window.before(end);
+        if self.window.is_some() && shown != Some(window) {
+            let at = since_start(end);
+            console.note(match shown {
+                Some(_) => format!("--window reaches beyond the schedule, which ends at {at}: so does the picture"),
+                None => format!("--window begins when the schedule has ended, at {at}: nothing is drawn"),
+            });
+        }
+        let schedule = match shown {
+            Some(shown) => Schedule::read(system, records, shown),
+            None => Schedule::read(system, &[], window),
+        };
         let form = Form { title, by: self.by, place: Place::File, width: self.width, level: Level::FINEST };
         match self.svg {
             Some(Svg::File(file)) => {
@@ -132,7 +152,8 @@ impl ScheduleFiles {
                     let name = &system.task(task).name;
                     let path = folder.join(format!("{word}{}-{}.svg", task.index() + 1, plain(name)));
                     let file = ResultFile::open(&path, "--svg", console)?;
-                    let schedule = Schedule::read(system, records, job.with_margin(MARGIN));
+                    let window = job.with_margin(MARGIN).before(end).unwrap_or(job);
+                    let schedule = Schedule::read(system, records, window);
                     let title = format!("{title}: the worst job of {name}");
                     write_picture(file, system, &schedule, Form { title: &title, ..form }, console)?;
                 }
@@ -147,6 +168,25 @@ impl ScheduleFiles {
         }
         Ok(())
     }
+}
+
+/// Refuses a window of which a schedule up to `end` has nothing.
+///
+/// # Errors
+/// The window begins at the end or later; the console has the message.
+pub fn refuse_beyond(window: Option<Window>, end: Instant, console: &Console) -> Result<(), Exit> {
+    if window.is_none_or(|window| window.before(end).is_some()) {
+        return Ok(());
+    }
+    console.error(
+        format!("--window begins when the schedule has ended, at {}", since_start(end)),
+        "choose an earlier window, or a longer --for",
+    );
+    Err(Exit::BadInput)
+}
+
+fn since_start(at: Instant) -> String {
+    units::text(at.since(Instant::ZERO))
 }
 
 /// Draws a schedule into a file, and returns the path.
@@ -221,7 +261,6 @@ fn beside(path: &Path, word: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockwright_model::Instant;
     use lockwright_model::format::parse_system;
     use lockwright_sim::{Config, Simulation};
     use std::fmt::Write;

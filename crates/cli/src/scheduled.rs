@@ -27,15 +27,24 @@ use lockwright_report::table_order;
 const RULED: &str = "under `p-edf` resources use SRP on one CPU and MSRP across CPUs, unless they are objects";
 
 /// The protocol of resources that name none: under partitioned EDF `msrp`, which is `srp` on one processor, unless the
-/// file names one of objects; under global schedulers that of the file. None without requests.
+/// file names one of objects, or all requested resources name the same one of objects; under global schedulers that of
+/// the file. None without requests.
 #[must_use]
 pub fn protocol(system: &System) -> Protocol {
     match system.protocol() {
         _ if !system.is_sharing() => Protocol::None,
         Some(named) if named.is_object() => named,
-        _ if system.scheduler() == Scheduler::PEdf => Protocol::Msrp,
+        _ if system.scheduler() == Scheduler::PEdf => objects(system).unwrap_or(Protocol::Msrp),
         _ => system.protocol_or_default(),
     }
+}
+
+/// The protocol of objects that all requested resources name themselves.
+fn objects(system: &System) -> Option<Protocol> {
+    let requested = system.resource_ids().filter(|&id| !system.users(id).is_empty());
+    let mut named = requested.map(|id| system.resource(id).protocol);
+    let first = named.next()?.filter(|first| first.is_object())?;
+    named.all(|other| other == Some(first)).then_some(first)
 }
 
 /// The chosen protocols, for a system under EDF or a global scheduler. Prints a note for a choice without effect, and
@@ -169,7 +178,11 @@ fn answers(
                 continue;
             }
             Err(why) => {
-                console.error(tame(&why.describe(&system)), "use `p-fp`, or remove from the file what is not covered");
+                let short = system.clone().with_protocol(Protocol::FmlpShort);
+                let is_covered = short.scheduler().is_global() && scheduled(&short, overheads).is_ok();
+                let first = if is_covered { "`--protocol fmlp_short` or " } else { "" };
+                let help = format!("use {first}`p-fp`, or remove from the file what is not covered");
+                console.error(tame(&why.describe(&system)), &help);
                 return Err(Exit::BadInput);
             }
         };

@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::report::{Report, Row, Seen, interrupt_text};
 use crate::responses::{P999_JOBS, Responses, p999};
 use crate::same::{self, Once, grouped};
-use crate::schedule::ScheduleFiles;
+use crate::schedule::{ScheduleFiles, refuse_beyond};
 use crate::scheduled;
 use crate::seed;
 use crate::table;
@@ -245,6 +245,7 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
     let first = groups.first().map_or(system, |(_, bounds)| bounds.analysed(system));
     let plan = Plan::new(arguments, system, first, console);
+    refuse_beyond(arguments.schedules.window, Instant::ZERO + plan.duration, console)?;
     interrupt::listen(|| {}, console);
     if let (Some(seed), None) = (plan.seed, arguments.seed) {
         console.note(format!("the seed is {seed}; `--seed {seed}` repeats this simulation"));
@@ -261,7 +262,7 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         }
         if files.need_records() {
             let title = format!("{} under {protocol}, simulated", input.name);
-            files.write(executed, &title, &found.records, console)?;
+            files.write(executed, &title, &found.records, found.end, console)?;
         }
         reports.push((bounds.clone().with_seen(&found.seen), found.played));
         if html.is_some() {
@@ -394,6 +395,8 @@ struct Found {
     played: Played,
     /// The records of the worst schedule, if they are wanted.
     records: Vec<Record>,
+    /// They are complete up to this time.
+    end: Instant,
     /// The response times of the tasks of the file, if they are wanted or tell a 99.9th percentile.
     responses: Vec<Histogram<u64>>,
 }
@@ -443,11 +446,13 @@ fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, wants: Wants
             break;
         }
     }
+    let mut end = Instant::ZERO + played.cut.unwrap_or(plan.duration);
     if wants.records && plan.schedules > 1 {
         // The same seed gives the same schedule: simulate the worst one again, now with a recorder.
         let (system, config) = plan.schedule(worst.1, protocol, executed);
         let again = Recorder { records: Some(Vec::new()), responses: None };
-        recorder.records = play(&system, &config, plan.duration, again, |_| ()).2.records;
+        let (_, reached, again) = play(&system, &config, plan.duration, again, |_| ());
+        (end, recorder.records) = (Instant::ZERO + reached, again.records);
     }
     let responses = recorder.responses.map_or_else(Vec::new, Responses::histograms);
     let one = |(index, observation): (usize, Observation)| Seen {
@@ -455,7 +460,11 @@ fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, wants: Wants
         p999: responses.get(index).and_then(|responses| p999(&observation, responses)),
     };
     let seen = seen.into_iter().enumerate().map(one).collect();
-    Found { seen, played, records: recorder.records.unwrap_or_default(), responses }
+    let records = recorder.records.unwrap_or_default();
+    if let Some(last) = records.last().filter(|_| records.len() == RECORDS_MAX) {
+        end = last.at;
+    }
+    Found { seen, played, records, end, responses }
 }
 
 /// Simulates one schedule, up to a signal: the observations and the simulated time.

@@ -29,6 +29,12 @@ impl Window {
         Self { from, until: Instant::from_ns(self.until.as_ns().saturating_add(margin)) }
     }
 
+    /// The part before `end`. `None` if the window begins at `end` or later.
+    #[must_use]
+    pub fn before(self, end: Instant) -> Option<Self> {
+        (self.from < end).then(|| Self { until: self.until.min(end), ..self })
+    }
+
     /// The length of the window.
     #[must_use]
     pub fn length(self) -> Duration {
@@ -150,6 +156,9 @@ pub struct Schedule {
 
 impl Schedule {
     /// Reads the schedule in a window. `records` must be in order of time.
+    ///
+    /// The state after the last record lasts until the window ends. The window should therefore not end after the
+    /// schedule, see [`Window::before`].
     #[must_use]
     pub fn read(system: &System, records: &[Record], window: Window) -> Self {
         Reader::new(system, window).read(records)

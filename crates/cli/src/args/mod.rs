@@ -100,7 +100,8 @@ pub enum Verb {
     /// Show what the tasks and mutexes of a running process do
     ///
     /// The process shares its statistics in memory, and does nothing for this command. Shown are the tasks of
-    /// `lockwright::tasks` or `lw_task_*` that are counted, and the mutexes of a program that was started with
+    /// `lockwright::tasks` or `lw_task_*` that are counted, the mutexes that the program counts itself
+    /// (`Builder::counted`, or `lw_mutex_init` with `.counted`), and all mutexes of a program that was started with
     /// liblockwright_pthread.so and LOCKWRIGHT_STATS=1. On a terminal the picture is renewed until `q` is pressed or
     /// the process ends.
     #[command(after_help = WATCH_HELP)]

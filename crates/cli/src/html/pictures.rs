@@ -135,7 +135,9 @@ pub fn jobs<'a>(how: &str, system: &'a System, records: &[Record], tasks: usize)
     worst.truncate(RECORDS_MAX / records.len().max(1));
     let (mut shown, mut left) = (Vec::new(), ALL_INTERVALS_MAX);
     for (_, id, job) in worst {
-        let mut schedule = Schedule::read(system, records, job.with_margin(MARGIN));
+        // Nothing is known after the last record.
+        let window = job.with_margin(MARGIN).before(Window::of(records).until).unwrap_or(job);
+        let mut schedule = Schedule::read(system, records, window);
         let own = involved(&schedule, id);
         schedule.rows.retain(|row| own.contains(&row.task) && !row.spans.is_empty());
         let table = account(system, &schedule, id, job);

@@ -20,7 +20,7 @@ use crate::units;
 use cache::Cache;
 use lockwright_engine::{Ended, RunConfig, RunError};
 use lockwright_model::format::{parse_overheads, write_overheads};
-use lockwright_model::{Protocol, Scheduler, System};
+use lockwright_model::{Duration, Overhead, Overheads, Protocol, Scheduler, System};
 use std::path::PathBuf;
 
 /// Readings of each operation in the measurement of overheads.
@@ -133,10 +133,21 @@ fn overheads(remeasure: bool, stopper: &Stopper, console: &Console) -> Result<Op
     console.note("measuring the overheads of this machine; this takes some seconds");
     let Some(control) = stopper.control() else { return Ok(None) };
     let measured = lockwright_measure::overheads(&Protocol::ALL, READINGS, &control);
-    let text = write_overheads(&measured.map_err(|error| refuse(&error, console))?);
+    let measured = measured.map_err(|error| refuse(&error, console))?;
     if interrupt::requested() {
         return Ok(None);
     }
+    if let Some(period) = without_rest(&measured) {
+        console.error(
+            format!(
+                "while the overheads were measured, other work had a CPU for {} without a break",
+                units::text(period)
+            ),
+            "repeat it when the machine and its host do less",
+        );
+        return Err(Exit::Machine);
+    }
+    let text = write_overheads(&measured);
     let overheads = parse_overheads(&text).map_err(|_| {
         console.error("the measured overheads are not a valid file: this is a bug in lockwright", "please report it");
         Exit::Machine
@@ -153,6 +164,13 @@ fn overheads(remeasure: bool, stopper: &Stopper, console: &Console) -> Result<Op
     });
     let charges = Charges::new(overheads, "the overheads measured here".into());
     Ok(Some(Source { charges, origin: Origin::Measured, file: kept.map(|cache| cache.path().to_owned()) }))
+}
+
+/// The period of the tick if interrupts and the host took all of it, as on a machine that stands still for a while.
+/// Such overheads leave no time, and no file has them.
+fn without_rest(measured: &Overheads) -> Option<Duration> {
+    let period = measured.tick_period;
+    (period != Duration::ZERO && measured.cost(Overhead::Tick).with(0) >= period).then_some(period)
 }
 
 /// Prints why the measurement failed, and what to do.
@@ -222,4 +240,23 @@ fn verdict(system: &System, ran: &Ran) -> String {
     let unseen = named(&|row| row.verdict() == Verdict::NotSeen);
     let unseen = unseen.map_or_else(String::new, |names| format!("; no job was seen of {names}"));
     format!("holds: every deadline is proved, and {jobs} were seen, none late or above its bound{unseen}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_model::Cost;
+
+    /// What is measured is a valid file, unless ticks leave no time.
+    #[test]
+    fn measured_ticks_leave_time() {
+        for (ms, is_valid) in [(3, true), (4, false), (5, false)] {
+            let mut measured = Overheads::default();
+            measured.tick_period = Duration::from_ms(4);
+            measured.set(Overhead::Tick, Cost::constant(Duration::from_ms(ms)));
+            assert_eq!(parse_overheads(&write_overheads(&measured)).is_ok(), is_valid, "{ms}");
+            assert_eq!(without_rest(&measured).is_none(), is_valid, "{ms}");
+        }
+        assert_eq!(without_rest(&Overheads::default()), None);
+    }
 }

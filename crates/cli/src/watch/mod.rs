@@ -48,8 +48,9 @@ fn first(process: u32, console: &Console) -> Result<WatchOutput, Exit> {
     if found.sets.is_empty() && found.mutexes.is_empty() {
         console.error(
             format!("process {process} ({}) has no statistics", found.program),
-            "a program counts its tasks with lw_taskset_measure or TaskSet::measure, and its mutexes if it is started \
-             with LD_PRELOAD=liblockwright_pthread.so LOCKWRIGHT_STATS=1",
+            "a program counts its tasks with lw_taskset_measure or TaskSet::measure, and its mutexes with \
+             Builder::counted, with lw_mutex_init and .counted, or if it is started with \
+             LD_PRELOAD=liblockwright_pthread.so LOCKWRIGHT_STATS=1",
         );
         return Err(Exit::BadInput);
     }

@@ -61,16 +61,16 @@ pub(super) fn tasks(tasks: &[WatchedTask]) -> Vec<Column> {
     vec![
         Column::words("task", each(&|task| tame(&task.name))),
         Column::prose("now", each(&present)),
-        Column::numbers("jobs", each(&|task| task.jobs.to_string())),
+        Column::numbers("jobs", each(&|task| task.jobs.to_string())).gives_way(3),
         Column::numbers("misses", each(&|task| task.misses.to_string())),
-        Column::numbers("mean", each(&|task| some(task, task.mean_ns))).gives_way(3),
-        Column::numbers("p99.9", each(&|task| optional(task.p999_ns))).gives_way(4),
+        Column::numbers("mean", each(&|task| some(task, task.mean_ns))).gives_way(6),
+        Column::numbers("p99.9", each(&|task| optional(task.p999_ns))).gives_way(7),
         Column::numbers("worst", each(&|task| some(task, task.worst_ns))),
-        Column::numbers("in job", each(&|task| task.worst_job.to_string())).gives_way(5),
-        Column::words("of deadline", each(&bar)).gives_way(1),
-        Column::numbers("bound", each(&|task| optional(task.bound_ns))),
-        Column::numbers("above", each(&above)).gives_way(2),
-        Column::numbers("deadline", each(&|task| optional(task.deadline_ns))),
+        Column::numbers("in job", each(&|task| task.worst_job.to_string())).gives_way(8),
+        Column::words("of deadline", each(&bar)).gives_way(4),
+        Column::numbers("bound", each(&|task| optional(task.bound_ns))).gives_way(2),
+        Column::numbers("above", each(&above)).gives_way(5),
+        Column::numbers("deadline", each(&|task| optional(task.deadline_ns))).gives_way(1),
     ]
 }
 
@@ -91,12 +91,12 @@ pub(super) fn waits(tasks: &[WatchedTask]) -> Option<Vec<Column>> {
         vec![
             Column::words("task", column(&|task, _| tame(&task.name))),
             Column::words("resource", column(&|_, one| tame(&one.name))),
-            Column::numbers("sections", column(&|_, one| one.sections.to_string())).gives_way(1),
-            Column::numbers("waits", column(&|_, one| one.waits.to_string())),
+            Column::numbers("sections", column(&|_, one| one.sections.to_string())).gives_way(5),
+            Column::numbers("waits", column(&|_, one| one.waits.to_string())).gives_way(3),
             Column::numbers("longest wait", column(&|_, one| waited(one.longest_wait_ns, one.waits))),
-            Column::words("behind", column(&|_, one| behind(one))),
-            Column::numbers("longest section", column(&|_, one| time(one.longest_section_ns))),
-            Column::numbers("held for", column(&|_, one| optional(one.held_ns))),
+            Column::words("behind", column(&|_, one| behind(one))).gives_way(1),
+            Column::numbers("longest section", column(&|_, one| time(one.longest_section_ns))).gives_way(4),
+            Column::numbers("held for", column(&|_, one| optional(one.held_ns))).gives_way(2),
         ]
     })
 }
@@ -121,13 +121,13 @@ pub(super) fn mutexes(output: &WatchOutput) -> Option<Vec<Column>> {
         vec![
             Column::words("mutex", each(&|one| tame(&one.name))),
             Column::prose("now", each(&now)),
-            Column::numbers("sections", each(&|one| one.sections.to_string())).gives_way(1),
-            Column::numbers("waits", each(&|one| one.waits.to_string())),
-            Column::numbers("total wait", each(&|one| waited(one, one.total_wait_ns))).gives_way(2),
+            Column::numbers("sections", each(&|one| one.sections.to_string())).gives_way(4),
+            Column::numbers("waits", each(&|one| one.waits.to_string())).gives_way(3),
+            Column::numbers("total wait", each(&|one| waited(one, one.total_wait_ns))).gives_way(5),
             Column::numbers("longest wait", each(&|one| waited(one, one.longest_wait_ns))),
-            Column::words("of", each(&|one| name(&one.waiter))),
-            Column::words("behind", each(&|one| name(&one.holder))),
-            Column::numbers("longest section", each(&|one| time(one.longest_section_ns))).gives_way(3),
+            Column::words("of", each(&|one| name(&one.waiter))).gives_way(2),
+            Column::words("behind", each(&|one| name(&one.holder))).gives_way(1),
+            Column::numbers("longest section", each(&|one| time(one.longest_section_ns))).gives_way(6),
         ]
     })
 }
@@ -166,6 +166,7 @@ pub(super) fn text(output: &WatchOutput, console: &Console) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Layout;
 
     fn task(worst_ns: u64, bound_ns: Option<u64>, deadline_ns: Option<u64>) -> WatchedTask {
         WatchedTask {
@@ -184,6 +185,61 @@ mod tests {
             request: None,
             histogram: Vec::new(),
             resources: Vec::new(),
+        }
+    }
+
+    /// On the narrowest screen, columns give way before names fall apart.
+    #[test]
+    fn names_stay_whole_on_narrow_screens() {
+        let thread = |name: &str| Some(WatchedThread { id: 1, name: name.into() });
+        let resource = WatchedResource {
+            name: "distribution_of_data".into(),
+            sections: 1_234,
+            waits: 123,
+            total_wait_ns: 12_345_678,
+            longest_wait_ns: 1_234_567,
+            behind: Some("weather".into()),
+            longest_section_ns: 1_234_567,
+            held_ns: Some(123_456_789),
+        };
+        let mutex = WatchedMutex {
+            name: "distribution_of_data".into(),
+            sections: 1_234,
+            waits: 123,
+            total_wait_ns: 12_345_678,
+            longest_wait_ns: 1_234_567,
+            waiter: thread("motor_control"),
+            holder: thread("weather"),
+            longest_section_ns: 1_234_567,
+            longest_by: thread("weather"),
+            owner: thread("weather"),
+            held_ns: Some(123_456_789),
+            waiting: 2,
+        };
+        let task = WatchedTask {
+            name: "motor_control".into(),
+            resources: vec![resource],
+            ..task(12_345_678, Some(20_000_000), Some(1_000_000_000))
+        };
+        let output = WatchOutput {
+            verb: WatchOutput::VERB,
+            process: 1,
+            program: "robot".into(),
+            sets: Vec::new(),
+            mutexes: vec![mutex],
+            mutexes_left_out: 0,
+        };
+        let tables = [
+            (tasks(std::slice::from_ref(&task)), "motor_control"),
+            (waits(std::slice::from_ref(&task)).expect("a table"), "motor_control"),
+            (waits(&[task]).expect("a table"), "distribution_of_data"),
+            (mutexes(&output).expect("a table"), "distribution_of_data"),
+        ];
+        for (columns, name) in tables {
+            let drawn = Layout::new(60, false).draw(&columns);
+            assert!(drawn.contains(name), "{drawn}");
+            assert!(drawn.lines().nth(1).is_some_and(|rule| rule.starts_with('─')), "{drawn}");
+            assert!(drawn.lines().all(|line| line.chars().count() <= 60), "{drawn}");
         }
     }
 

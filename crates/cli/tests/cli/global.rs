@@ -1,6 +1,7 @@
 //! `check` and `simulate` of resources under `g-edf` and `g-fp`, and of non-blocking objects under EDF.
 
 use crate::support::{File, json, on};
+use lockwright_model::Duration;
 
 /// Three tasks on two CPUs, which share a queue.
 const SHARED: &str = "[platform]\ncpus = 2\nscheduler = \"g-edf\"\npriorities = \"rate-monotonic\"\n\
@@ -69,6 +70,33 @@ fn delays_under_global_schedulers_are_explained() {
         let text = on(SHARED, "check", &["--protocol", protocol, "--explain", "control"]).out;
         assert!(text.contains("control: every term of the execution time that the tests count"), "{text}");
     }
+}
+
+/// Times in words have the units of the table.
+#[test]
+fn spinning_is_explained_in_units() {
+    let ended = on(SHARED, "check", &["--protocol", "fmlp_short", "--explain", "control", "--wide"]);
+    let spins: Vec<&str> = ended.out.split("it spins for ").skip(1).collect();
+    assert!(!spins.is_empty(), "{}", ended.out);
+    for spin in spins {
+        let time = spin.split(',').next().expect("a time");
+        let time = Duration::parse(time).map(|parsed| (parsed.to_string(), time));
+        assert!(time.is_ok_and(|(written, time)| written == time), "{}", ended.out);
+    }
+}
+
+/// Where another protocol is covered, the help names it.
+#[test]
+fn uncovered_protocols_have_a_way_out() {
+    let uncovered = SHARED.replacen("[platform]", "protocol = \"mpcp\"\n[platform]", 1);
+    let ended = on(&uncovered, "check", &[]);
+    assert!(ended.status == 2 && ended.err.contains("is under `mpcp`"), "{}", ended.err);
+    assert!(ended.err.contains("use `--protocol fmlp_short`"), "{}", ended.err);
+    assert_eq!(on(&uncovered, "check", &["--protocol", "fmlp_short"]).status, 0);
+    let named = uncovered.replacen("[[resource]]", "[[resource]]\nprotocol = \"mpcp\"", 1);
+    let ended = on(&named, "check", &[]);
+    assert!(ended.status == 2 && ended.err.contains("is under `mpcp`"), "{}", ended.err);
+    assert!(!ended.err.contains("fmlp_short"), "the resource names its protocol itself: {}", ended.err);
 }
 
 #[test]

@@ -117,6 +117,36 @@ fn real_threads_execute_by_deadlines() {
     assert!(ended.out.contains("under msrp and p-edf"), "{}{}", ended.out, ended.err);
 }
 
+/// The only resource is an object, so nothing is under MSRP.
+#[test]
+fn objects_alone_are_not_under_msrp() {
+    let text = HOLDS.replace("[platform]", "[platform]\nscheduler = \"p-edf\"");
+    let text = text.replace("name = \"bus\"", "name = \"bus\"\nprotocol = \"lock_free\"");
+    let object = "\n[[resource]]\nname = \"idle\"\n[platform]";
+    let unused = text.replace("\n[platform]", object);
+    for text in [&text, &unused] {
+        for verb in ["check", "simulate"] {
+            let ended = on(text, verb, &[]);
+            assert!(ended.out.starts_with("holds under lock_free and p-edf"), "{verb}: {}{}", ended.out, ended.err);
+        }
+    }
+    let lock = "\n[[resource]]\nname = \"lock\"\n[platform]";
+    let both = text.replace("\n[platform]", lock);
+    let both = both.replace("requests = [", "requests = [{ resource = \"lock\", length = \"10 us\" }, ");
+    let ended = on(&both, "check", &[]);
+    assert!(ended.out.starts_with("holds under msrp and p-edf"), "{}{}", ended.out, ended.err);
+}
+
+/// The length of a run is known only afterwards: a window beyond it is empty, and a note says so.
+#[test]
+fn windows_beyond_a_run_are_empty() {
+    let Some(_machine) = require_realtime() else { return };
+    let ended = on(LATE, "run", &["--for", "200 ms", "--gantt", "--window", "100h..101h"]);
+    assert_eq!(ended.status, 1, "{}{}", ended.out, ended.err);
+    assert!(ended.err.contains("--window begins when the schedule has ended, at "), "{}", ended.err);
+    assert!(!ended.out.contains("##"), "{}", ended.out);
+}
+
 #[test]
 fn a_thousand_executed_jobs_have_a_percentile() {
     let Some(_machine) = require_realtime() else { return };

@@ -83,6 +83,46 @@ fn a_job_chooses_the_window() {
     assert_ne!(second.out, chart(&["--job", "high:1"]).out);
 }
 
+/// What is not simulated is not drawn: a window ends with the schedule at the latest, and does not begin after it.
+#[test]
+fn windows_end_with_the_schedule() {
+    let file = File::new(LATE);
+    let svg = file.beside("schedule.svg");
+    let simulate = |window: &str, html: bool| {
+        let mut command = lockwright();
+        command.arg("simulate").arg(&file.path).args(["--for", "200ms", "--gantt", "--window", window, "--svg"]);
+        command.arg(&svg);
+        if html {
+            command.arg("--html").arg(file.beside("page.html"));
+        }
+        end(&mut command)
+    };
+    // `second` executes at the end of the schedule.
+    let ended = simulate("190ms..250ms", true);
+    assert_eq!(ended.status, 1, "{}", ended.err);
+    let drawn = std::fs::read_to_string(&svg).expect("a picture");
+    assert!(drawn.contains("from 190 ms to 200 ms"), "{drawn}");
+    assert!(drawn.contains("for 10 ms, from 190 ms") && !drawn.contains("for 60 ms, from 190 ms"), "{drawn}");
+    assert!(ended.err.contains("--window reaches beyond the schedule, which ends at 200 ms"), "{}", ended.err);
+    let inside = simulate("190ms..200ms", false);
+    assert!(!inside.err.contains("beyond"), "{}", inside.err);
+    assert_eq!(inside.out, ended.out);
+    for window in ["200ms..201ms", "100h..101h"] {
+        let ended = simulate(window, false);
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{window}: {}", ended.err);
+        for part in ["--window", "the schedule has ended, at 200 ms", "longer --for"] {
+            assert!(ended.err.contains(part), "{window}: {part}: {}", ended.err);
+        }
+    }
+    // Nor does the margin around a job reach beyond the schedule.
+    let mut command = lockwright();
+    let margin =
+        end(command.arg("simulate").arg(&file.path).args(["--for", "190ms", "--job", "second:1", "--svg"]).arg(&svg));
+    assert_eq!(margin.status, 1, "{}", margin.err);
+    let drawn = std::fs::read_to_string(&svg).expect("a picture");
+    assert!(drawn.contains(" to 190 ms."), "{drawn}");
+}
+
 #[test]
 fn a_directory_gets_the_worst_job_of_each_task() {
     let file = File::new(&INVERSION.replace("\"high\"", "\"../hi gh\""));

@@ -176,7 +176,14 @@ fn a_process_without_statistics_is_told() {
     child.wait().expect("the child is ours");
     assert_eq!(ended.status, 2, "{}", ended.err);
     assert!(ended.err.contains("(sleep) has no statistics"), "{}", ended.err);
-    assert!(json(&ended)["error"]["help"].as_str().is_some_and(|help| help.contains("LOCKWRIGHT_STATS=1")));
+    let help = json(&ended)["error"]["help"].as_str().map(str::to_owned).expect("help");
+    let long = end(lockwright().args(["watch", "--help"])).out;
+    for text in [help, long] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in ["LOCKWRIGHT_STATS=1", "lw_mutex_init", "Builder::counted"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
     // The child has ended, so its number is free.
     let ended = watch(child.id(), &[]);
     assert_eq!((ended.status, ended.out.as_str()), (2, ""));

@@ -174,6 +174,20 @@ fn verbs_without_a_file_fit_the_screen() {
     }
 }
 
+/// The text of a finding goes on below its begin.
+#[test]
+fn doctor_aligns_its_text() {
+    for width in WIDTHS {
+        let out = end(lockwright().env("COLUMNS", width.to_string()).arg("doctor")).out;
+        let indents: Vec<usize> =
+            out.lines().filter(|line| line.starts_with(' ')).map(|line| line.len() - line.trim_start().len()).collect();
+        let text = out.lines().find(|line| !line.starts_with(' ')).expect("a finding");
+        // The state, and the name: the rest begins after the last run of blanks.
+        let begin = text.rfind("  ").expect("blanks before the text") + 2;
+        assert!(indents.iter().all(|&indent| indent == begin), "{indents:?}, not {begin}, at {width}:\n{out}");
+    }
+}
+
 /// The same check finds tables that are too wide, and nothing is lost in a narrow one without a word.
 #[test]
 fn wide_tables_show_every_column() {

@@ -410,11 +410,20 @@ fn overheads_files() {
             "dedicated_interrupts = 1",
             "1:24: `dedicated_interrupts` is a whole number, but should be true or false; write true or false, without quotes",
         ),
+        (
+            "tick = \"5 ms\"\ntick_period = \"4 ms\"",
+            "1:8: `tick` takes 5 ms, and `tick_period` is only 4 ms; a tick is shorter than its period; check the units",
+        ),
+        (
+            "tick_period = \"4 ms\"\ntick = [[2, \"4 ms\"], [4, \"5 ms\"]]",
+            "2:8: `tick` takes 4 ms, and `tick_period` is only 4 ms; a tick is shorter than its period; check the units",
+        ),
         ("tick = \"2 us\"", "1:8: tick has a cost and no period; add tick_period, for example tick_period = \"1 ms\""),
     ] {
         assert_eq!(faults(source, parse_overheads(source).map(drop)), [wanted]);
     }
     assert!(parse_overheads("").is_ok(), "nothing takes time");
+    assert!(parse_overheads("tick = [[2, \"1 ms\"], [4, \"5 ms\"]]\ntick_period = \"4 ms\"").is_ok(), "for few tasks");
 }
 
 #[test]

@@ -40,7 +40,8 @@ pub(super) fn terms(system: &System, charged: &Sharing, kind: Kind, task: TaskId
                 }
             }
             if let Some((by, request, wait)) = lanes.and_then(|lanes| arrival(&sharing, task.index(), lanes)) {
-                let why = format!("is not preempted when the job arrives: it spins for {wait} ns, then holds");
+                let spins = Duration::from_ns(wait);
+                let why = format!("is not preempted when the job arrives: it spins for {spins}, then holds");
                 let span = request.length.saturating_add(wait);
                 terms.add(Cause::Local, Some(TaskId::new(by)), Some(ResourceId(request.resource)), 1, span, &why);
             }

@@ -63,12 +63,18 @@ fn read_costs(fields: &Fields<'_, '_>, faults: &mut Faults) -> Option<Overheads>
     if let Some(found) = fields.get("object") {
         read_objects(&found, &mut overheads, faults);
     }
-    let ticks = overheads.cost(Overhead::Tick).with(TASKS_MAX) != Duration::ZERO;
-    if ticks && overheads.tick_period == Duration::ZERO {
-        let place = fields.get("tick").map_or(0..0, |found| found.span());
+    let (tick, period) = (overheads.cost(Overhead::Tick), overheads.tick_period);
+    let place = || fields.get("tick").map_or(0..0, |found| found.span());
+    let (least, most) = (tick.with(0), tick.with(TASKS_MAX));
+    // A tick that grows with the number of tasks may be shorter for few.
+    if period != Duration::ZERO && least >= period {
+        let message = format!("`tick` takes {least}, and `tick_period` is only {period}");
+        faults.push(Diagnostic::new(message).at(place()).help("a tick is shorter than its period; check the units"));
+    }
+    if most != Duration::ZERO && period == Duration::ZERO {
         faults.push(
             Diagnostic::new("tick has a cost and no period")
-                .at(place)
+                .at(place())
                 .help("add tick_period, for example tick_period = \"1 ms\""),
         );
     }
