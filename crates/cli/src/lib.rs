@@ -130,7 +130,7 @@ fn execute(arguments: &[OsString]) -> Exit {
         *command = arguments.to_vec();
     }
     let console = Console::new(cli.color, cli.wide);
-    if let Err(exit) = paths::refuse_clashes(&mut cli.verb, &console) {
+    if let Err(exit) = paths::refuse_clashes(&cli.verb, &console) {
         return gave_up(exit, arguments, &console);
     }
     let exit = match &cli.verb {

@@ -41,8 +41,11 @@ pub fn record(arguments: &Record, console: &Console) -> Result<Exit, Exit> {
     told(arguments, &recording, &create()?, html, console)
 }
 
+/// The files in the directory of the results.
+pub const RESULTS: [&str; 4] = ["events.lwr", "system.toml", "report.json", "trace.pftrace"];
+
 /// The directory of the results.
-fn folder(arguments: &Record) -> PathBuf {
+pub fn folder(arguments: &Record) -> PathBuf {
     let of_program = || {
         let path = arguments.program.first().map(PathBuf::from).unwrap_or_default();
         let name = path.file_name().map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned());

@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::input::{self, Source};
 use crate::interrupt;
 use crate::layout::Column;
+use crate::paths;
 use crate::seed;
 use crate::units;
 use lockwright_model::Overheads;
@@ -47,6 +48,10 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
         source.show(&faults, Severity::Error, console);
         Exit::BadInput
     })?;
+    if let Some(html) = &arguments.run.html {
+        let read: Vec<_> = charged.keys().map(|path| beside.join(path)).collect();
+        paths::refuse_replaced(&read, "--html", html, console)?;
+    }
     let given = arguments.seed.or(plan.seed);
     let seed = given.or_else(|| Folder::seed_of(output)).unwrap_or_else(seed::draw);
     if given.is_none() {

@@ -1,10 +1,10 @@
 //! `lockwright study rtas2008`: the figures and the conclusions of a published study.
 
-use super::beside;
 use super::engine::{self, Outcome};
 use super::folder::{Folder, Identity, cannot_compute};
 use super::page;
 use super::table::{Kind, Table, Value};
+use super::{OVERHEADS, beside};
 use crate::args::Rtas2008;
 use crate::console::Console;
 use crate::curves::{self, Grid, Point};
@@ -103,9 +103,10 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
 fn machine(folder: Option<&Path>, console: &Console) -> Result<(Machine, BTreeMap<String, String>), Exit> {
     let Some(folder) = folder else { return Ok((Machine::published(), BTreeMap::new())) };
     let read = |name: &str| input::read_overheads(&folder.join(name), console);
-    let (worst, average) = (read("worst.toml")?, read("average.toml")?);
+    let [worst_name, average_name] = OVERHEADS;
+    let (worst, average) = (read(worst_name)?, read(average_name)?);
     let text = |name: &str, overheads: &Overheads| (name.to_owned(), write_overheads(overheads));
-    let both = BTreeMap::from([text("worst.toml", &worst), text("average.toml", &average)]);
+    let both = BTreeMap::from([text(worst_name, &worst), text(average_name, &average)]);
     Ok((Machine::measured(worst, average), both))
 }
 
