@@ -1,5 +1,5 @@
-//! The files that one command line names: standard input is one file, and no result replaces an input or another
-//! result.
+//! The files that one command line names: standard input is one file, results are files, and none replaces an input
+//! or another result.
 
 use crate::args::{Execution, ProtocolChoice, Schedules, Study, StudyVerb, Subject, Verb};
 use crate::console::Console;
@@ -20,8 +20,8 @@ struct Named {
     results: Vec<(&'static str, PathBuf)>,
 }
 
-/// Refuses a command line that reads standard input twice, that replaces a file which it reads, or that writes two
-/// results into one file.
+/// Refuses a command line that reads standard input twice, that names a directory for a result, that replaces a file
+/// which it reads, or that writes two results into one file.
 ///
 /// # Errors
 /// The console has the message.
@@ -33,6 +33,7 @@ pub fn refuse_clashes(verb: &Verb, console: &Console) -> Result<(), Exit> {
         return Err(Exit::BadInput);
     }
     for (option, path) in &results {
+        refuse_directory(option, path, console)?;
         refuse_replaced(&inputs, option, path, console)?;
     }
     let mut written: Vec<(&str, PathBuf)> = Vec::new();
@@ -46,6 +47,18 @@ pub fn refuse_clashes(verb: &Verb, console: &Console) -> Result<(), Exit> {
         written.push((option, place));
     }
     Ok(())
+}
+
+/// Refuses the name of a directory for a result, such as `nodir/`. Pictures may go into a directory that exists.
+fn refuse_directory(option: &str, path: &Path, console: &Console) -> Result<(), Exit> {
+    let name = path.file_name();
+    let is_file = name.is_some_and(|name| path.as_os_str().as_bytes().ends_with(name.as_bytes()));
+    if is_file || path.is_dir() {
+        return Ok(());
+    }
+    let message = format!("cannot create {}: this is the name of a directory", path.display());
+    console.error(message, &format!("give {option} a file in an existing directory with write permission"));
+    Err(Exit::BadInput)
 }
 
 /// Refuses a result, written to the path that `option` names, in place of one of these inputs.

@@ -126,3 +126,32 @@ fn results_do_not_replace_each_other() {
     let ended = on(HOLDS, "check", &["--html", "/dev/null", "--svg", "/dev/null"]);
     assert_eq!(ended.status, 0, "{}", ended.err);
 }
+
+#[test]
+fn a_directory_is_no_file_for_results() {
+    let file = files();
+    for path in ["nodir/", "nodir/.", "nodir/.."] {
+        for words in [
+            &["check", "system.toml", "--html", path][..],
+            &["check", "system.toml", "--svg", path],
+            &["simulate", "system.toml", "--svg", path],
+            &["simulate", "system.toml", "--trace", path],
+            &["run", "system.toml", "--svg", path],
+            &["run", "system.toml", "--html", path],
+            &["verify", "system.toml", "--trace", path],
+            &["report", "a.json", "b.json", "--html", path],
+            &["study", "bpl", "--csv", path],
+            &["study", "bpl", "--html", path],
+        ] {
+            is_refused(&file, words, "cannot create nodir/");
+        }
+    }
+    for words in [
+        &["study", "study.toml", "-o", "results", "--html", "nodir/"][..],
+        &["record", "-o", "results", "--html", "nodir/", "--", "true"],
+    ] {
+        let ended = end(lockwright().args(words).current_dir(file.path.parent().expect("a folder")));
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{words:?}: {}", ended.err);
+        assert!(ended.err.contains("cannot create nodir/"), "{}", ended.err);
+    }
+}
