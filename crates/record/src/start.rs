@@ -1,7 +1,7 @@
 //! Starts a program with the recording library, waits for it, and reads what was recorded.
 
 use crate::file::FileError;
-use crate::file::format::FILE_NAME;
+use crate::file::format::{FILE_NAME, HEADER};
 use crate::recording::Recording;
 use object::elf::{EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
@@ -63,6 +63,8 @@ pub enum StartError {
     Folder(String),
     /// The program ran, and the recording cannot be read.
     File(FileError),
+    /// The program ran, and the recording cannot be written, for example on a full disk.
+    Unwritten(String),
     /// The program ran, and the library was not loaded into it.
     NotLoaded(String, ExitStatus),
 }
@@ -75,6 +77,7 @@ impl std::fmt::Display for StartError {
             | Self::Unsuitable(text)
             | Self::Library(text)
             | Self::Folder(text)
+            | Self::Unwritten(text)
             | Self::NotLoaded(text, _) => f.write_str(text),
         }
     }
@@ -123,6 +126,12 @@ pub fn start(command: &[OsString], options: &Options) -> Result<Run, StartError>
             folder.display()
         );
         return Err(StartError::NotLoaded(reason, status));
+    }
+    if std::fs::metadata(folder.join(FILE_NAME)).is_ok_and(|file| file.len() < HEADER as u64) {
+        let place = folder.display();
+        return Err(StartError::Unwritten(format!(
+            "the recording cannot be written in {place}; see the message above"
+        )));
     }
     let recording = Recording::read(&folder).map_err(StartError::File)?;
     Ok(Run { recording, status })

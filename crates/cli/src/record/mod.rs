@@ -14,7 +14,7 @@ use crate::html;
 use crate::interrupt;
 use crate::json::{self, RecordOutput};
 use crate::tame::tame;
-use lockwright_record::{Choices, Findings, Recording, Run, Trends, infer, start};
+use lockwright_record::{Choices, Findings, Recording, Run, StartError, Trends, infer, start};
 use lockwright_report::perfetto;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -77,8 +77,12 @@ fn run(arguments: &Record, folder: &Path, console: &Console) -> Result<Recording
     // An interrupt at the terminal ends the program as well. What was recorded until then is told.
     interrupt::listen(|| {}, console);
     let Run { recording, status, .. } = start(&arguments.program, &options).map_err(|error| {
-        console.error(tame(&error.to_string()), "");
-        Exit::BadInput
+        let is_unwritten = matches!(error, StartError::Unwritten(_));
+        console.error(
+            tame(&error.to_string()),
+            if is_unwritten { "free space, or give another directory with -o" } else { "" },
+        );
+        if is_unwritten { Exit::Machine } else { Exit::BadInput }
     })?;
     if !status.success() {
         console.note(format!("the program ended with {status}"));

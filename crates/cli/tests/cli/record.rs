@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const PATHFINDER: &str = include_str!("../../../../examples/pathfinder.toml");
 
@@ -465,4 +466,21 @@ fn a_directory_without_a_recording_is_refused() {
     let ended = end(lockwright().args(["record", "--json", "--", "/no/such/program"]));
     assert_eq!(ended.status, 2);
     assert_ne!(json(&ended)["error"]["message"], serde_json::json!(NO_FAULTS));
+}
+
+#[test]
+fn a_refused_recording_is_3() {
+    let files = File::named("unused", "");
+    let folder = files.beside("recorded");
+    // A limit on the length of files refuses the first byte, as a full disk does.
+    let mut command = Command::new("sh");
+    command.env("LOCKWRIGHT_RECORDER", library()).args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]);
+    command.arg(lockwright().get_program()).args(["record", "-o"]).arg(&folder).args(["--", "true"]);
+    let ended = end(&mut command);
+    assert_eq!((ended.status, ended.out.as_str()), (3, ""), "{}", ended.err);
+    assert!(ended.err.contains("the recording cannot be written"), "{}", ended.err);
+    assert!(!ended.err.contains("this is not a recording"), "{}", ended.err);
+    // It cannot be read later either.
+    let again = end(lockwright().args(["record", "--read"]).arg(&folder));
+    assert!(again.status == 2 && again.err.contains("the file ends within its header"), "{}", again.err);
 }
