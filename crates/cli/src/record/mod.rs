@@ -25,6 +25,10 @@ use std::path::{Path, PathBuf};
 /// The console has the message.
 pub fn record(arguments: &Record, console: &Console) -> Result<Exit, Exit> {
     let folder = folder(arguments);
+    if let Some(known) = &arguments.read {
+        refuse_file(known, "give --read a directory that `lockwright record` wrote", console)?;
+    }
+    refuse_file(&folder, "give -o a directory", console)?;
     refuse_foreign(&folder.join("system.toml"), console)?;
     let read = |path: &PathBuf| {
         Recording::read(path).map_err(|error| {
@@ -54,18 +58,25 @@ pub fn folder(arguments: &Record) -> PathBuf {
     arguments.output.clone().or_else(|| arguments.read.clone()).unwrap_or_else(of_program)
 }
 
-/// Refuses to replace a task set that no recording wrote.
-fn refuse_foreign(path: &Path, console: &Console) -> Result<(), Exit> {
-    let is_foreign = match std::fs::read(path) {
-        Ok(text) => !text.starts_with(HEAD.as_bytes()),
-        Err(error) => error.kind() != ErrorKind::NotFound,
-    };
-    if is_foreign {
-        let message = format!("{} is there, and no recording wrote it", path.display());
-        console.error(message, "give another directory with -o");
+/// Refuses a file in place of a directory.
+fn refuse_file(path: &Path, help: &str, console: &Console) -> Result<(), Exit> {
+    if path.exists() && !path.is_dir() {
+        console.error(format!("{} is not a directory", path.display()), help);
         return Err(Exit::BadInput);
     }
     Ok(())
+}
+
+/// Refuses to replace a task set that no recording wrote.
+fn refuse_foreign(path: &Path, console: &Console) -> Result<(), Exit> {
+    let message = match std::fs::read(path) {
+        Ok(text) if text.starts_with(HEAD.as_bytes()) => return Ok(()),
+        Ok(_) => format!("{} is there, and no recording wrote it", path.display()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => format!("cannot read {}: {error}", path.display()),
+    };
+    console.error(message, "give another directory with -o");
+    Err(Exit::BadInput)
 }
 
 /// The beginning of a task set that a recording wrote.

@@ -484,3 +484,20 @@ fn a_refused_recording_is_3() {
     let again = end(lockwright().args(["record", "--read"]).arg(&folder));
     assert!(again.status == 2 && again.err.contains("the file ends within its header"), "{}", again.err);
 }
+
+#[test]
+fn a_file_is_no_directory_of_results() {
+    let file = File::named("README.md", "text");
+    let path = file.path.to_str().expect("UTF-8");
+    for (words, help) in [
+        (&["-o", path, "--", "true"][..], "give -o a directory"),
+        (&["-o", "/dev/full", "--", "true"], "give -o a directory"),
+        (&["--read", path], "give --read a directory that `lockwright record` wrote"),
+    ] {
+        let ended = end(lockwright().env("LOCKWRIGHT_RECORDER", library()).arg("record").args(words));
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{words:?}: {}", ended.err);
+        assert!(ended.err.contains("is not a directory") && ended.err.contains(help), "{words:?}: {}", ended.err);
+        assert!(!ended.err.contains("no recording wrote it"), "{}", ended.err);
+    }
+    assert_eq!(std::fs::read_to_string(&file.path).expect("it is there"), "text");
+}
