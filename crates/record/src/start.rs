@@ -153,17 +153,21 @@ fn find(program: &OsStr) -> Result<PathBuf, StartError> {
         std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
     let unknown = |text: &str| StartError::Program(format!("{}: {text}", program.display()));
-    if program.as_bytes().contains(&b'/') {
-        let path = PathBuf::from(program);
-        return match (path.exists(), is_program(&path)) {
-            (_, true) => Ok(path),
-            (true, false) => Err(unknown("is no executable file")),
-            (false, _) => Err(unknown("no such file")),
-        };
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
-    places.find(|place| is_program(place)).ok_or_else(|| unknown("no such program in the directories of PATH"))
+    let path = PathBuf::from(program);
+    let why = if program.as_bytes().contains(&b'/') {
+        if is_program(&path) {
+            return Ok(path);
+        }
+        if path.exists() { "is no executable file" } else { "no such file" }
+    } else {
+        let places = std::env::var_os("PATH").unwrap_or_default();
+        let mut places = std::env::split_paths(&places).map(|folder| folder.join(program));
+        if let Some(place) = places.find(|place| is_program(place)) {
+            return Ok(place);
+        }
+        "no such program in the directories of PATH"
+    };
+    Err(unknown(if path.is_dir() { "is a directory" } else { why }))
 }
 
 /// Refuses programs into which the loader does not load the library.

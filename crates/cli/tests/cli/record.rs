@@ -501,3 +501,17 @@ fn a_file_is_no_directory_of_results() {
     }
     assert_eq!(std::fs::read_to_string(&file.path).expect("it is there"), "text");
 }
+
+#[test]
+fn a_directory_is_no_program() {
+    let file = File::named("unused", "");
+    let folder = file.path.parent().expect("a folder");
+    std::fs::create_dir(file.beside("src")).expect("created");
+    for (name, text) in
+        [(".", "is a directory"), ("src", "is a directory"), ("./src", "is a directory"), ("no", "PATH")]
+    {
+        let ended = end(lockwright().current_dir(folder).args(["record", "-o", "results", "--", name]));
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{name}: {}", ended.err);
+        assert!(ended.err.contains(text), "{name}: {}", ended.err);
+    }
+}
