@@ -51,6 +51,17 @@ fn other_formats_are_named_once() {
 }
 
 #[test]
+fn a_fault_of_toml_is_told_once() {
+    let text = "platform = 3\n[platform.x]\ny = 1\n";
+    let (file, system) = (File::new(text), File::new(HOLDS));
+    let charged = end(lockwright().arg("check").arg(&system.path).arg("--overheads").arg(&file.path));
+    for ended in [on(text, "check", &[]), charged] {
+        assert_eq!(ended.status, 2);
+        assert_eq!(ended.err.matches("cannot extend value").count(), 1, "{}", ended.err);
+    }
+}
+
+#[test]
 fn errors_are_json_objects_with_json() {
     let error = |ended: &crate::support::Ended| json(ended)["error"].clone();
     let text = HOLDS.replacen("resource = \"bus\"", "resource = \"buss\"", 1).replace("\"200 us\"", "5");
