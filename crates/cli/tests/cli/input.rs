@@ -62,6 +62,31 @@ fn a_fault_of_toml_is_told_once() {
 }
 
 #[test]
+fn files_of_other_commands_are_named_once() {
+    const STUDY: &str = include_str!("../../../../examples/studies/readers.toml");
+    let [system, study, costs] = [HOLDS, STUDY, "release = \"1 us\"\n"].map(File::new);
+    let check = |file: &File| end(lockwright().arg("check").arg(&file.path));
+    let study_of = |file: &File| end(lockwright().arg("study").arg(&file.path).arg("-o").arg(file.beside("out")));
+    let charge = |file: &File| end(lockwright().arg("check").arg(&system.path).arg("--overheads").arg(&file.path));
+    for (ended, message, help) in [
+        (check(&study), "this is a study, not a task-set file", "use `lockwright study FILE -o DIR`"),
+        (study_of(&system), "this is a task-set file, not a study", "use `lockwright check FILE`"),
+        (charge(&system), "this is a task-set file, not an overheads file", "use `lockwright check FILE`"),
+        (charge(&study), "this is a study, not an overheads file", "use `lockwright study FILE -o DIR`"),
+    ] {
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{}", ended.err);
+        assert!(ended.err.contains(message) && ended.err.contains(help), "{}", ended.err);
+        assert_eq!(ended.err.matches("error").count(), 1, "{}", ended.err);
+    }
+    // A file of the right kind has its own faults.
+    let ended = on(&format!("{HOLDS}\n[[method]]\n"), "check", &[]);
+    assert!(ended.status == 2 && ended.err.contains("unknown key `method`"), "{}", ended.err);
+    let ended = on(&STUDY.replace("samples", "sample"), "study", &["-o", "/dev/null"]);
+    assert!(ended.status == 2 && ended.err.contains("unknown key `sample`"), "{}", ended.err);
+    assert_eq!(check(&costs).status, 2);
+}
+
+#[test]
 fn errors_are_json_objects_with_json() {
     let error = |ended: &crate::support::Ended| json(ended)["error"].clone();
     let text = HOLDS.replacen("resource = \"bus\"", "resource = \"buss\"", 1).replace("\"200 us\"", "5");
