@@ -2,7 +2,7 @@
 
 use super::dask;
 use super::engine::{self, Outcome};
-use super::folder::{Folder, Identity, cannot_compute};
+use super::folder::{Folder, Identity, RESULTS, cannot_compute};
 use super::page;
 use super::table::{Kind, Table, Value};
 use crate::args::Study;
@@ -143,7 +143,7 @@ fn write(plan: &Plan, outcome: &Outcome, folder: &Folder, console: &Console) -> 
         folder.write(&format!("plots/{name}.svg"), svg.as_bytes(), console)?;
     }
     let figures = units::count(drawn.len() as u64, "figure");
-    console.note(format!("results.csv, weighted.csv and {figures} are in {}", folder.path().display()));
+    console.note(format!("{RESULTS}, weighted.csv and {figures} are in {}", folder.path().display()));
     Ok(drawn)
 }
 
