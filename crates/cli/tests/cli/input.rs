@@ -182,6 +182,30 @@ fn unreadable_files_are_named() {
 }
 
 #[test]
+fn all_tables_of_statuses_agree() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).expect("is there");
+    let row = |status: &str| readme.lines().find(|line| line.starts_with(&format!("| {status} |"))).expect("a row");
+    let help = |verb: Option<&str>| end(lockwright().args(verb).arg("--help")).out;
+    let line = |help: &str, status: &str| -> Option<String> {
+        let (_, table) = help.split_once("Exit status:").expect("a table");
+        table.lines().find(|line| line.starts_with(&format!("  {status} "))).map(str::to_owned)
+    };
+    let verbs =
+        ["check", "simulate", "run", "verify", "report", "serve", "doctor", "import", "export", "record", "watch"];
+    for verb in verbs {
+        let is_in_row = row("1").contains(&format!("`{verb}"));
+        assert_eq!(line(&help(Some(verb)), "1").is_some(), is_in_row, "{verb}");
+    }
+    assert!(row("1").contains("`run --audit`"), "{}", row("1"));
+    for verb in ["record", "serve"] {
+        assert!(line(&help(Some(verb)), "130").is_none() && row("130").contains(&format!("`{verb}`")), "{verb}");
+    }
+    for status in ["0", "1", "130"] {
+        assert!(line(&help(None), status).expect("a line").contains("record"), "{status}: {}", help(None));
+    }
+}
+
+#[test]
 fn invalid_arguments_are_2_and_help_is_0() {
     for arguments in
         [&["check"][..], &["chekc", "x"], &["check", "x", "--protocol", "pp"], &["simulate", "x", "--for", "10"]]
