@@ -5,11 +5,17 @@ use crate::args::{Execution, ProtocolChoice, Schedules, Study, StudyVerb, Subjec
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::schedule::beside;
-use crate::{record, streams, study};
+use crate::{record, streams};
 use lockwright_model::Protocol;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// The tables and the records of a study in its directory, besides figures.
+const STUDIED: [&str; 6] =
+    ["manifest.json", "sums.json", "results.csv", "results.parquet", "weighted.csv", "conclusions.csv"];
+/// The files in the directory of `study rtas2008 --overheads`.
+pub const OVERHEADS: [&str; 2] = ["worst.toml", "average.toml"];
 
 /// The files of a command line.
 #[derive(Default)]
@@ -143,14 +149,14 @@ impl Named {
             }
             Some(StudyVerb::Rtas2008(study)) => {
                 let overheads = study.overheads.iter();
-                self.inputs.extend(overheads.flat_map(|folder| study::OVERHEADS.map(|name| folder.join(name))));
-                self.folder(&study.output, &study::RESULTS);
+                self.inputs.extend(overheads.flat_map(|folder| OVERHEADS.map(|name| folder.join(name))));
+                self.folder(&study.output, &STUDIED);
                 self.result("--html", study.run.html.as_deref());
             }
             Some(StudyVerb::List) => {}
             None => {
                 self.inputs.extend(study.file.clone());
-                study.output.iter().for_each(|folder| self.folder(folder, &study::RESULTS));
+                study.output.iter().for_each(|folder| self.folder(folder, &STUDIED));
                 self.result("--html", study.run.html.as_deref());
             }
         }

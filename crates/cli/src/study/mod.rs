@@ -17,13 +17,6 @@ use crate::args::{Study, StudyVerb};
 use crate::console::Console;
 use crate::exit::Exit;
 
-/// The tables and the records of a study in its directory, besides figures.
-pub const RESULTS: [&str; 6] =
-    ["manifest.json", "sums.json", "results.csv", "results.parquet", "weighted.csv", "conclusions.csv"];
-
-/// The files in the directory of `study rtas2008 --overheads`.
-pub const OVERHEADS: [&str; 2] = ["worst.toml", "average.toml"];
-
 /// Executes `study`.
 ///
 /// # Errors

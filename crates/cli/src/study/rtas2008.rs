@@ -1,10 +1,10 @@
 //! `lockwright study rtas2008`: the figures and the conclusions of a published study.
 
+use super::beside;
 use super::engine::{self, Outcome};
 use super::folder::{Folder, Identity, cannot_compute};
 use super::page;
 use super::table::{Kind, Table, Value};
-use super::{OVERHEADS, beside};
 use crate::args::Rtas2008;
 use crate::console::Console;
 use crate::curves::{self, Grid, Point};
@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::input;
 use crate::interrupt;
 use crate::layout::Column;
+use crate::paths::OVERHEADS;
 use crate::units;
 use lockwright_model::Overheads;
 use lockwright_model::format::write_overheads;
