@@ -177,16 +177,20 @@ pub fn executes(input: &Input, known: &[Scheduler], console: &Console) -> Result
     Ok(())
 }
 
-/// Reads the overheads file at `path`.
+/// Reads the overheads file at `path`. A file without costs gets a note.
 ///
 /// # Errors
 /// The file is invalid; the console has the faults.
 pub fn read_overheads(path: &Path, console: &Console) -> Result<Overheads, Exit> {
     let source = Source::read(path, console)?;
-    format::parse_overheads(source.text(console)?).map_err(|faults| {
+    let overheads = format::parse_overheads(source.text(console)?).map_err(|faults| {
         source.show(&faults, Severity::Error, console);
         Exit::BadInput
-    })
+    })?;
+    if overheads == Overheads::default() {
+        console.note(format!("{} has no costs, so nothing is charged", source.name));
+    }
+    Ok(overheads)
 }
 
 /// Reads the task-set file at `path`.

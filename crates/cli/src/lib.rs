@@ -30,6 +30,7 @@ pub mod json;
 mod kept;
 pub mod layout;
 pub mod measure;
+mod paths;
 mod placed;
 pub mod progress;
 mod ranking;
@@ -129,6 +130,9 @@ fn execute(arguments: &[OsString]) -> Exit {
         *command = arguments.to_vec();
     }
     let console = Console::new(cli.color, cli.wide);
+    if let Err(exit) = paths::refuse_clashes(&cli.verb, &console) {
+        return gave_up(exit, arguments, &console);
+    }
     let exit = match &cli.verb {
         Verb::Check(arguments) => check::check(arguments, &console),
         Verb::Simulate(arguments) => simulate::simulate(arguments, &console),

@@ -249,7 +249,8 @@ fn around(system: &System, records: &[Record], task: TaskId, number: usize, cons
     Err(Exit::BadInput)
 }
 
-fn beside(path: &Path, word: &str) -> PathBuf {
+/// The file of one of several protocols: `out-pip.svg` for `out.svg`.
+pub(crate) fn beside(path: &Path, word: &str) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name = match path.extension() {
         Some(extension) => format!("{stem}-{word}.{}", extension.to_string_lossy()),

@@ -1,7 +1,7 @@
 //! Starts a program with the recording library, waits for it, and reads what was recorded.
 
 use crate::file::FileError;
-use crate::file::format::FILE_NAME;
+use crate::file::format::{FILE_NAME, HEADER};
 use crate::recording::Recording;
 use object::elf::{EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
@@ -63,6 +63,8 @@ pub enum StartError {
     Folder(String),
     /// The program ran, and the recording cannot be read.
     File(FileError),
+    /// The program ran, and the recording cannot be written, for example on a full disk.
+    Unwritten(String),
     /// The program ran, and the library was not loaded into it.
     NotLoaded(String, ExitStatus),
 }
@@ -75,6 +77,7 @@ impl std::fmt::Display for StartError {
             | Self::Unsuitable(text)
             | Self::Library(text)
             | Self::Folder(text)
+            | Self::Unwritten(text)
             | Self::NotLoaded(text, _) => f.write_str(text),
         }
     }
@@ -124,6 +127,12 @@ pub fn start(command: &[OsString], options: &Options) -> Result<Run, StartError>
         );
         return Err(StartError::NotLoaded(reason, status));
     }
+    if std::fs::metadata(folder.join(FILE_NAME)).is_ok_and(|file| file.len() < HEADER as u64) {
+        let place = folder.display();
+        return Err(StartError::Unwritten(format!(
+            "the recording cannot be written in {place}; see the message above"
+        )));
+    }
     let recording = Recording::read(&folder).map_err(StartError::File)?;
     Ok(Run { recording, status })
 }
@@ -144,17 +153,21 @@ fn find(program: &OsStr) -> Result<PathBuf, StartError> {
         std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
     let unknown = |text: &str| StartError::Program(format!("{}: {text}", program.display()));
-    if program.as_bytes().contains(&b'/') {
-        let path = PathBuf::from(program);
-        return match (path.exists(), is_program(&path)) {
-            (_, true) => Ok(path),
-            (true, false) => Err(unknown("is no executable file")),
-            (false, _) => Err(unknown("no such file")),
-        };
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
-    places.find(|place| is_program(place)).ok_or_else(|| unknown("no such program in the directories of PATH"))
+    let path = PathBuf::from(program);
+    let why = if program.as_bytes().contains(&b'/') {
+        if is_program(&path) {
+            return Ok(path);
+        }
+        if path.exists() { "is no executable file" } else { "no such file" }
+    } else {
+        let places = std::env::var_os("PATH").unwrap_or_default();
+        let mut places = std::env::split_paths(&places).map(|folder| folder.join(program));
+        if let Some(place) = places.find(|place| is_program(place)) {
+            return Ok(place);
+        }
+        "no such program in the directories of PATH"
+    };
+    Err(unknown(if path.is_dir() { "is a directory" } else { why }))
 }
 
 /// Refuses programs into which the loader does not load the library.

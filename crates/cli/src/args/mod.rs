@@ -148,11 +148,11 @@ impl Verb {
 
 /// Exit statuses of all commands.
 const STATUSES: &str = "Exit status:
-  0    success; a command that judges deadlines found that all of them hold
-  1    a command that judges deadlines found that some do not hold
+  0    success; a command that judges deadlines found that all of them hold; record inferred a task set
+  1    a command that judges deadlines found that some do not hold; record inferred no task set
   2    the arguments or the file are invalid
   3    the machine refuses, for example permission for real-time priorities
-  130  interrupted (Ctrl-C); the results so far are printed
+  130  interrupted (Ctrl-C), except record and serve; the results so far are printed
 
 The help of each command says what it judges.";
 

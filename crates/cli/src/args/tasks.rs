@@ -5,7 +5,7 @@ use super::values::{duration, job, one_of, up_to, window};
 use crate::kept::Kept;
 use clap::builder::RangedI64ValueParser;
 use clap::builder::TypedValueParser;
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use lockwright_analysis::Fit;
 use lockwright_model::{Duration, Protocol, Scheduler, System};
 use lockwright_report::{By, Window, svg};
@@ -54,6 +54,7 @@ pub struct Execution {
 
 /// The pictures and traces of schedules that `simulate`, `run` and `verify` write.
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("picture").args(["svg", "gantt"]).multiple(true))]
 pub struct Schedules {
     /// Write the schedule into this file as a Perfetto trace; of several schedules, the worst
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
@@ -66,7 +67,8 @@ pub struct Schedules {
     #[arg(long, conflicts_with = "json", help_heading = OUTPUT)]
     pub gantt: bool,
     /// Rows of --svg and --gantt
-    #[arg(long, value_name = "ROWS", default_value = "task", value_parser = one_of(ROWS), help_heading = OUTPUT)]
+    #[arg(long, value_name = "ROWS", default_value = "task", value_parser = one_of(ROWS), requires = "picture",
+        help_heading = OUTPUT)]
     pub by: By,
     /// Width of the pictures in pixels; below 600, for example 360 for a phone, names stand above the rows
     #[arg(long, value_name = "PX", default_value_t = svg::WIDTH, requires = "svg", value_parser = widths(),
@@ -74,10 +76,11 @@ pub struct Schedules {
     pub width: u32,
     /// Part of the schedule that --svg and --gantt draw, for example 100ms..200ms [default: the job with the least
     /// slack]
-    #[arg(long, value_name = "FROM..UNTIL", value_parser = window, help_heading = OUTPUT)]
+    #[arg(long, value_name = "FROM..UNTIL", value_parser = window, requires = "picture", help_heading = OUTPUT)]
     pub window: Option<Window>,
     /// Draw the time around the Nth job of this task, for example control:3
-    #[arg(long, value_name = "TASK:N", value_parser = job, conflicts_with = "window", help_heading = OUTPUT)]
+    #[arg(long, value_name = "TASK:N", value_parser = job, conflicts_with = "window", requires = "picture",
+        help_heading = OUTPUT)]
     pub job: Option<(String, usize)>,
 }
 

@@ -14,7 +14,7 @@ use crate::html;
 use crate::interrupt;
 use crate::json::{self, RecordOutput};
 use crate::tame::tame;
-use lockwright_record::{Choices, Findings, Recording, Run, Trends, infer, start};
+use lockwright_record::{Choices, Findings, Recording, Run, StartError, Trends, infer, start};
 use lockwright_report::perfetto;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,10 @@ use std::path::{Path, PathBuf};
 /// The console has the message.
 pub fn record(arguments: &Record, console: &Console) -> Result<Exit, Exit> {
     let folder = folder(arguments);
+    if let Some(known) = &arguments.read {
+        refuse_file(known, "give --read a directory that `lockwright record` wrote", console)?;
+    }
+    refuse_file(&folder, "give -o a directory", console)?;
     refuse_foreign(&folder.join("system.toml"), console)?;
     let read = |path: &PathBuf| {
         Recording::read(path).map_err(|error| {
@@ -41,8 +45,11 @@ pub fn record(arguments: &Record, console: &Console) -> Result<Exit, Exit> {
     told(arguments, &recording, &create()?, html, console)
 }
 
+/// The files in the directory of the results.
+pub const RESULTS: [&str; 4] = ["events.lwr", "system.toml", "report.json", "trace.pftrace"];
+
 /// The directory of the results.
-fn folder(arguments: &Record) -> PathBuf {
+pub fn folder(arguments: &Record) -> PathBuf {
     let of_program = || {
         let path = arguments.program.first().map(PathBuf::from).unwrap_or_default();
         let name = path.file_name().map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned());
@@ -51,18 +58,25 @@ fn folder(arguments: &Record) -> PathBuf {
     arguments.output.clone().or_else(|| arguments.read.clone()).unwrap_or_else(of_program)
 }
 
-/// Refuses to replace a task set that no recording wrote.
-fn refuse_foreign(path: &Path, console: &Console) -> Result<(), Exit> {
-    let is_foreign = match std::fs::read(path) {
-        Ok(text) => !text.starts_with(HEAD.as_bytes()),
-        Err(error) => error.kind() != ErrorKind::NotFound,
-    };
-    if is_foreign {
-        let message = format!("{} is there, and no recording wrote it", path.display());
-        console.error(message, "give another directory with -o");
+/// Refuses a file in place of a directory.
+fn refuse_file(path: &Path, help: &str, console: &Console) -> Result<(), Exit> {
+    if path.exists() && !path.is_dir() {
+        console.error(format!("{} is not a directory", path.display()), help);
         return Err(Exit::BadInput);
     }
     Ok(())
+}
+
+/// Refuses to replace a task set that no recording wrote.
+fn refuse_foreign(path: &Path, console: &Console) -> Result<(), Exit> {
+    let message = match std::fs::read(path) {
+        Ok(text) if text.starts_with(HEAD.as_bytes()) => return Ok(()),
+        Ok(_) => format!("{} is there, and no recording wrote it", path.display()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => format!("cannot read {}: {error}", path.display()),
+    };
+    console.error(message, "give another directory with -o");
+    Err(Exit::BadInput)
 }
 
 /// The beginning of a task set that a recording wrote.
@@ -74,8 +88,12 @@ fn run(arguments: &Record, folder: &Path, console: &Console) -> Result<Recording
     // An interrupt at the terminal ends the program as well. What was recorded until then is told.
     interrupt::listen(|| {}, console);
     let Run { recording, status, .. } = start(&arguments.program, &options).map_err(|error| {
-        console.error(tame(&error.to_string()), "");
-        Exit::BadInput
+        let is_unwritten = matches!(error, StartError::Unwritten(_));
+        console.error(
+            tame(&error.to_string()),
+            if is_unwritten { "free space, or give another directory with -o" } else { "" },
+        );
+        if is_unwritten { Exit::Machine } else { Exit::BadInput }
     })?;
     if !status.success() {
         console.note(format!("the program ended with {status}"));

@@ -8,12 +8,13 @@ use crate::export::{ResultFile, ResultFolder, csv_text};
 use crate::interrupt::{self, Watch};
 use crate::json::{self, BplFreeLock, BplLock, BplOutput, BplResult};
 use crate::layout::{Column, Layout};
+use crate::paths::real_path;
 use crate::progress::Progress;
 use crate::seed;
 use crate::units;
 use lockwright_study::bpl::{FreeLock, Lock, Model, Random, Statistics, play, run_seeds};
 use rayon::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The simulations of one invocation.
@@ -47,10 +48,6 @@ pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
             console.error(format!("{} is also the name of a figure", path.display()), &help);
             return Err(Exit::BadInput);
         }
-    }
-    if arguments.csv.is_some() && arguments.csv == arguments.html {
-        console.error("--csv and --html name the same file", "give one of them another name");
-        return Err(Exit::BadInput);
     }
     let csv = arguments.csv.as_deref().map(|path| ResultFile::open(path, "--csv", console)).transpose()?;
     let html = arguments.html.as_deref().map(|path| ResultFile::open(path, "--html", console)).transpose()?;
@@ -232,14 +229,6 @@ impl Plan {
         text.push_str(&format!("{legend}; a mean section has 100 units of time\n"));
         text
     }
-}
-
-/// The canonical path of a file that may not exist yet.
-fn real_path(path: &Path) -> Option<PathBuf> {
-    path.canonicalize().ok().or_else(|| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Some(folder.canonicalize().ok()?.join(path.file_name()?))
-    })
 }
 
 /// The powers of two up to half the cores, or 1: the greatest burst of that mean has one core fewer than all.

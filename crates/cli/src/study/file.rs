@@ -2,7 +2,7 @@
 
 use super::dask;
 use super::engine::{self, Outcome};
-use super::folder::{Folder, Identity, cannot_compute};
+use super::folder::{Folder, Identity, RESULTS, cannot_compute};
 use super::page;
 use super::table::{Kind, Table, Value};
 use crate::args::Study;
@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::input::{self, Source};
 use crate::interrupt;
 use crate::layout::Column;
+use crate::paths;
 use crate::seed;
 use crate::units;
 use lockwright_model::Overheads;
@@ -47,6 +48,10 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
         source.show(&faults, Severity::Error, console);
         Exit::BadInput
     })?;
+    if let Some(html) = &arguments.run.html {
+        let read: Vec<_> = charged.keys().map(|path| beside.join(path)).collect();
+        paths::refuse_replaced(&read, "--html", html, console)?;
+    }
     let given = arguments.seed.or(plan.seed);
     let seed = given.or_else(|| Folder::seed_of(output)).unwrap_or_else(seed::draw);
     if given.is_none() {
@@ -138,7 +143,7 @@ fn write(plan: &Plan, outcome: &Outcome, folder: &Folder, console: &Console) -> 
         folder.write(&format!("plots/{name}.svg"), svg.as_bytes(), console)?;
     }
     let figures = units::count(drawn.len() as u64, "figure");
-    console.note(format!("results.csv, weighted.csv and {figures} are in {}", folder.path().display()));
+    console.note(format!("{RESULTS}, weighted.csv and {figures} are in {}", folder.path().display()));
     Ok(drawn)
 }
 

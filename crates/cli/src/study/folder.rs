@@ -109,6 +109,9 @@ const MANIFEST: &str = "manifest.json";
 const SUMS: &str = "sums.json";
 const PARTS: &str = "parts";
 
+/// The files of the results in a sentence.
+pub const RESULTS: &str = if cfg!(feature = "parquet") { "results.csv, results.parquet" } else { "results.csv" };
+
 impl Folder {
     /// The seed of the study in the directory at `path`, if there is one.
     pub fn seed_of(path: &Path) -> Option<u64> {
@@ -225,7 +228,7 @@ impl Folder {
         self.write(name, &csv, console)
     }
 
-    /// Writes the results: `results.csv`, and `results.parquet` if this program can.
+    /// Writes the results: `results.csv`, and `results.parquet` if this program can. [`RESULTS`] names them.
     ///
     /// # Errors
     /// They cannot be written; the console has the message.

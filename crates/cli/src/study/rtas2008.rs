@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::input;
 use crate::interrupt;
 use crate::layout::Column;
+use crate::paths::OVERHEADS;
 use crate::units;
 use lockwright_model::Overheads;
 use lockwright_model::format::write_overheads;
@@ -103,9 +104,10 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
 fn machine(folder: Option<&Path>, console: &Console) -> Result<(Machine, BTreeMap<String, String>), Exit> {
     let Some(folder) = folder else { return Ok((Machine::published(), BTreeMap::new())) };
     let read = |name: &str| input::read_overheads(&folder.join(name), console);
-    let (worst, average) = (read("worst.toml")?, read("average.toml")?);
+    let [worst_name, average_name] = OVERHEADS;
+    let (worst, average) = (read(worst_name)?, read(average_name)?);
     let text = |name: &str, overheads: &Overheads| (name.to_owned(), write_overheads(overheads));
-    let both = BTreeMap::from([text("worst.toml", &worst), text("average.toml", &average)]);
+    let both = BTreeMap::from([text(worst_name, &worst), text(average_name, &average)]);
     Ok((Machine::measured(worst, average), both))
 }
 

@@ -51,6 +51,42 @@ fn other_formats_are_named_once() {
 }
 
 #[test]
+fn a_fault_of_toml_is_told_once() {
+    let text = "platform = 3\n[platform.x]\ny = 1\n";
+    let (file, system) = (File::new(text), File::new(HOLDS));
+    let charged = end(lockwright().arg("check").arg(&system.path).arg("--overheads").arg(&file.path));
+    for ended in [on(text, "check", &[]), charged] {
+        assert_eq!(ended.status, 2);
+        assert_eq!(ended.err.matches("cannot extend value").count(), 1, "{}", ended.err);
+    }
+}
+
+#[test]
+fn files_of_other_commands_are_named_once() {
+    const STUDY: &str = include_str!("../../../../examples/studies/readers.toml");
+    let [system, study, costs] = [HOLDS, STUDY, "release = \"1 us\"\n"].map(File::new);
+    let check = |file: &File| end(lockwright().arg("check").arg(&file.path));
+    let study_of = |file: &File| end(lockwright().arg("study").arg(&file.path).arg("-o").arg(file.beside("out")));
+    let charge = |file: &File| end(lockwright().arg("check").arg(&system.path).arg("--overheads").arg(&file.path));
+    for (ended, message, help) in [
+        (check(&study), "this is a study, not a task-set file", "use `lockwright study FILE -o DIR`"),
+        (study_of(&system), "this is a task-set file, not a study", "use `lockwright check FILE`"),
+        (charge(&system), "this is a task-set file, not an overheads file", "use `lockwright check FILE`"),
+        (charge(&study), "this is a study, not an overheads file", "use `lockwright study FILE -o DIR`"),
+    ] {
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{}", ended.err);
+        assert!(ended.err.contains(message) && ended.err.contains(help), "{}", ended.err);
+        assert_eq!(ended.err.matches("error").count(), 1, "{}", ended.err);
+    }
+    // A file of the right kind has its own faults.
+    let ended = on(&format!("{HOLDS}\n[[method]]\n"), "check", &[]);
+    assert!(ended.status == 2 && ended.err.contains("unknown key `method`"), "{}", ended.err);
+    let ended = on(&STUDY.replace("samples", "sample"), "study", &["-o", "/dev/null"]);
+    assert!(ended.status == 2 && ended.err.contains("unknown key `sample`"), "{}", ended.err);
+    assert_eq!(check(&costs).status, 2);
+}
+
+#[test]
 fn errors_are_json_objects_with_json() {
     let error = |ended: &crate::support::Ended| json(ended)["error"].clone();
     let text = HOLDS.replacen("resource = \"bus\"", "resource = \"buss\"", 1).replace("\"200 us\"", "5");
@@ -142,6 +178,30 @@ fn unreadable_files_are_named() {
         let ended = end(lockwright().arg("check").arg(&path));
         assert_eq!((ended.status, ended.out.as_str()), (2, ""));
         assert!(ended.err.contains(&path.display().to_string()) && ended.err.contains("help: "), "{}", ended.err);
+    }
+}
+
+#[test]
+fn all_tables_of_statuses_agree() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).expect("is there");
+    let row = |status: &str| readme.lines().find(|line| line.starts_with(&format!("| {status} |"))).expect("a row");
+    let help = |verb: Option<&str>| end(lockwright().args(verb).arg("--help")).out;
+    let line = |help: &str, status: &str| -> Option<String> {
+        let (_, table) = help.split_once("Exit status:").expect("a table");
+        table.lines().find(|line| line.starts_with(&format!("  {status} "))).map(str::to_owned)
+    };
+    let verbs =
+        ["check", "simulate", "run", "verify", "report", "serve", "doctor", "import", "export", "record", "watch"];
+    for verb in verbs {
+        let is_in_row = row("1").contains(&format!("`{verb}"));
+        assert_eq!(line(&help(Some(verb)), "1").is_some(), is_in_row, "{verb}");
+    }
+    assert!(row("1").contains("`run --audit`"), "{}", row("1"));
+    for verb in ["record", "serve"] {
+        assert!(line(&help(Some(verb)), "130").is_none() && row("130").contains(&format!("`{verb}`")), "{verb}");
+    }
+    for status in ["0", "1", "130"] {
+        assert!(line(&help(None), status).expect("a line").contains("record"), "{status}: {}", help(None));
     }
 }
 

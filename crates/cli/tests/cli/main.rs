@@ -6,6 +6,7 @@ mod completions;
 mod docs;
 mod edf;
 mod export;
+mod files;
 mod global;
 mod input;
 mod machine;

@@ -204,3 +204,17 @@ fn pictures_of_the_readme_are_drawn_by_the_command() {
         assert!(kept.trim_end() == drawn.trim_end(), "draw {} again: {command:?}", path.display());
     }
 }
+
+#[test]
+fn options_of_pictures_need_a_picture() {
+    for option in [["--window", "0ms..1ms"], ["--job", "high:1"], ["--by", "cpu"], ["--width", "700"]] {
+        let ended = on(INVERSION, "simulate", &option);
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{option:?}");
+        assert!(ended.err.contains("--svg <FILE>"), "{option:?}: {}", ended.err);
+        if option[0] != "--width" {
+            assert!(ended.err.contains("--gantt"), "{option:?}: {}", ended.err);
+            let drawn = on(INVERSION, "simulate", &[&option[..], &["--gantt"]].concat());
+            assert_eq!(drawn.status, 0, "{option:?}: {}", drawn.err);
+        }
+    }
+}

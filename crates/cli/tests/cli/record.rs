@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const PATHFINDER: &str = include_str!("../../../../examples/pathfinder.toml");
 
@@ -465,4 +466,52 @@ fn a_directory_without_a_recording_is_refused() {
     let ended = end(lockwright().args(["record", "--json", "--", "/no/such/program"]));
     assert_eq!(ended.status, 2);
     assert_ne!(json(&ended)["error"]["message"], serde_json::json!(NO_FAULTS));
+}
+
+#[test]
+fn a_refused_recording_is_3() {
+    let files = File::named("unused", "");
+    let folder = files.beside("recorded");
+    // A limit on the length of files refuses the first byte, as a full disk does.
+    let mut command = Command::new("sh");
+    command.env("LOCKWRIGHT_RECORDER", library()).args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]);
+    command.arg(lockwright().get_program()).args(["record", "-o"]).arg(&folder).args(["--", "true"]);
+    let ended = end(&mut command);
+    assert_eq!((ended.status, ended.out.as_str()), (3, ""), "{}", ended.err);
+    assert!(ended.err.contains("the recording cannot be written"), "{}", ended.err);
+    assert!(!ended.err.contains("this is not a recording"), "{}", ended.err);
+    // It cannot be read later either.
+    let again = end(lockwright().args(["record", "--read"]).arg(&folder));
+    assert!(again.status == 2 && again.err.contains("the file ends within its header"), "{}", again.err);
+}
+
+#[test]
+fn a_file_is_no_directory_of_results() {
+    let file = File::named("README.md", "text");
+    let path = file.path.to_str().expect("UTF-8");
+    for (words, help) in [
+        (&["-o", path, "--", "true"][..], "give -o a directory"),
+        (&["-o", "/dev/full", "--", "true"], "give -o a directory"),
+        (&["--read", path], "give --read a directory that `lockwright record` wrote"),
+    ] {
+        let ended = end(lockwright().env("LOCKWRIGHT_RECORDER", library()).arg("record").args(words));
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{words:?}: {}", ended.err);
+        assert!(ended.err.contains("is not a directory") && ended.err.contains(help), "{words:?}: {}", ended.err);
+        assert!(!ended.err.contains("no recording wrote it"), "{}", ended.err);
+    }
+    assert_eq!(std::fs::read_to_string(&file.path).expect("it is there"), "text");
+}
+
+#[test]
+fn a_directory_is_no_program() {
+    let file = File::named("unused", "");
+    let folder = file.path.parent().expect("a folder");
+    std::fs::create_dir(file.beside("src")).expect("created");
+    for (name, text) in
+        [(".", "is a directory"), ("src", "is a directory"), ("./src", "is a directory"), ("no", "PATH")]
+    {
+        let ended = end(lockwright().current_dir(folder).args(["record", "-o", "results", "--", name]));
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{name}: {}", ended.err);
+        assert!(ended.err.contains(text), "{name}: {}", ended.err);
+    }
 }

@@ -622,3 +622,15 @@ fn overheads_of_another_machine_count() {
     let missing = rtas2008(&at("none"), &["--overheads", "/nowhere"]);
     assert!(missing.status == 2 && missing.err.contains("worst.toml"), "{}", missing.err);
 }
+
+#[test]
+fn the_note_names_all_tables() {
+    let file = small();
+    let folder = file.beside("out");
+    let ended = study(&file.path, &folder, &["--samples", "1"]);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let note = ended.err.lines().find(|line| line.contains("weighted.csv")).expect("a note");
+    for name in ["results.csv", "results.parquet", "weighted.csv"] {
+        assert_eq!(note.contains(name), folder.join(name).exists(), "{name}: {note}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Formats other than TOML, recognised by their first characters.
+//! Formats other than TOML, recognised by their first characters, and other files of Lockwright, recognised by a table.
 
 use crate::format::Diagnostic;
 
@@ -33,8 +33,23 @@ pub(super) fn foreign_task_set(source: &str) -> Option<Diagnostic> {
              rt-app's JSON, and the XML of SchedCAT and Cheddar"
         }
     };
-    Some(foreign(source, "a task-set file")?.help(help))
+    Some(foreign(source, TASK_SET)?.help(help))
 }
+
+/// Returns the diagnostic of a refused text that is another file of Lockwright: a task-set file has `[[task]]`, and a
+/// study `[[method]]`. The list of unknown keys would hide that. `owner` names what the text should be.
+pub(super) fn misplaced(source: &str, owner: &str) -> Option<Diagnostic> {
+    let has = |table: &str| source.lines().any(|line| line.trim().starts_with(table));
+    let (kind, help) = match (has("[[task]]"), has("[[method]]")) {
+        (true, false) => (TASK_SET, "use `lockwright check FILE`"),
+        (false, true) => ("a study", "use `lockwright study FILE -o DIR`"),
+        _ => return None,
+    };
+    (kind != owner).then(|| Diagnostic::new(format!("this is {kind}, not {owner}")).help(help))
+}
+
+/// What a task-set file is in messages.
+pub(super) const TASK_SET: &str = "a task-set file";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Format {

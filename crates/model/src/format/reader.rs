@@ -18,7 +18,7 @@ pub use super::diagnostic::{Diagnostic, Diagnostics, Faults};
 pub use super::task_set::{Fields, Found};
 
 use super::diagnostic::check_length;
-use super::foreign::foreign;
+use super::foreign::{foreign, misplaced};
 use super::task_set::parse_toml;
 
 /// Reads a text whose root table has these keys. `owner` names the text in messages. `then` reads the values; if it
@@ -43,6 +43,9 @@ pub fn read<T>(
     });
     match value {
         Some(value) if faults.is_empty() => Ok(value),
-        _ => Err(faults.into_refusal(source, format!("this is not {owner}"))),
+        _ => Err(match misplaced(source, owner) {
+            Some(fault) => fault.into(),
+            None => faults.into_refusal(source, format!("this is not {owner}")),
+        }),
     }
 }

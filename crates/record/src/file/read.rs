@@ -72,7 +72,7 @@ fn double(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 fn header(bytes: &[u8]) -> Result<Header, Problem> {
-    if !bytes.starts_with(&MAGIC) {
+    if !bytes.starts_with(&MAGIC) && !MAGIC.starts_with(bytes) {
         return Err(Problem::new(0, "this is not a recording; give the folder that `lockwright record` wrote"));
     }
     let short = || Problem::new(bytes.len(), "the file ends within its header; record the program again");

@@ -19,7 +19,7 @@ mod task;
 mod value;
 
 use super::diagnostic::{Diagnostic, Diagnostics, Faults, check_length, named, shown};
-use crate::format::foreign::foreign_task_set;
+use crate::format::foreign::{TASK_SET, foreign_task_set, misplaced};
 use crate::{
     CPUS_MAX, CpuId, ObjectKind, Protocol, RESOURCES_MAX, Resource, Scheduler, Subject, System, TASKS_MAX, Task,
 };
@@ -75,7 +75,10 @@ fn parse_placed(source: &str, placing: Placing) -> Result<Placed, Diagnostics> {
     let mut faults = Faults::default();
     match read(source, placing, &mut faults) {
         Some(placed) if faults.is_empty() => Ok(placed),
-        _ => Err(faults.into_refusal(source, "this is not a task set")),
+        _ => Err(match misplaced(source, TASK_SET) {
+            Some(fault) => fault.into(),
+            None => faults.into_refusal(source, "this is not a task set"),
+        }),
     }
 }
 

@@ -133,7 +133,9 @@ pub(super) fn tree<'i>(source: &'i str, faults: &mut Faults) -> Option<Spanned<D
         return Some(document);
     }
     let mut errors: Vec<_> = errors.iter().map(|error| (error.span().unwrap_or(0..0), error.message())).collect();
-    errors.sort_by_key(|(span, _)| span.start);
+    errors.sort_by_key(|(span, message)| (span.start, span.end, *message));
+    // The parser reports some faults once for each table that they are in.
+    errors.dedup();
     let mut lines = Lines::default();
     for (span, message) in errors {
         if faults.is_full() {
