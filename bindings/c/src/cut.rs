@@ -40,7 +40,7 @@ unsafe extern "C" {
     fn lockwright_cut_prepare(cut: *mut Cut, signal: c_int) -> c_int;
     fn lockwright_cut_body(
         cut: *const Cut,
-        body: unsafe extern "C" fn(*mut lw_ics_section_t, *mut c_void) -> c_int,
+        body: unsafe extern "C-unwind" fn(*mut lw_ics_section_t, *mut c_void) -> c_int,
         section: *mut lw_ics_section_t,
         argument: *mut c_void,
         was_cut: *mut c_int,
@@ -145,7 +145,7 @@ impl Cut {
     pub unsafe fn call(
         &self,
         told: &Told,
-        body: unsafe extern "C" fn(*mut lw_ics_section_t, *mut c_void) -> c_int,
+        body: unsafe extern "C-unwind" fn(*mut lw_ics_section_t, *mut c_void) -> c_int,
         section: *mut lw_ics_section_t,
         argument: *mut c_void,
     ) -> c_int {

@@ -25,7 +25,7 @@ struct Shared {
 }
 
 /// A body that is not null.
-type Body = unsafe extern "C" fn(section: *mut lw_ics_section_t, argument: *mut c_void) -> c_int;
+type Body = unsafe extern "C-unwind" fn(section: *mut lw_ics_section_t, argument: *mut c_void) -> c_int;
 
 /// A slot that C holds, which is not released when this is dropped.
 type Kept = ManuallyDrop<Writer<'static, [Word; WORDS], SLOTS, WRITES, Strategy>>;
@@ -300,7 +300,7 @@ pub unsafe extern "C" fn lw_ics_slot_close(slot: Mut<'_, lw_ics_slot_t>) -> c_in
 /// - EINVAL: `slot` is not a slot, or `body` is NULL.
 /// - Any other number is the value that the body returned. Nothing is changed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_ics_update(
+pub unsafe extern "C-unwind" fn lw_ics_update(
     slot: Mut<'_, lw_ics_slot_t>,
     body: lw_ics_body_t,
     argument: *mut c_void,
@@ -315,7 +315,8 @@ pub unsafe extern "C" fn lw_ics_update(
     // The first attempt: nothing in it panics, and its last step begins the others. What is needed after a call is in
     // memory that the call may change, so no registers are saved for it.
     let mut first = First { section: MaybeUninit::uninit(), slot, body, argument };
-    match writer.begin_at_once() {
+    // SAFETY: this attempt ends below, or in `end_otherwise`.
+    match unsafe { writer.begin_at_once() } {
         Some(transaction) => _ = first.section.write(lw_ics_section_t::writes(transaction)),
         None if begin_after_own(&mut first) => {}
         None => return libc::EINVAL,
@@ -324,11 +325,16 @@ pub unsafe extern "C" fn lw_ics_update(
     // SAFETY: the header requires a function that may be called with a section and with `argument`; the section is
     // initialised above, and lives until it returns.
     let (answer, section) = unsafe { ((first.body)(section, first.argument), &*section) };
-    match &section.part {
-        Section::Writes(transaction) if answer == 0 && section.refused == 0 && transaction.end(Ok(())).is_ok() => 0,
-        // SAFETY: as above.
-        _ => unsafe { end_otherwise(&first, answer) },
+    if let Section::Writes(transaction) = &section.part
+        && answer == 0
+        && section.refused == 0
+        // SAFETY: the attempt has not ended.
+        && unsafe { Writer::end(transaction, Ok(())) }.is_ok()
+    {
+        return 0;
     }
+    // SAFETY: as above.
+    unsafe { end_otherwise(&first, answer) }
 }
 
 /// The first attempt of a section.
@@ -344,11 +350,12 @@ struct First<'a> {
 /// # Safety
 /// The section is initialised, and the rest is as the header requires for `lw_ics_update`.
 #[inline(never)]
-unsafe extern "C" fn end_otherwise(first: &First<'_>, answer: c_int) -> c_int {
+unsafe extern "C-unwind" fn end_otherwise(first: &First<'_>, answer: c_int) -> c_int {
     // SAFETY: by the contract of `end_otherwise`, it is initialised.
     let section = unsafe { first.section.assume_init_ref() };
     if answer != 0 || section.refused != 0 {
-        let (ended, answer) = section.end(answer);
+        // SAFETY: the caller tried to commit another answer only, so the attempt has not ended.
+        let (ended, answer) = unsafe { section.end(answer) };
         if ended != Err(Stop::Conflict) {
             return of_ended(ended, answer);
         }
@@ -361,7 +368,8 @@ unsafe extern "C" fn end_otherwise(first: &First<'_>, answer: c_int) -> c_int {
 /// Returns whether the section is initialised, which only a program that changes the slot meanwhile prevents.
 #[inline(never)]
 extern "C" fn begin_after_own(first: &mut First<'_>) -> bool {
-    match first.slot.kept().and_then(|(_, mut slot)| slot.begin_after_own()) {
+    // SAFETY: as in `lw_ics_update`, which calls this.
+    match first.slot.kept().and_then(|(_, mut slot)| unsafe { slot.begin_after_own() }) {
         Some(transaction) => {
             first.section.write(lw_ics_section_t::writes(transaction));
             true
@@ -374,21 +382,21 @@ extern "C" fn begin_after_own(first: &mut First<'_>) -> bool {
 #[inline(never)]
 extern "C" fn begin_otherwise(first: &mut First<'_>) -> bool {
     let Some((_, mut slot)) = first.slot.kept() else { return false };
-    first.section.write(lw_ics_section_t::writes(slot.begin_with_work()));
+    // SAFETY: as in `lw_ics_update`, whose call this continues.
+    first.section.write(lw_ics_section_t::writes(unsafe { slot.begin_with_work() }));
     true
 }
 
-/// Repeats a section until it commits or gives up.
+/// Repeats a section until it commits or gives up. A body may end its thread: nothing here is dropped, and nothing
+/// catches what ends a thread.
 ///
 /// # Safety
 /// `body` is as the header requires for `lw_ics_update`.
 #[inline(never)]
-unsafe extern "C" fn repeat(slot: &IcsSlot, body: Body, argument: *mut c_void) -> c_int {
-    guarded(|| {
-        let Some((_, mut slot)) = slot.kept() else { return libc::EINVAL };
-        // SAFETY: by the contract of `repeat`, the body may be called with the section and with `argument`.
-        sections(&mut slot, 1, |section| unsafe { body(section, argument) })
-    })
+unsafe extern "C-unwind" fn repeat(slot: &IcsSlot, body: Body, argument: *mut c_void) -> c_int {
+    let Some((_, mut slot)) = slot.kept() else { return libc::EINVAL };
+    // SAFETY: by the contract of `repeat`, the body may be called with the section and with `argument`.
+    sections(&mut slot, 1, |section| unsafe { body(section, argument) })
 }
 
 /// Sets the signal that cuts short invalidated sections of the object.
@@ -499,14 +507,24 @@ fn sections(slot: &mut Kept, mut attempts: u32, mut call: impl FnMut(*mut lw_ics
             return of_ended(ended, answer);
         }
         if cfg!(debug_assertions) {
-            attempts += 1;
+            attempts = attempts.saturating_add(1);
             if attempts == ATTEMPTS_TOLD {
-                eprintln!(
-                    "lockwright: a section has begun {ATTEMPTS_TOLD} times: its body may enter a section of the same object"
-                );
+                tell_attempts();
             }
         }
     }
+}
+
+/// Tells that a section begins again and again.
+#[cold]
+#[inline(never)]
+fn tell_attempts() {
+    guarded(|| {
+        eprintln!(
+            "lockwright: a section has begun {ATTEMPTS_TOLD} times: its body may enter a section of the same object"
+        );
+        0
+    });
 }
 
 /// Executes a section once, and commits it. Returns how it ended, and the answer of the body.
@@ -514,9 +532,11 @@ fn sections(slot: &mut Kept, mut attempts: u32, mut call: impl FnMut(*mut lw_ics
 /// # Safety
 /// `call` uses the section that it receives during the call only.
 unsafe fn attempt(slot: &mut Kept, call: impl FnOnce(*mut lw_ics_section_t) -> c_int) -> (Result<(), Stop>, c_int) {
-    let mut section = lw_ics_section_t::writes(slot.begin());
+    // SAFETY: this attempt ends below, and the callers use the slot only afterwards.
+    let mut section = lw_ics_section_t::writes(unsafe { slot.begin() });
     let answer = call(&raw mut section);
-    section.end(answer)
+    // SAFETY: it has not ended.
+    unsafe { section.end(answer) }
 }
 
 /// Executes `body` in a section that only reads: all values that it reads existed at one instant. Needs no slot, and

@@ -1,7 +1,7 @@
 //! The types of `lw_ics_*`.
 
 use libc::{c_int, c_void};
-use lockwright::ics::{Stop, Strategy, Transaction, View, Word};
+use lockwright::ics::{Stop, Strategy, Transaction, View, Word, Writer};
 
 /// The number of words of a `lw_ics_t`.
 pub const LW_ICS_WORDS: u32 = 64;
@@ -80,7 +80,8 @@ pub struct lw_ics_stats_t {
 /// - 0: commit.
 /// - EAGAIN: begin again.
 /// - Any other number: give up. Nothing is changed, and the caller of the section gets this number.
-pub type lw_ics_body_t = Option<unsafe extern "C" fn(section: *mut lw_ics_section_t, argument: *mut c_void) -> c_int>;
+pub type lw_ics_body_t =
+    Option<unsafe extern "C-unwind" fn(section: *mut lw_ics_section_t, argument: *mut c_void) -> c_int>;
 
 // Not for C.
 pub(crate) const WORDS: usize = LW_ICS_WORDS as usize;
@@ -111,11 +112,15 @@ impl lw_ics_section_t {
     }
 
     /// Ends an attempt whose body gave this answer, and commits it if it can. Returns how it ended, and the answer.
+    ///
+    /// # Safety
+    /// The attempt has not ended.
     #[inline(always)]
-    pub fn end(&self, answer: c_int) -> (Result<(), Stop>, c_int) {
+    pub unsafe fn end(&self, answer: c_int) -> (Result<(), Stop>, c_int) {
         let answer = if answer == 0 { self.refused } else { answer };
         match &self.part {
-            Section::Writes(transaction) => (transaction.end(Self::decide(answer)), answer),
+            // SAFETY: the caller guarantees it.
+            Section::Writes(transaction) => (unsafe { Writer::end(transaction, Self::decide(answer)) }, answer),
             Section::Queries(_) => (Self::decide(answer), answer),
         }
     }

@@ -199,6 +199,40 @@ static void what_is_refused(void) {
     EXPECT(EINVAL, lw_ics_destroy(&ics));
 }
 
+/* Ends its thread in this attempt, after a write. */
+static int ends(lw_ics_section_t *section, void *argument) {
+    int *left = argument;
+    EXPECT(0, lw_ics_write(section, 0, 77));
+    if (--*left == 0)
+        pthread_exit(NULL);
+    return EAGAIN;
+}
+
+static lw_ics_slot_t ended;
+
+static void *end_inside(void *attempt) {
+    lw_ics_update(&ended, ends, attempt);
+    CHECK(!"the thread has ended");
+    return NULL;
+}
+
+static void a_thread_may_end_inside(uint32_t commit) {
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        lw_ics_slot_t other;
+        int left = attempt;
+        EXPECT(0, lw_ics_init(&ics, commit, 0));
+        EXPECT(0, lw_ics_slot_open(&ics, &ended));
+        EXPECT(0, lw_ics_slot_open(&ics, &other));
+        pthread_t thread;
+        EXPECT(0, pthread_create(&thread, NULL, end_inside, &left));
+        EXPECT(0, pthread_join(thread, NULL));
+        EXPECT(0, lw_ics_slot_close(&ended));
+        EXPECT(0, lw_ics_update(&other, add_to_both, NULL));
+        EXPECT(0, lw_ics_slot_close(&other));
+        EXPECT(0, lw_ics_destroy(&ics));
+    }
+}
+
 #ifdef TELLS
 /* Enters the same object by another slot, which invalidates the section, until the library must have said so. */
 enum { ATTEMPTS_TOLD = 100000 };
@@ -247,7 +281,10 @@ int main(void) {
     several(LW_ICS_AUTO);
     several(LW_ICS_LOCKED);
     conflicts_are_no_values();
+    a_thread_may_end_inside(LW_ICS_AUTO);
+    a_thread_may_end_inside(LW_ICS_LOCKED);
     bind_to_one();
     several(LW_ICS_PLAIN);
+    a_thread_may_end_inside(LW_ICS_PLAIN);
     return 0;
 }

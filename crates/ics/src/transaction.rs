@@ -66,9 +66,8 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
     ///
     /// # Errors
     /// As [`Writer::attempt`](crate::Writer::attempt).
-    #[doc(hidden)]
     #[inline(always)]
-    pub fn end<R>(&self, done: Result<R, Stop>) -> Result<R, Stop> {
+    pub(crate) fn end<R>(&self, done: Result<R, Stop>) -> Result<R, Stop> {
         let record = self.record;
         if let Err(stop) = done {
             if stop == Stop::Conflict {

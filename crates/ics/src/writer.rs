@@ -164,7 +164,9 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         &mut self,
         body: impl FnOnce(&mut Transaction<'_, W, WRITERS, WRITES, C>) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
-        let mut transaction = self.begin();
+        // SAFETY: the attempt ends here.
+        #[allow(unsafe_code)]
+        let mut transaction = unsafe { self.begin() };
         let done = body(&mut transaction);
         transaction.end(done)
     }
@@ -186,23 +188,49 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
 
     /// Enters: performs what is posted, and settles the last attempt of this writer.
     ///
-    /// With [`Transaction::end`], this is [`Writer::attempt`] without a closure: one attempt at a time.
+    /// With [`Writer::end`], this is [`Writer::attempt`] without a closure.
+    ///
+    /// # Safety
+    /// The writer has one attempt at a time: it ends ([`Writer::end`]), or is given up, before the writer is used
+    /// again, released or dropped.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn begin(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
-        if let Some(transaction) = self.begin_at_once() {
+    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
+    pub unsafe fn begin(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
+        // SAFETY: the caller guarantees the contract.
+        if let Some(transaction) = unsafe { self.begin_at_once() } {
             return transaction;
         }
-        match self.begin_after_own() {
+        // SAFETY: as above.
+        match unsafe { self.begin_after_own() } {
             Some(transaction) => transaction,
             None => self.enter(self.work_out_of_line()),
         }
     }
 
-    /// As [`Writer::begin`] if there is nothing to perform and to settle. Calls nothing.
+    /// Ends an attempt: commits, unless the body was not `done`.
+    ///
+    /// # Errors
+    /// As [`Writer::attempt`].
+    ///
+    /// # Safety
+    /// The attempt was begun by [`Writer::begin`] or its parts, and has not ended.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn begin_at_once(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
+    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
+    pub unsafe fn end<R>(attempt: &Transaction<'_, W, WRITERS, WRITES, C>, done: Result<R, Stop>) -> Result<R, Stop> {
+        attempt.end(done)
+    }
+
+    /// As [`Writer::begin`] if there is nothing to perform and to settle. Calls nothing.
+    ///
+    /// # Safety
+    /// The writer has one attempt at a time: it ends ([`Writer::end`]), or is given up, before the writer is used
+    /// again, released or dropped.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
+    pub unsafe fn begin_at_once(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
         // ORDERING: as in `begin_with_work`.
         let seen = self.ics.head.load(Ordering::Acquire);
         let is_settled = self.record().pending.load(Ordering::Relaxed) == 0;
@@ -213,9 +241,14 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     /// if the strategy does.
     ///
     /// An exchange waits for all earlier stores, also for those of the registers that a function with calls saves.
+    ///
+    /// # Safety
+    /// The writer has one attempt at a time: it ends ([`Writer::end`]), or is given up, before the writer is used
+    /// again, released or dropped.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn begin_after_own(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
+    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
+    pub unsafe fn begin_after_own(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
         // ORDERING: Acquire pairs with the Release of the commit.
         let seen = self.ics.head.load(Ordering::Acquire);
         // ORDERING: Relaxed: only this writer accesses this field.
@@ -230,9 +263,14 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     }
 
     /// As [`Writer::begin`], whatever there is to perform and to settle.
+    ///
+    /// # Safety
+    /// The writer has one attempt at a time: it ends ([`Writer::end`]), or is given up, before the writer is used
+    /// again, released or dropped.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn begin_with_work(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
+    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
+    pub unsafe fn begin_with_work(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
         self.enter(self.work())
     }
 

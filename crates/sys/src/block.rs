@@ -12,7 +12,7 @@
 
 use crate::head::Head;
 
-#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64", target_env = "gnu"))]
 mod found {
     use super::Head;
     use crate::head::registered;
@@ -137,7 +137,7 @@ mod found {
     }
 }
 
-#[cfg(not(all(target_arch = "x86_64", target_env = "gnu")))]
+#[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64", target_env = "gnu")))]
 mod found {
     use super::Head;
 
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn every_thread_and_child_reads_its_own_block() {
         sched::gettid();
-        #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+        #[cfg(all(target_arch = "x86_64", target_pointer_width = "64", target_env = "gnu"))]
         assert!(block().is_some(), "the layout is not verified under glibc");
         assert!(fits());
         let threads: Vec<_> = (0..8).map(|_| std::thread::spawn(fits)).collect();

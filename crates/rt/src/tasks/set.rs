@@ -531,10 +531,12 @@ impl Member {
         }
         let locked = self.shared.locks.lock_in(mode, self.task, resource);
         let now = clock::now_ns();
+        let is_held = holder.is_some_and(|holder| holder != NOBODY);
+        let found_locked = |waited| waited || is_held && self.shared.waits_for_home(resource);
         self.note(
             match locked {
-                Ok(false) => Note::Lock(resource),
-                Ok(true) => Note::LockAfterWait(resource),
+                Ok(waited) if found_locked(waited) => Note::LockAfterWait(resource),
+                Ok(_) => Note::Lock(resource),
                 Err(_) => Note::Refused,
             },
             now,
@@ -544,8 +546,8 @@ impl Member {
         }
         let waited = locked?;
         if let (Some(counters), Some(holder)) = (counters, holder) {
-            let found_locked = waited || holder != NOBODY && self.shared.waits_for_home(resource);
-            counters.locked(self.task, resource, now, holder, found_locked.then(|| now.saturating_sub(asked)));
+            let wait_ns = found_locked(waited).then(|| now.saturating_sub(asked));
+            counters.locked(self.task, resource, now, holder, wait_ns);
         }
         self.hold(resource, now);
         Ok(waited)
