@@ -140,7 +140,7 @@ fn futex_of(tid: u32) -> Option<usize> {
 }
 
 /// Whether a thread is suspended in a futex call on this address.
-fn waits_at(tid: u32, address: usize) -> bool {
+pub fn waits_at(tid: u32, address: usize) -> bool {
     futex_of(tid) == Some(address)
 }
 
