@@ -467,7 +467,11 @@ impl Machine {
             }
         });
         let mut guest = Guest { qemu, said, limit, still: STILL_MAX };
-        match guest.next().map_err(|cut| format!("{cut:?}"))? {
+        let why = |cut| match cut {
+            Cut::StandsStill => "the machine stands still".to_owned(),
+            Cut::For(why) => why,
+        };
+        match guest.next().map_err(why)? {
             Said::Ready { cpus, scale, limit_s, kernel } => {
                 eprintln!("xtask: {kernel} on {cpus} processors, {scale} times slower; {limit_s} s for each test");
                 guest.limit = Duration::from_secs(limit_s + 60);
