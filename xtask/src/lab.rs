@@ -48,8 +48,9 @@ const KVM_BOOT_MAX: Duration = Duration::from_secs(20);
 
 /// The time without a sign of life after which the machine stands still. It gives one every ten seconds of its own.
 const STILL_MAX: Duration = Duration::from_secs(120);
-/// How often a machine that stands still is booted again. This is no fault of a test: the machine ends a test that
-/// takes too long. QEMU (7.2) stands still now and then while the kernel rewrites its own code.
+/// How often a machine that stands still, or ends while it boots, is booted again. This is no fault of a test: the
+/// machine ends a test that takes too long. QEMU (7.2) stands still now and then while the kernel rewrites its own code,
+/// and one of some 25 boots ended early.
 const BOOTS_AGAIN_MAX: usize = 2;
 
 /// A loop of a shell with which this machine and the lab are compared.
@@ -172,7 +173,16 @@ fn execute(options: &Options, parts: &Parts) -> Result<(), String> {
     let mut boots_again = 0;
     let cut = loop {
         write(&machine.share.join("plan"), &plan(&tests, &ended))?;
-        match follow(machine.boot()?, &tests, &mut ended) {
+        let guest = match machine.boot() {
+            Ok(guest) => guest,
+            Err(why) if boots_again < BOOTS_AGAIN_MAX => {
+                eprintln!("xtask: {why}; it is booted again");
+                boots_again += 1;
+                continue;
+            }
+            Err(why) => return Err(why),
+        };
+        match follow(guest, &tests, &mut ended) {
             Ok(()) => break None,
             Err(Cut::StandsStill) if boots_again < BOOTS_AGAIN_MAX => {
                 eprintln!("xtask: the machine stands still, and is booted again for the other tests");
