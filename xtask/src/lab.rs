@@ -49,8 +49,8 @@ const KVM_BOOT_MAX: Duration = Duration::from_secs(20);
 /// The time without a sign of life after which the machine stands still. It gives one every ten seconds of its own.
 const STILL_MAX: Duration = Duration::from_secs(120);
 /// How often a machine that stands still, or ends while it boots, is booted again. This is no fault of a test: the
-/// machine ends a test that takes too long. QEMU (7.2) stands still now and then while the kernel rewrites its own code,
-/// and one of some 25 boots ended early.
+/// machine ends a test that takes too long. QEMU (7.2) stands still now and then while the kernel rewrites its own
+/// code, and one of some 25 boots ended early.
 const BOOTS_AGAIN_MAX: usize = 2;
 
 /// A loop of a shell with which this machine and the lab are compared.
