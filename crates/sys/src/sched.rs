@@ -53,26 +53,31 @@ fn ask() -> Tid {
 
 /// Whether a thread of this process has this id. A thread that has just ended may still count.
 pub fn is_ours(tid: Tid) -> bool {
-    // SAFETY: the call has no arguments and cannot fail.
-    let process = unsafe { libc::getpid() };
-    // SAFETY: signal 0 is not sent; the kernel only checks whether it could be.
-    let is_known = unsafe { libc::syscall(libc::SYS_tgkill, process, tid.0, 0) == 0 };
+    let process = process();
     // The kernel knows the main thread until all others have ended.
-    is_known && !(process as u32 == tid.0 && is_zombie(tid))
+    is_thread_of(process, tid) && !(process as u32 == tid.0 && is_zombie(tid))
 }
 
 /// Whether a thread of another process has this id.
 pub fn is_foreign(tid: Tid) -> bool {
-    // SAFETY: the call has no arguments and cannot fail.
-    let process = unsafe { libc::getpid() };
-    // SAFETY: signal 0 is not sent; the kernel only checks whether it could be.
-    if unsafe { libc::syscall(libc::SYS_tgkill, process, tid.0, 0) == 0 } {
+    if is_thread_of(process(), tid) {
         return false;
     }
-    // SAFETY: as above.
+    // SAFETY: signal 0 is not sent; the kernel only checks whether it could be.
     let is_known = unsafe { libc::syscall(libc::SYS_tkill, tid.0, 0) == 0 };
     // The process may be another user's.
     is_known || SysError::last("tkill").errno == libc::EPERM
+}
+
+fn process() -> libc::pid_t {
+    // SAFETY: the call has no arguments and cannot fail.
+    unsafe { libc::getpid() }
+}
+
+/// Whether the kernel knows a thread of this process with this id.
+fn is_thread_of(process: libc::pid_t, tid: Tid) -> bool {
+    // SAFETY: signal 0 is not sent; the kernel only checks whether it could be.
+    unsafe { libc::syscall(libc::SYS_tgkill, process, tid.0, 0) == 0 }
 }
 
 /// Whether the kernel has no more than the id of the thread.

@@ -105,6 +105,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
         let mut changes = config.changes.clone();
         changes.sort_by_key(|change| Reverse(change.at));
+        let has_clusters = system.has_clusters() || is_global;
         let mut simulation = Self {
             system,
             config: config.clone(),
@@ -119,8 +120,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             cpus: ranks.iter().map(|ranks| Cpu::new(ranks.len())).collect(),
             run_ends: RunEnds::never(system.cpus()),
             clusters: (0..system.cpus()).map(|cpu| cluster(system, cpu)).collect(),
-            has_clusters: system.has_clusters() || is_global,
-            is_plain: !system.has_clusters() && !is_global && config.taken.is_none(),
+            has_clusters,
+            is_plain: !has_clusters && config.taken.is_none(),
             has_spun: false,
             unsettled: 0,
             releases: Earliest::never(system.tasks().len()),

@@ -8,12 +8,12 @@
 //! the room is the limit. Otherwise, the greatest factor within the rooms is tried first, by a whole analysis.
 
 use super::bisection::Subject;
-use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
-use super::scale::{Part, greatest_factor, halve, scaled, scaled_body, users};
+use super::growth::{Growth, Progress, Sensitivity};
+use super::scale::{Part, greatest_factor, halve, of_parts, scaled, scaled_body, users};
 use crate::rows::mutant::Omission;
 use crate::rows::tables::Tables;
 use crate::system::response::Uncoupled;
-use lockwright_model::{DURATION_MAX, Duration, Overheads, Protocol, STEPS_MAX, System, TaskId};
+use lockwright_model::{DURATION_MAX, Overheads, Protocol, STEPS_MAX, System, TaskId};
 
 /// Like [`sensitivity`](super::sensitivity()), for a system without overheads. The inner `None` means that this search
 /// does not cover it.
@@ -35,17 +35,8 @@ pub(super) fn find(
     let rooms = system.task_ids().map(of_task).collect::<Option<Vec<u64>>>()?;
     let none = Overheads::default();
     let subject = Subject::new(system, &none, protocol);
-    let find = |part| {
-        let growth = growth(&subject, part, &rooms, &asked)?;
-        progress.add();
-        Some(growth)
-    };
-    let all = find(Part::All)?;
-    let tasks = system.task_ids().map(|task| Some((task, find(Part::Task(task))?))).collect::<Option<_>>()?;
-    let resources = system.resource_ids().map(|resource| Some((resource, find(Part::Sections(resource))?)));
-    let resources = resources.collect::<Option<_>>()?;
-    let tolerated = system.task_ids().zip(rooms).map(|(task, room)| (task, Some(Duration::from_ns(room)))).collect();
-    Some(Some(Sensitivity { all, tasks, resources, tolerated }))
+    let tolerated = rooms.iter().copied().map(Some);
+    of_parts(system, tolerated, progress, |part| growth(&subject, part, &rooms, &asked)).map(Some)
 }
 
 /// Returns how much longer each job of a task can execute outside of sections.
@@ -76,5 +67,5 @@ fn growth(subject: &Subject<'_>, part: Part, rooms: &[u64], go_on: &dyn Fn() -> 
         _ if holds(most)? => most,
         _ => halve((1000, most), holds)?,
     };
-    Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
+    Some(Growth::found(found))
 }

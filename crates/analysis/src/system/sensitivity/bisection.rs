@@ -2,12 +2,12 @@
 
 use super::demands::{self, FORM_TERMS_MAX};
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
-use super::scale::{Part, halve, lengthened, scaled};
+use super::scale::{Part, halve, lengthened, of_parts, scaled};
 use crate::charge;
 use crate::system::response::is_schedulable;
 use crate::system::scheduled::{self, Refutation};
 use crate::uniprocessor::Effort;
-use lockwright_model::{DURATION_MAX, Duration, Overheads, Protocol, Scheduler, System, TaskId};
+use lockwright_model::{DURATION_MAX, Overheads, Protocol, Scheduler, System, TaskId};
 use std::cell::{Cell, RefCell};
 
 /// The system whose growth is searched for.
@@ -133,17 +133,7 @@ pub(super) fn find(
         Some(most)
     };
     let rooms = system.task_ids().map(room).collect::<Option<Vec<_>>>()?;
-    let find = |part| {
-        let growth = growth(&subject, part, &asked)?;
-        progress.add();
-        Some(growth)
-    };
-    let all = find(Part::All)?;
-    let tasks = system.task_ids().map(|task| Some((task, find(Part::Task(task))?))).collect::<Option<_>>()?;
-    let resources = system.resource_ids().map(|resource| Some((resource, find(Part::Sections(resource))?)));
-    let resources = resources.collect::<Option<_>>()?;
-    let tolerated = system.task_ids().zip(rooms).map(|(task, most)| (task, most.map(Duration::from_ns))).collect();
-    Some(Sensitivity { all, tasks, resources, tolerated })
+    of_parts(system, rooms, progress, |part| growth(&subject, part, &asked))
 }
 
 /// Returns the longest additional blocking of a job of `task`, or `None` inside if a deadline is missed without it. The

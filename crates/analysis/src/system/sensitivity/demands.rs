@@ -366,7 +366,7 @@ impl<'a> Processors<'a> {
             Part::Task(_) if !has_sections => most,
             _ => self.with_sections(part, &users, most, go_on)?,
         };
-        Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
+        Some(Growth::found(found))
     }
 
     /// Returns the greatest factor, up to `most`, if spinning and blocking grow as well.

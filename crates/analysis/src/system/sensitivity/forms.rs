@@ -303,6 +303,6 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             Part::Task(task) => self.beside(task, most, &mut alone.borrow_mut())?,
             _ => self.greatest((1000, most), Point::clone(point), form, Changed::Anything, FAR)?,
         };
-        Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
+        Some(Growth::found(found))
     }
 }

@@ -14,6 +14,13 @@ pub enum Growth {
     Unlimited,
 }
 
+impl Growth {
+    /// Returns the result of a search that found this factor.
+    pub(super) const fn found(permille: u64) -> Self {
+        if permille == FACTOR_MAX { Self::Unlimited } else { Self::Permille(permille) }
+    }
+}
+
 /// The greatest factor that is tried, in thousandths: a million times the present execution times.
 pub const FACTOR_MAX: u64 = 1_000_000_000;
 

@@ -1,6 +1,6 @@
 //! Systems with scaled execution times.
 
-use super::growth::FACTOR_MAX;
+use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use crate::analyse;
 use crate::charge;
 use crate::overheads::charge::Charges;
@@ -15,6 +15,22 @@ pub(super) enum Part {
     Sections(ResourceId),
 }
 
+/// Searches for the factor of each part by itself. `rooms` are the tolerated times in nanoseconds, by task. Returns
+/// `None` if `growth` does, because it was interrupted.
+pub(super) fn of_parts(
+    system: &System,
+    rooms: impl IntoIterator<Item = Option<u64>>,
+    progress: &Progress<impl FnMut(usize, usize) -> bool>,
+    growth: impl Fn(Part) -> Option<Growth>,
+) -> Option<Sensitivity> {
+    let find = |part| growth(part).inspect(|_| progress.add());
+    let all = find(Part::All)?;
+    let tasks = system.task_ids().map(|task| Some((task, find(Part::Task(task))?))).collect::<Option<_>>()?;
+    let resources = system.resource_ids().map(|resource| Some((resource, find(Part::Sections(resource))?)));
+    let resources = resources.collect::<Option<_>>()?;
+    let tolerated = system.task_ids().zip(rooms).map(|(task, most)| (task, most.map(Duration::from_ns))).collect();
+    Some(Sensitivity { all, tasks, resources, tolerated })
+}
 /// Returns the greatest amount for which `holds`, by bisection. It holds for the first of the two amounts, and not for
 /// the second. Returns `None` if `holds` was interrupted.
 ///

@@ -559,6 +559,6 @@ impl<'a> Search<'a> {
             Part::Task(_) if !has_sections => most,
             _ => self.greatest((1000, most), settled, |most| most, settle)?,
         };
-        Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
+        Some(Growth::found(found))
     }
 }
