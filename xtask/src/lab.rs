@@ -272,29 +272,45 @@ fn kernel(folder: &Path, wanted: &str) -> Result<PathBuf, String> {
         return Ok(folder.to_owned());
     }
     make(folder)?;
-    let package = package(wanted)?;
-    tool::run(Command::new("apt-get").args(["download", &package]).current_dir(folder))?;
-    let archive = entry(folder, |name| name.ends_with(".deb"))?;
-    tool::run(Command::new("dpkg").arg("-x").arg(&archive).arg(folder))?;
-    _ = std::fs::remove_file(archive);
+    for package in packages(wanted)? {
+        tool::run(Command::new("apt-get").args(["download", &package]).current_dir(folder))?;
+        let archive = entry(folder, |name| name.ends_with(".deb"))?;
+        tool::run(Command::new("dpkg").arg("-x").arg(&archive).arg(folder))?;
+        _ = std::fs::remove_file(archive);
+    }
     image(folder).map(|_| folder.to_owned())
 }
 
-/// The package with the kernel that this package stands for.
-fn package(wanted: &str) -> Result<String, String> {
-    let output = Command::new("apt-cache").args(["depends", wanted]).output();
+/// The packages with the files of the kernel that this package stands for. Before Linux 7, this is one package.
+fn packages(wanted: &str) -> Result<Vec<String>, String> {
+    let needed = needs_of(wanted)?;
+    match needed.iter().find(|name| name.starts_with("linux-image-")) {
+        Some(image) => packages(image),
+        None => {
+            let is_part =
+                |name: &&String| ["linux-binary-", "linux-modules-"].iter().any(|part| name.starts_with(part));
+            let parts: Vec<String> = needed.iter().filter(is_part).cloned().collect();
+            Ok(if parts.is_empty() { vec![wanted.to_owned()] } else { parts })
+        }
+    }
+}
+
+/// The packages that a package depends on.
+fn needs_of(package: &str) -> Result<Vec<String>, String> {
+    let output = Command::new("apt-cache").args(["depends", package]).output();
     let output = output.map_err(|error| format!("apt-cache does not start: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if text.trim().is_empty() {
-        return Err(format!("apt knows no `{wanted}`: run `apt-get update`, on Debian for amd64"));
+        return Err(format!("apt knows no `{package}`: run `apt-get update`, on Debian for amd64"));
     }
-    let is_kernel = |name: &&str| name.starts_with("linux-image-");
-    let needed = text.lines().find_map(|line| line.trim().strip_prefix("Depends: ").filter(is_kernel));
-    Ok(needed.unwrap_or(wanted).to_owned())
+    Ok(text.lines().filter_map(|line| line.trim().strip_prefix("Depends: ")).map(str::to_owned).collect())
 }
 
+/// Returns the file with which QEMU boots.
 fn image(folder: &Path) -> Result<PathBuf, String> {
+    // Debian's kernels from Linux 7 on have it beside the modules.
     entry(&folder.join("boot"), |name| name.starts_with("vmlinuz-"))
+        .or_else(|_| entry(&entry(&folder.join("usr/lib/modules"), |_| true)?, |name| name == "vmlinuz"))
 }
 
 /// The first entry of a folder, in the order of names, whose name is right.
@@ -651,7 +667,7 @@ mod checks {
         assert!(missing.contains("qemu-system-of-nobody") && missing.contains("install `qemu-system-x86"), "{missing}");
         assert_eq!(needed("sh"), Ok(()));
         // Without Debian, there is no apt-cache either.
-        let unknown = package("linux-image-of-nobody").expect_err("there is no such package");
+        let unknown = packages("linux-image-of-nobody").expect_err("there is no such package");
         assert!(unknown.contains("apt"), "{unknown}");
     }
 

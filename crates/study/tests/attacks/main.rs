@@ -16,6 +16,7 @@ mod overheads_hold;
 mod programs_hold;
 mod protocols_hold;
 mod readers_writers;
+mod schedules_stay;
 mod semaphores_hold;
 mod spin_hold;
 mod terms_sum;
