@@ -113,7 +113,7 @@ pub struct WatchedResource {
     pub held_ns: Option<u64>,
 }
 
-/// A mutex of a preloaded program.
+/// A mutex that is counted: of a preloaded program, or one that the program itself counts.
 #[derive(Serialize, JsonSchema)]
 pub struct WatchedMutex {
     /// Its file and its place there, or its address.

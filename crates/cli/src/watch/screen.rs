@@ -4,6 +4,7 @@ use super::{look, tables};
 use crate::args::Watch;
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::json::WatchOutput;
 use crate::layout::{Column, Lean};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -17,12 +18,15 @@ use std::time::{Duration, Instant};
 
 /// The shortest time between two looks.
 const EVERY_MIN: Duration = Duration::from_millis(20);
+/// How often a signal is looked for.
+const SIGNAL_EVERY: Duration = Duration::from_millis(100);
 /// The widest column of text.
 const PROSE_MAX: usize = 44;
 
-/// Shows the process until it ends or the user leaves, and prints the last look.
+/// Shows the process until it ends, the user leaves or a signal comes, and prints the last look.
 pub(super) fn show(arguments: &Watch, first: WatchOutput, console: &Console) -> Result<Exit, Exit> {
     let mut last = first;
+    interrupt::listen(|| {}, console);
     let every = Duration::from_nanos(arguments.every.as_ns()).max(EVERY_MIN);
     let shown = ratatui::try_init().and_then(|mut terminal| {
         let shown = until_end(&mut terminal, &mut last, every);
@@ -37,17 +41,17 @@ pub(super) fn show(arguments: &Watch, first: WatchOutput, console: &Console) -> 
     if has_ended {
         console.note(format!("process {} has ended", last.process));
     }
-    Ok(Exit::Holds)
+    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Holds })
 }
 
-/// Draws until the process has ended, which returns true, or the user leaves.
+/// Draws until the process has ended, which returns true, the user leaves, or a signal comes.
 fn until_end(terminal: &mut DefaultTerminal, last: &mut WatchOutput, every: Duration) -> io::Result<bool> {
     // BOUND: the life of the process, or the user's patience.
     loop {
         terminal.draw(|frame| draw(frame, last))?;
         let next = Instant::now() + every;
         while let Some(rest) = next.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero()) {
-            if event::poll(rest)? && leaves(&event::read()?) {
+            if interrupt::requested() || event::poll(rest.min(SIGNAL_EVERY))? && leaves(&event::read()?) {
                 return Ok(false);
             }
         }

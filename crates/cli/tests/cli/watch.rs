@@ -97,8 +97,8 @@ fn mutexes_are_watched() {
     let text = watch(std::process::id(), &["--once"]);
     assert!(text.out.contains("0x5000") && text.out.contains("1 waiting"), "{}", text.out);
     #[cfg(feature = "screen")]
-    for key in [b"q", b"\x1b", b"\x03"] {
-        screen::is_renewed_until(key, || {
+    for (ends, status) in [("printf q", 0), ("printf '\\033'", 0), ("printf '\\003'", 0), ("kill -TERM $0", 130)] {
+        screen::is_renewed_until(ends, status, || {
             let _ = counters.asks(0x5000, Some(u32::MAX));
         });
     }
@@ -119,12 +119,13 @@ mod screen {
     const LEAVES: &str = "\x1b[?1049l";
 
     /// Watches this process on a terminal. After the first screen, `change` waits once more for a mutex, which a later
-    /// screen shows; then the key ends it, and the terminal is as before.
-    pub fn is_renewed_until(key: &[u8], change: impl FnOnce()) {
+    /// screen shows. Then a command ends it, by a key that it prints or by a signal to process `$0`. The terminal is as
+    /// before.
+    pub fn is_renewed_until(ends: &str, status: i32, change: impl FnOnce()) {
         let (watch, process) = (env!("CARGO_BIN_EXE_lockwright"), std::process::id());
         let line = format!(
-            "stty rows 24 cols 120; before=$(stty -g); {watch} watch {process} --every 50ms; echo status $?; \
-             test \"$(stty -g)\" = \"$before\" && echo restored"
+            "stty rows 24 cols 120; before=$(stty -g); sh -c 'echo pid $$.; exec {watch} watch {process} --every 50ms'; \
+             echo status $?; test \"$(stty -g)\" = \"$before\" && echo restored"
         );
         let mut script = Command::new("script");
         script.args(["-qfc", &line, "/dev/null"]).env("SHELL", "/bin/sh").env("TERM", "xterm");
@@ -143,13 +144,16 @@ mod screen {
         let mut all = String::new();
         until(&seen, &mut all, &["process ", "0x5000", "q leaves"]);
         assert!(all.contains(ENTERS), "{all}");
+        let id = all.split_once("pid ").and_then(|(_, rest)| Some(rest.split_once('.')?.0.to_owned()));
+        let id = id.expect("it was printed");
         all.clear();
         change();
         // A terminal gets only what has changed.
         until(&seen, &mut all, &["\x1b["]);
         assert!(!all.contains(LEAVES), "{all}");
-        child.stdin.take().expect("a pipe").write_all(key).expect("it reads");
-        until(&seen, &mut all, &[LEAVES, "0x5000", "status 0", "restored"]);
+        let key = Command::new("sh").args(["-c", ends, &id]).output().expect("a shell").stdout;
+        child.stdin.take().expect("a pipe").write_all(&key).expect("it reads");
+        until(&seen, &mut all, &[LEAVES, "0x5000", &format!("status {status}"), "restored"]);
         assert!(child.wait().is_ok_and(|status| status.success()));
     }
 
