@@ -48,9 +48,10 @@ const KVM_BOOT_MAX: Duration = Duration::from_secs(20);
 
 /// The time without a sign of life after which the machine stands still. It gives one every ten seconds of its own.
 const STILL_MAX: Duration = Duration::from_secs(120);
-/// How often a machine that stands still, or ends while it boots, is booted again. This is no fault of a test: the
-/// machine ends a test that takes too long. QEMU (7.2) stands still now and then while the kernel rewrites its own
-/// code, and one of some 25 boots ended early.
+/// How often a machine that stands still or ends is booted again. This is seldom the fault of a test: the machine ends
+/// a test that takes too long. While the kernel rewrites its own code, QEMU (7.2) now and then executes a breakpoint
+/// that is no longer there: it stands still, or the kernel panics with `int3`. A test that ends the machine does it
+/// again.
 const BOOTS_AGAIN_MAX: usize = 2;
 
 /// A loop of a shell with which this machine and the lab are compared.
@@ -111,9 +112,13 @@ enum Said {
 /// Why a machine ended before its tests did.
 #[derive(Debug, PartialEq)]
 enum Cut {
-    StandsStill,
+    /// The emulator or the kernel gave up, and may do better next time.
+    Machine(&'static str),
     For(String),
 }
+
+const STANDS_STILL: Cut = Cut::Machine("the machine stands still");
+const ENDED: Cut = Cut::Machine("the machine ended (target/lab/qemu.log has what QEMU says)");
 
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let options = options(arguments)?;
@@ -184,11 +189,11 @@ fn execute(options: &Options, parts: &Parts) -> Result<(), String> {
         };
         match follow(guest, &tests, &mut ended) {
             Ok(()) => break None,
-            Err(Cut::StandsStill) if boots_again < BOOTS_AGAIN_MAX => {
-                eprintln!("xtask: the machine stands still, and is booted again for the other tests");
+            Err(Cut::Machine(why)) if boots_again < BOOTS_AGAIN_MAX => {
+                eprintln!("xtask: {why}, and is booted again for the other tests");
                 boots_again += 1;
             }
-            Err(Cut::StandsStill) => break Some(format!("the machine stood still {} times", boots_again + 1)),
+            Err(Cut::Machine(why)) => break Some(format!("{why}, and was booted {} times", boots_again + 1)),
             Err(Cut::For(why)) => break Some(why),
         }
     };
@@ -494,7 +499,7 @@ impl Machine {
         });
         let mut guest = Guest { qemu, said, limit, still: STILL_MAX };
         let why = |cut| match cut {
-            Cut::StandsStill => "the machine stands still".to_owned(),
+            Cut::Machine(why) => why.to_owned(),
             Cut::For(why) => why,
         };
         match guest.next().map_err(why)? {
@@ -522,13 +527,11 @@ impl Guest {
                     None if !line.is_empty() => eprintln!("  | {line}"),
                     None => {}
                 },
-                Err(RecvTimeoutError::Timeout) if left > self.still => return Err(Cut::StandsStill),
+                Err(RecvTimeoutError::Timeout) if left > self.still => return Err(STANDS_STILL),
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(Cut::For(format!("there was no result for {} s", self.limit.as_secs())));
                 }
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Cut::For("the machine ended; target/lab/qemu.log has what QEMU says".into()));
-                }
+                Err(RecvTimeoutError::Disconnected) => return Err(ENDED),
             }
         }
     }
@@ -684,7 +687,9 @@ mod checks {
         assert!(why.contains("no result"), "{why}");
         (guest.limit, guest.still) = (still, limit);
         send.send("LAB alive".to_owned()).expect("is heard");
-        assert_eq!(guest.next(), Err(Cut::StandsStill));
+        assert_eq!(guest.next(), Err(STANDS_STILL));
+        drop(send);
+        assert_eq!(guest.next(), Err(ENDED));
         drop(guest);
         assert!(!Path::new(&format!("/proc/{process}")).exists(), "it executes still");
     }
