@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 /// The packages whose tests are executed, those that use threads in real time, and what the names of these tests
 /// contain.
-const PACKAGES: [(&str, &str); 5] = [
+const PACKAGES: [(&str, &str); 6] = [
+    ("crates/sys", ""),
     ("crates/rt", ""),
     ("crates/engine", ""),
     ("crates/cli", "partitions_of_a_killed_run"),

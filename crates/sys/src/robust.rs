@@ -309,6 +309,7 @@ mod tests {
         let found = TRY_UNLOCK.load(Ordering::Relaxed);
         assert_eq!(found.cast_const(), vdso::function("__vdso_futex_robust_list64_try_unlock").unwrap_or(ptr::null()));
         check();
+        println!("the kernel {} the function", if found.is_null() { "lacks" } else { "has" });
         TRY_UNLOCK.store(try_unlock as *mut (), Ordering::Relaxed);
         check();
         assert!(unlocks_in_one_step());
