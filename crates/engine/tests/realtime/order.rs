@@ -210,11 +210,24 @@ fn has_place(system: &System, is_omlp: bool, stages: &[Option<Stage>], task: Tas
     others.filter(takes_place).count() < places
 }
 
+/// Whether an admission is not recorded, because it does not change the priority of the task: under `mpcp_vs`, if only
+/// tasks of its processor use the resource, and none is more urgent.
+fn is_silent(system: &System, is_omlp: bool, task: TaskId, resource: ResourceId) -> bool {
+    let own = system.task(task);
+    let is_below = |&user: &TaskId| system.task(user).cpu == own.cpu && system.task(user).priority <= own.priority;
+    !is_omlp && system.users(resource).iter().all(is_below)
+}
+
 /// Applies an event. Returns whether it may happen at this time.
 fn follows(system: &System, is_omlp: bool, stages: &mut [Option<Stage>], turn: &Record) -> bool {
     let me = turn.task.index();
     match turn.event {
-        Event::Request(_) => stages[me] = Some(Stage::HeldBack { since: turn.at }),
+        Event::Request(asked) => {
+            stages[me] = Some(Stage::HeldBack { since: turn.at });
+            if is_silent(system, is_omlp, turn.task, asked) && has_place(system, is_omlp, stages, turn.task) {
+                stages[me] = Some(Stage::Admitted);
+            }
+        }
         Event::Priority(_) if stages[me] != Some(Stage::Admitted) => {
             let (mut admitted, mut is_first) = (0, true);
             let (others, places) = beside(system, is_omlp, turn.task);
@@ -228,7 +241,11 @@ fn follows(system: &System, is_omlp: bool, stages: &mut [Option<Stage>], turn: &
             stages[me] = Some(Stage::Admitted);
             return is_first && admitted < places;
         }
-        Event::Acquire(_) => return stages[me] == Some(Stage::Admitted),
+        Event::Acquire(asked) => {
+            let is_admitted = stages[me] == Some(Stage::Admitted);
+            stages[me] = Some(Stage::Admitted);
+            return is_admitted || is_silent(system, is_omlp, turn.task, asked);
+        }
         Event::Release(_) => stages[me] = None,
         _ => {}
     }
@@ -538,9 +555,17 @@ fn wrong_admissions_are_found() {
         ("0?!+ 1? 0-1!+", None, Some((1, Event::Request(R)))),
         ("0?!+ 1? 0- 1!+", Some((0, Event::Release(R))), Some((1, Event::Request(R)))),
     ] {
-        assert_eq!(wrong(&[0; 2], Protocol::Omlp, words), under_omlp, "{words}");
-        assert_eq!(wrong(&[0; 2], Protocol::MpcpVs, words), under_mpcp_vs, "{words}");
+        assert_eq!(wrong(&[0, 0, 1], Protocol::Omlp, words), under_omlp, "{words}");
+        assert_eq!(wrong(&[0, 0, 1], Protocol::MpcpVs, words), under_mpcp_vs, "{words}");
     }
+    // Task 1 has the ceiling of a resource of its processor by itself, so its priority does not change.
+    for words in ["1?+ 1-", "0?!+ 1? 0-1+"] {
+        assert_eq!(wrong(&[0; 2], Protocol::MpcpVs, words), None, "{words}");
+        assert!(wrong(&[0, 0, 1], Protocol::MpcpVs, words).is_some(), "{words}");
+        assert!(wrong(&[0; 2], Protocol::Omlp, words).is_some(), "{words}");
+    }
+    assert_eq!(wrong(&[0; 2], Protocol::MpcpVs, "0?+"), Some((0, Event::Acquire(R))));
+    assert_eq!(wrong(&[0; 2], Protocol::MpcpVs, "1?+ 0?!"), Some((0, admitted)), "the processor has a request");
     // Under `omlp`, a job of task 1 may have the place of task 0.
     assert_eq!(wrong(&[0; 2], Protocol::Omlp, "0? 0!+"), None);
     assert_eq!(wrong(&[0; 2], Protocol::MpcpVs, "0? 0!+"), Some((0, Event::Request(R))));
