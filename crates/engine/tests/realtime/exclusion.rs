@@ -4,7 +4,7 @@
 use crate::judge::tell;
 use crate::support::{
     R, acquisitions, as_nested_as, at, expect, fault, for_each_protocol, require_cpus, require_realtime, run_ms,
-    run_us, system, task, unfinished, us, violation,
+    run_us, scale, system, task, unfinished, us, violation,
 };
 use lockwright_engine::{Outcome, RunConfig};
 use lockwright_model::{Duration, Event, Mode, Protocol, Record, ResourceId, Step, System, TaskId};
@@ -48,10 +48,11 @@ fn the_checker_sees_missing_exclusion() {
 }
 
 /// Three tasks on each of two CPUs share two resources, one nested in the other, and spend most of the time in
-/// sections. If sections execute on a home CPU, two migrations take longer than a section, so the periods are long
+/// sections, `scale` times as long as on this machine's own processors. If sections execute on a home CPU, two migrations take longer than a section, so the periods are long
 /// enough for the machine to keep up.
-fn contended(protocol: Protocol) -> System {
-    let stretch = if protocol.has_homes() { 4 } else { 1 };
+fn contended(protocol: Protocol, scale: u64) -> System {
+    let stretch = if protocol.has_homes() { 4 * scale } else { scale };
+    let run_us = |time| run_us(time * scale);
     const INNER: ResourceId = ResourceId(1);
     let tasks = (0..6).map(|index: usize| {
         let body = vec![
@@ -76,12 +77,12 @@ fn contended(protocol: Protocol) -> System {
 fn one_holder_at_a_time_on_two_cpus() {
     let Some(_machine) = require_cpus(2) else { return };
     for protocol in Protocol::ALL {
-        let system = as_nested_as(protocol, &contended(protocol));
-        let config = RunConfig::new(protocol, Duration::from_ms(for_each_protocol(100)));
+        let system = as_nested_as(protocol, &contended(protocol, scale()));
+        let config = RunConfig::new(protocol, Duration::from_ms(for_each_protocol(100) * scale()));
         // Whether tasks meet depends on the machine, so a run in which they do not is repeated.
         let missing = RefCell::new(None);
         for _attempt in 0..20 {
-            expect(protocol.name(), &system, &config, Duration::from_ms(50), |outcome| {
+            expect(protocol.name(), &system, &config, Duration::from_ms(50 * scale()), |outcome| {
                 assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
                 *missing.borrow_mut() = missing_contention(&system, protocol, outcome);
                 let jobs: Vec<u64> = outcome.tasks.iter().map(|task| task.observation.jobs).collect();

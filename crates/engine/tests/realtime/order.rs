@@ -419,35 +419,48 @@ fn one_grant_out_of_turn_is_found() {
     let Some(_machine) = require_cpus(2) else { return };
     let system = sections(&[0, 1, 0, 1, 0, 1, 0], 1, 1_000, 200);
     // Under the others, at most one task of each processor waits, so no two wait at a time.
-    for protocol in [Protocol::Pip, Protocol::Mpcp, Protocol::Dflp, Protocol::FmlpLong, Protocol::FmlpPlus] {
-        let Some(mut turns) = run_turns(&system, protocol, 100) else { continue };
+    'protocols: for protocol in [Protocol::Pip, Protocol::Mpcp, Protocol::Dflp, Protocol::FmlpLong, Protocol::FmlpPlus]
+    {
         let promise = promise(protocol);
-        assert_eq!(waits(&system, protocol, &turns, R).against(promise), 0);
-        let owned = |record: &Record| record.event == Event::Acquire(R);
-        let grants: Vec<usize> = (0..turns.len()).filter(|&index| owned(&turns[index])).collect();
-        // Both of the exchanged tasks waited at the last release, and the first is the more urgent one.
-        let waited = |task: TaskId, before: usize| {
-            let is_meant = |turn: &&Record| turn.task == task && !matches!(turn.event, Event::Priority(_));
-            let mut own = turns[..before].iter().rev().filter(is_meant).map(|turn| turn.event);
-            own.next() == Some(Event::Stop) && own.find(|&event| event != Event::Stop) == Some(Event::Request(R))
-        };
-        let pair = grants.windows(2).find(|pair| {
-            let left = turns[..pair[0]].iter().rposition(|turn| turn.event == Event::Release(R));
-            let [one, other] = [pair[0], pair[1]].map(|index| turns[index].task);
-            let is_above = system.task(one).priority > system.task(other).priority;
-            // Of two requests that were decided at the same time, either may be the earlier one.
-            let last = |task, event, before: usize| {
-                turns[..before].iter().rposition(|turn| turn.task == task && turn.event == event)
-            };
-            let are_apart = |left| last(one, Event::Stop, left) < last(other, Event::Request(R), left);
-            let are_ordered = |left| promise != Promise::Fifo || are_apart(left);
-            is_above && left.is_some_and(|left| waited(one, left) && waited(other, left) && are_ordered(left))
-        });
-        let pair = pair.unwrap_or_else(|| panic!("{protocol}: no task waits for another"));
-        let (one, other) = (turns[pair[0]].task, turns[pair[1]].task);
+        // On a busy machine, no two may wait.
+        let mut found = None;
+        for _attempt in 0..10 {
+            let Some(turns) = run_turns(&system, protocol, 100) else { continue 'protocols };
+            assert_eq!(waits(&system, protocol, &turns, R).against(promise), 0);
+            found = found.or_else(|| Some((exchangeable(&system, promise, &turns)?, turns)));
+            if found.is_some() {
+                break;
+            }
+        }
+        let (pair, mut turns) = found.unwrap_or_else(|| panic!("{protocol}: no task waits for another"));
+        let [one, other] = pair.map(|index| turns[index].task);
         (turns[pair[0]].task, turns[pair[1]].task) = (other, one);
         assert_ne!(waits(&system, protocol, &turns, R).against(promise), 0, "{protocol}");
     }
+}
+
+/// Two neighbouring grants to tasks that both waited at the last release, the first of them more urgent.
+fn exchangeable(system: &System, promise: Promise, turns: &[Record]) -> Option<[usize; 2]> {
+    let owned = |record: &Record| record.event == Event::Acquire(R);
+    let grants: Vec<usize> = (0..turns.len()).filter(|&index| owned(&turns[index])).collect();
+    let waited = |task: TaskId, before: usize| {
+        let is_meant = |turn: &&Record| turn.task == task && !matches!(turn.event, Event::Priority(_));
+        let mut own = turns[..before].iter().rev().filter(is_meant).map(|turn| turn.event);
+        own.next() == Some(Event::Stop) && own.find(|&event| event != Event::Stop) == Some(Event::Request(R))
+    };
+    let pair = grants.windows(2).find(|pair| {
+        let left = turns[..pair[0]].iter().rposition(|turn| turn.event == Event::Release(R));
+        let [one, other] = [pair[0], pair[1]].map(|index| turns[index].task);
+        let is_above = system.task(one).priority > system.task(other).priority;
+        // Of two requests that were decided at the same time, either may be the earlier one.
+        let last = |task, event, before: usize| {
+            turns[..before].iter().rposition(|turn| turn.task == task && turn.event == event)
+        };
+        let are_apart = |left| last(one, Event::Stop, left) < last(other, Event::Request(R), left);
+        let are_ordered = |left| promise != Promise::Fifo || are_apart(left);
+        is_above && left.is_some_and(|left| waited(one, left) && waited(other, left) && are_ordered(left))
+    })?;
+    Some([pair[0], pair[1]])
 }
 
 /// These records, in which each request is decided at once.

@@ -2,7 +2,7 @@
 //! priority keeps a third one from releasing a resource. `pip` and `icpp` prevent it.
 
 use crate::judge::Lost;
-use crate::support::{R, expect, require_realtime, run_ms, system, task};
+use crate::support::{R, expect, require_realtime, run_ms, run_us, scale, system, task};
 use lockwright_engine::{Control, Outcome, RunConfig};
 use lockwright_model::{Duration, Event, Instant, Observation, Protocol, Step, System, TaskId};
 use std::io::Write;
@@ -68,8 +68,10 @@ fn a_ceiling_meets_every_deadline() {
 #[test]
 fn a_job_that_is_never_woken_is_no_disturbance() {
     let Some(_machine) = require_realtime() else { return };
-    let system = system(1, 0, vec![task("t", 0, 1, 150_000, vec![Step::Run(Duration::from_ms(1))])]);
-    let config = RunConfig { watch: true, ..RunConfig::new(Protocol::None, Duration::from_ms(450)) };
+    // Longer than a thread may sleep unnoticed.
+    let period_ms = 150 * scale();
+    let system = system(1, 0, vec![task("t", 0, 1, period_ms * 1_000, vec![run_us(1_000)])]);
+    let config = RunConfig { watch: true, ..RunConfig::new(Protocol::None, Duration::from_ms(3 * period_ms)) };
     let mut outcome = lockwright_engine::run(&system, &config, &Control::new()).expect("a run");
     if outcome.occupancy.is_none() {
         return drop(writeln!(
@@ -79,7 +81,7 @@ fn a_job_that_is_never_woken_is_no_disturbance() {
     }
     assert_eq!(Lost::of(&system, &outcome).forgotten(), None);
     // As if the second job had slept until the third one arrived.
-    let (second, third) = (Instant::from_ns(150_000_000), Instant::from_ns(300_000_000));
+    let [second, third] = [1, 2].map(|job| Instant::from_ns(job * period_ms * 1_000_000));
     outcome.records.retain(|record| !(second..third).contains(&record.at) || record.event == Event::Arrive);
     assert!(Lost::of(&system, &outcome).forgotten().is_some());
 }
