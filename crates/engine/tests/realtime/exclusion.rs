@@ -82,7 +82,7 @@ fn one_holder_at_a_time_on_two_cpus() {
         // Whether tasks meet depends on the machine, so a run in which they do not is repeated.
         let missing = RefCell::new(None);
         for _attempt in 0..20 {
-            expect(protocol.name(), &system, &config, Duration::from_ms(50 * scale()), |outcome| {
+            expect(protocol.name(), &system, &config, Duration::from_ms(50), |outcome| {
                 assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
                 *missing.borrow_mut() = missing_contention(&system, protocol, outcome);
                 let jobs: Vec<u64> = outcome.tasks.iter().map(|task| task.observation.jobs).collect();
@@ -197,7 +197,7 @@ fn shared_with_a_writer(system: &System, records: &[Record]) -> Option<Record> {
 #[test]
 fn writers_are_alone_and_readers_together() {
     let Some(_machine) = require_cpus(2) else { return };
-    let (system, ms) = (readers_and_writers(), for_each_protocol(70));
+    let (system, ms) = (readers_and_writers(), for_each_protocol(70) * scale());
     for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
         if !protocol.has_readers() {
             assert_eq!(violation(&run_ms(&system, protocol, ms).records), None, "{protocol} has no readers");

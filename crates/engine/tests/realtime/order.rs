@@ -272,7 +272,10 @@ pub fn turns(system: &System, outcome: &Outcome, protocol: Protocol) -> Option<V
     }
     if protocol != Protocol::Pip {
         assert_eq!(owned(&outcome.turns), owned(&outcome.records), "{protocol}");
-        assert_eq!(wrong_admission(system, protocol, &outcome.turns), None, "{protocol}");
+        if let Some(wrong) = wrong_admission(system, protocol, &outcome.turns) {
+            let before: Vec<&Record> = outcome.turns.iter().take_while(|turn| turn.at <= wrong.at).collect();
+            panic!("{protocol}: {wrong:?} is wrong after {:#?}", &before[before.len().saturating_sub(30)..]);
+        }
         return Some(outcome.turns.clone());
     }
     assert_eq!(owned(&outcome.turns), 0, "the kernel decides");
