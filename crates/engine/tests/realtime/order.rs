@@ -175,6 +175,7 @@ enum Stage {
 pub fn wrong_admission(system: &System, protocol: Protocol, turns: &[Record]) -> Option<Record> {
     let is_omlp = protocol == Protocol::Omlp;
     let mut stages: Vec<Option<Stage>> = vec![None; system.tasks().len()];
+    let turns = ruled_by(system, protocol, turns);
     // One decision has one number.
     turns.chunk_by(|one, other| one.at == other.at).filter(|_| holds_back(protocol)).find_map(|decision| {
         let is_wrong = |turn: &&Record| !follows(system, is_omlp, &mut stages, turn);
@@ -186,6 +187,19 @@ pub fn wrong_admission(system: &System, protocol: Protocol, turns: &[Record]) ->
         };
         wrong.or_else(|| system.task_ids().any(is_late).then_some(decision[0]))
     })
+}
+
+/// The turns that concern resources under the protocol itself. Those of one processor can be under another one.
+fn ruled_by(system: &System, protocol: Protocol, turns: &[Record]) -> Vec<Record> {
+    let mut elsewhere: Vec<bool> = vec![false; system.tasks().len()];
+    let is_its = |turn: &&Record| {
+        let elsewhere = &mut elsewhere[turn.task.index()];
+        if let Event::Request(asked) = turn.event {
+            *elsewhere = system.protocol_of(asked, protocol) != protocol;
+        }
+        !*elsewhere
+    };
+    turns.iter().filter(is_its).copied().collect()
 }
 
 /// The other tasks of the cluster of a task: each with its index, and whether it is more urgent. And the number of
@@ -210,24 +224,11 @@ fn has_place(system: &System, is_omlp: bool, stages: &[Option<Stage>], task: Tas
     others.filter(takes_place).count() < places
 }
 
-/// Whether an admission is not recorded, because it does not change the priority of the task: under `mpcp_vs`, if only
-/// tasks of its processor use the resource, and none is more urgent.
-fn is_silent(system: &System, is_omlp: bool, task: TaskId, resource: ResourceId) -> bool {
-    let own = system.task(task);
-    let is_below = |&user: &TaskId| system.task(user).cpu == own.cpu && system.task(user).priority <= own.priority;
-    !is_omlp && system.users(resource).iter().all(is_below)
-}
-
 /// Applies an event. Returns whether it may happen at this time.
 fn follows(system: &System, is_omlp: bool, stages: &mut [Option<Stage>], turn: &Record) -> bool {
     let me = turn.task.index();
     match turn.event {
-        Event::Request(asked) => {
-            stages[me] = Some(Stage::HeldBack { since: turn.at });
-            if is_silent(system, is_omlp, turn.task, asked) && has_place(system, is_omlp, stages, turn.task) {
-                stages[me] = Some(Stage::Admitted);
-            }
-        }
+        Event::Request(_) => stages[me] = Some(Stage::HeldBack { since: turn.at }),
         Event::Priority(_) if stages[me] != Some(Stage::Admitted) => {
             let (mut admitted, mut is_first) = (0, true);
             let (others, places) = beside(system, is_omlp, turn.task);
@@ -241,11 +242,7 @@ fn follows(system: &System, is_omlp: bool, stages: &mut [Option<Stage>], turn: &
             stages[me] = Some(Stage::Admitted);
             return is_first && admitted < places;
         }
-        Event::Acquire(asked) => {
-            let is_admitted = stages[me] == Some(Stage::Admitted);
-            stages[me] = Some(Stage::Admitted);
-            return is_admitted || is_silent(system, is_omlp, turn.task, asked);
-        }
+        Event::Acquire(_) => return stages[me] == Some(Stage::Admitted),
         Event::Release(_) => stages[me] = None,
         _ => {}
     }
@@ -556,9 +553,9 @@ fn wrong_admissions_are_found() {
     };
     let admitted = Event::Priority(Priority::BASE_MAX.boosted());
     for protocol in [Protocol::Omlp, Protocol::MpcpVs] {
-        assert_eq!(wrong(&[0; 3], protocol, "2?!+ 0? 1? 2-1!+ 1-0!+ 0-"), None, "{protocol}");
+        assert_eq!(wrong(&[0, 0, 0, 1], protocol, "2?!+ 0? 1? 2-1!+ 1-0!+ 0-"), None, "{protocol}");
         // A less urgent request is admitted first.
-        assert_eq!(wrong(&[0; 3], protocol, "2?!+ 0? 1? 2-0!+ 0-1!+ 1-"), Some((0, admitted)), "{protocol}");
+        assert_eq!(wrong(&[0, 0, 0, 1], protocol, "2?!+ 0? 1? 2-0!+ 0-1!+ 1-"), Some((0, admitted)), "{protocol}");
         // The processor has a request already, or it has none.
         assert_eq!(wrong(&[0, 1, 0], protocol, "2?!+ 0?!"), Some((0, admitted)), "{protocol}");
         assert_eq!(wrong(&[0, 1], protocol, "1? 0?! 1!"), Some((1, Event::Request(R))), "{protocol}");
@@ -574,17 +571,14 @@ fn wrong_admissions_are_found() {
         assert_eq!(wrong(&[0, 0, 1], Protocol::Omlp, words), under_omlp, "{words}");
         assert_eq!(wrong(&[0, 0, 1], Protocol::MpcpVs, words), under_mpcp_vs, "{words}");
     }
-    // Task 1 has the ceiling of a resource of its processor by itself, so its priority does not change.
-    for words in ["1?+ 1-", "0?!+ 1? 0-1+"] {
-        assert_eq!(wrong(&[0; 2], Protocol::MpcpVs, words), None, "{words}");
-        assert!(wrong(&[0, 0, 1], Protocol::MpcpVs, words).is_some(), "{words}");
-        assert!(wrong(&[0; 2], Protocol::Omlp, words).is_some(), "{words}");
+    // A resource of one processor is under `icpp`.
+    for protocol in [Protocol::Omlp, Protocol::MpcpVs] {
+        assert_eq!(wrong(&[0; 2], protocol, "1? 1+"), None, "{protocol}");
+        assert_eq!(wrong(&[0, 0, 1], protocol, "1? 1+"), Some((1, Event::Request(R))), "{protocol}");
     }
-    assert_eq!(wrong(&[0; 2], Protocol::MpcpVs, "0?+"), Some((0, Event::Acquire(R))));
-    assert_eq!(wrong(&[0; 2], Protocol::MpcpVs, "1?+ 0?!"), Some((0, admitted)), "the processor has a request");
     // Under `omlp`, a job of task 1 may have the place of task 0.
-    assert_eq!(wrong(&[0; 2], Protocol::Omlp, "0? 0!+"), None);
-    assert_eq!(wrong(&[0; 2], Protocol::MpcpVs, "0? 0!+"), Some((0, Event::Request(R))));
+    assert_eq!(wrong(&[0, 0, 1], Protocol::Omlp, "0? 0!+"), None);
+    assert_eq!(wrong(&[0, 0, 1], Protocol::MpcpVs, "0? 0!+"), Some((0, Event::Request(R))));
 }
 
 /// A cluster of two processors has at most two requests.
