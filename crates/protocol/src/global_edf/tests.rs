@@ -422,13 +422,7 @@ fn every_order_of_events_of_four_tasks() {
 }
 
 /// The machine with another deadline for each arrival.
-fn with_due(
-    event: Event,
-    before: &Walked<3>,
-    after: &mut Walked<3>,
-    answer: &mut Answer,
-    due: fn(usize, u64) -> u64,
-) {
+fn with_due(event: Event, before: &Walked<3>, after: &mut Walked<3>, answer: &mut Answer, due: fn(usize, u64) -> u64) {
     if let Event::Arrive(task, own) = event
         && answer.is_ok()
     {
@@ -469,9 +463,7 @@ const MUTANTS: [(&str, Mutation<3>); 9] = [
         {
             let owner = before.owner(ResourceId(1));
             let raises = |action: &Action| match *action {
-                Action::SetPriority { task, priority, .. } => {
-                    Some(task) == owner && priority == Walked::<3>::RUNNING
-                }
+                Action::SetPriority { task, priority, .. } => Some(task) == owner && priority == Walked::<3>::RUNNING,
                 _ => false,
             };
             actions.retain(|action| !raises(action));
@@ -502,9 +494,7 @@ const MUTANTS: [(&str, Mutation<3>); 9] = [
     }),
     ("nobody continues after the end of a job", |event, _, _, answer| {
         if let (Event::Finish(task), Ok(actions)) = (event, answer) {
-            actions.retain(|action| {
-                matches!(action, Action::SetPriority { task: told, .. } if told.index() == task)
-            });
+            actions.retain(|action| matches!(action, Action::SetPriority { task: told, .. } if told.index() == task));
         }
     }),
     ("a task stays at its priority after its job", |event, _, _, answer| {
