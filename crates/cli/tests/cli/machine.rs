@@ -301,7 +301,20 @@ fn global_deadlines_are_executed_or_refused() {
     assert!(ended.err.contains("there are no bounds: "), "{}", ended.err);
     let ended = on(&of(cpus, shares), "run", &["--for", "100 ms", "--protocol", "lock_free"]);
     assert!(ended.out.contains("under lock_free and g-edf") && !ended.err.contains("no bounds"), "{}", ended.err);
+    // The tasks schedule themselves where they lock, also on fewer CPUs than there are.
+    for protocol in ["fmlp_short", "fmlp_long"] {
+        let ended = on(&of(1, shares), "run", &["--for", "100 ms", "--protocol", protocol]);
+        assert!([0, 1].contains(&ended.status), "{}{}", ended.out, ended.err);
+        assert!(ended.out.contains(&format!("under {protocol} and g-edf")), "{}", ended.out);
+        assert!(ended.err.contains("among themselves (SCHED_FIFO)"), "{}", ended.err);
+    }
+    let ended = on(&of(cpus, shares), "run", &["--for", "100 ms", "--protocol", "all"]);
+    assert!(ended.err.contains("all protocols except none, fmlp_short, fmlp_long"), "{}", ended.err);
+    let mixed = "wcet = \"2 ms\"\nrequests = [{ resource = \"r\", length = \"1 ms\" }, { resource = \"s\", \
+                 length = \"500 us\" }]\n[[resource]]\nname = \"r\"\nprotocol = \"none\"\n[[resource]]\nname = \"s\"";
+    let beside = "`r` is under `none`, which is not executed beside locks of the FMLP";
     for (text, arguments, status, said) in [
+        (of(cpus, mixed), &["--protocol", "fmlp_long"][..], 2, beside),
         (of(cpus, shares), &["--protocol", "mpcp"][..], 2, "`r` is under `mpcp`, which is not executed under `g-edf`"),
         (of(cpus + 1, "wcet = \"2 ms\""), &[], 3, "under `g-edf` jobs execute on every CPU that the process may use"),
         (
