@@ -39,8 +39,8 @@ use lockwright_model::{CPUS_MAX, CpuId, Instant, Priority, ResourceId, TaskId};
 /// Earliest deadline first on all processors, with both locks of the FMLP.
 ///
 /// # Bound
-/// A decision takes a few steps for each pair of a task and a processor, and changes the priorities of at most three
-/// other tasks.
+/// A decision takes a few steps for each pair of a task and a processor, and changes the priorities of a few other
+/// tasks: at most two jobs become, and two cease to be, among the m most urgent.
 ///
 /// # Reference
 /// A. Block, H. Leontyev, B. Brandenburg, J. Anderson, "A flexible real-time locking protocol for multiprocessors",
@@ -148,8 +148,9 @@ impl<const TASKS: usize, const RESOURCES: usize> GlobalEdf<TASKS, RESOURCES> {
 
     /// Links the places to the most urgent jobs, and lets each linked job execute if its place can be preempted.
     ///
-    /// BOUND: a round for each link that is free or to a less urgent job than another one: after an event, at most one.
-    /// A round takes a step for each pair of a task and a place, and one for each waiter.
+    /// BOUND: each round links one of the m most urgent jobs in place of one that is none of them. An event changes the
+    /// urgency of at most two jobs, so there are at most two rounds. A round takes a step for each pair of a task and a
+    /// place, and one for each waiter.
     fn link_all(&mut self) {
         for place in 0..self.processors {
             let Place { linked, runs } = self.places[place];

@@ -35,6 +35,8 @@ struct Judged {
     /// A job executed as one of the first, remained among them, and then waited for more than [`latency`] for one that
     /// was not preempted.
     again: Option<String>,
+    /// A job in a short section did not execute for more than [`latency`].
+    preempted: Option<String>,
     /// The number of jobs that waited for longer than [`latency`] for one that was not preempted.
     delayed: usize,
     /// The number of jobs that executed because of an inherited deadline.
@@ -43,7 +45,7 @@ struct Judged {
 
 impl Judged {
     fn fault(&self) -> Option<String> {
-        [&self.passed, &self.again].into_iter().flatten().next().cloned()
+        [&self.passed, &self.again, &self.preempted].into_iter().flatten().next().cloned()
     }
 }
 
@@ -60,6 +62,7 @@ struct Now {
     passed: Duration,
     behind: Duration,
     again: Duration,
+    preempted: Duration,
 }
 
 fn judge(system: &System, protocol: Protocol, records: &[Record]) -> Judged {
@@ -111,8 +114,7 @@ fn judge(system: &System, protocol: Protocol, records: &[Record]) -> Judged {
             own.into_iter().take(system.cpus()).map(|(_, task)| task).collect()
         };
         judged.inherited += first.iter().filter(|task| all[**task].executes && !by_own.contains(task)).count();
-        for task in 0..all.len() {
-            let now = &mut all[task];
+        for (task, now) in all.iter_mut().enumerate() {
             if !first.contains(&task) {
                 (now.has_executed, now.passed, now.again) = (false, Duration::ZERO, Duration::ZERO);
             } else if now.executes {
@@ -124,7 +126,12 @@ fn judge(system: &System, protocol: Protocol, records: &[Record]) -> Judged {
                 now.behind += elapsed;
                 now.again += if now.has_executed { elapsed } else { Duration::ZERO };
             }
+            let is_inside = now.asked.is_some_and(|(on, since)| is_short(on) && since == Instant::ZERO);
+            now.preempted = if is_inside && !now.executes { now.preempted + elapsed } else { Duration::ZERO };
             let name = || format!("`{}` at {}", system.tasks()[task].name, record.at);
+            if now.preempted > latency() {
+                judged.preempted.get_or_insert_with(|| format!("{} was preempted in a section", name()));
+            }
             if now.passed > latency() {
                 judged.passed.get_or_insert_with(|| format!("{} was passed", name()));
             }
@@ -338,6 +345,8 @@ fn each_wrong_order_is_noticed() {
     let waits = of(&[(2, 0, arrives), (2, 3, stops), (2, 0, runs), (3, 0, asks), (3, 0, stops), (3, 3, runs)]);
     let heir =
         [(4, 1, arrives), (4, 2, stops), (4, 1, runs), (7, 3, leaves), (7, 3, stops), (7, 0, owns), (7, 0, runs)];
+    let inside = of(&[(2, 0, arrives), (2, 0, runs), (2, 3, stops), (5, 0, ends), (5, 0, stops), (5, 3, runs)]);
+    assert!(judged(Protocol::FmlpShort, &[&inside[..], &[(6, 3, leaves)]].concat()).preempted.is_some());
     let right = judged(Protocol::FmlpLong, &[&waits[..], &heir, &[(9, 0, leaves), (9, 1, ends)]].concat());
     assert!(right.fault().is_none() && right.inherited > 0, "{right:?}");
     let none = [(4, 1, arrives), (4, 3, stops), (4, 1, runs), (9, 2, ends)];

@@ -456,7 +456,7 @@ const MUTANTS: [(&str, Mutation<3>); 9] = [
             with_kinds(event, before, after, answer, [true; 2]);
         }
     }),
-    ("the owner inherits nothing", |event, before, after, answer| {
+    ("the owner inherits nothing", |event, before, _, answer| {
         if let (Event::Request(task, 1), Ok(actions)) = (event, &mut *answer)
             && matches!(actions.last(), Some(Action::Block { .. }))
             && before.runs(TaskId::new(task))
@@ -468,7 +468,6 @@ const MUTANTS: [(&str, Mutation<3>); 9] = [
             };
             actions.retain(|action| !raises(action));
         }
-        let _ = after;
     }),
     ("a request of a preempted job is decided at once", |event, before, after, answer| {
         if let Event::Request(task, on) = event
