@@ -18,8 +18,8 @@ pub enum RunError {
     UnknownTask(TaskId),
     /// A scripted change of a base priority in a system under `p-edf` or `g-edf`, which have none.
     NoPriorities(TaskId),
-    /// Under `g-edf` without locks, the system must have as many CPUs as the process may use: SCHED_DEADLINE executes on
-    /// all of them.
+    /// Under `g-edf` without locks, the system must have as many CPUs as the process may use: SCHED_DEADLINE executes
+    /// on all of them.
     NotAllCpus {
         /// The number of CPUs of the system.
         needed: usize,

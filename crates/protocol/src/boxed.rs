@@ -104,8 +104,8 @@ pub fn boxed_edf<const TASKS: usize, const RESOURCES: usize>(system: &System) ->
     Box::new(Edf::<TASKS, RESOURCES>::new(&tasks, &ceilings))
 }
 
-/// Returns the scheduler of a system under `g-edf`, with the resources under `fmlp_short` and `fmlp_long`. `protocol` is
-/// that of the resources that name none.
+/// Returns the scheduler of a system under `g-edf`, with the resources under `fmlp_short` and `fmlp_long`. `protocol`
+/// is that of the resources that name none.
 #[must_use]
 pub fn boxed_global_edf<const TASKS: usize, const RESOURCES: usize>(
     system: &System,

@@ -17,8 +17,8 @@
 //! goes to the most urgent job that has none. So a job waits at most once for one that is not preempted: when it
 //! arrives, or resumes.
 //!
-//! A job is as urgent as its deadline. An owner under the long FMLP is as urgent as its most urgent waiter. If deadlines
-//! are equal, the task with the lower id goes first, as in the simulator.
+//! A job is as urgent as its deadline. An owner under the long FMLP is at least as urgent as its most urgent waiter. If
+//! deadlines are equal, the task with the lower id goes first, as in the simulator.
 //!
 //! The priorities are only three, because the kernel decides which processor executes a job:
 //!
@@ -79,8 +79,9 @@ impl<const TASKS: usize, const RESOURCES: usize> GlobalEdf<TASKS, RESOURCES> {
     /// The priority of a task that decides, or is not preempted.
     pub const ARRIVING: Priority = Priority::NON_PREEMPTIVE;
 
-    /// There are no jobs, and all resources are free. `are_short[r]` tells whether resource `r` is under the short FMLP,
-    /// and not under the long one. Other tasks and resources are refused. There are at most [`CPUS_MAX`] processors.
+    /// There are no jobs, and all resources are free. `are_short[r]` tells whether resource `r` is under the short
+    /// FMLP, and not under the long one. Other tasks and resources are refused. There are at most [`CPUS_MAX`]
+    /// processors.
     #[must_use]
     pub fn new(tasks: usize, are_short: &[bool], processors: usize) -> Self {
         let all = [(Self::ARRIVING, CpuId(0)); TASKS];

@@ -73,8 +73,8 @@
 //!
 //! # Features
 //!
-//! - `boxed`: the functions `boxed`, `boxed_edf` and `boxed_global_edf`, which make the machine of any protocol, and the
-//!   schedulers, for a whole system. They need an allocator; the rest of the crate does not.
+//! - `boxed`: the functions `boxed`, `boxed_edf` and `boxed_global_edf`, which make the machine of any protocol, and
+//!   the schedulers, for a whole system. They need an allocator; the rest of the crate does not.
 #![warn(missing_debug_implementations)]
 #![no_std]
 #![forbid(unsafe_code)]

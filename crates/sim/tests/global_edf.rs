@@ -2,8 +2,8 @@
 //! same jobs execute at every time.
 //!
 //! The machine is executed as threads execute it: a thread executes if it is not blocked and has at least the priority
-//! of a running job. There must never be more of these than processors. The simulator has its own rule (`global.rs`) and
-//! the machines of `fmlp_short` and `fmlp_long`.
+//! of a running job. There must never be more of these than processors. The simulator has its own rule (`global.rs`)
+//! and the machines of `fmlp_short` and `fmlp_long`.
 
 use fastrand::Rng;
 use lockwright_model::{

@@ -1,5 +1,5 @@
-//! Threads under SCHED_DEADLINE, which the kernel schedules by EDF: on all CPUs under `g-edf` without locks, and on each
-//! CPU by itself under `p-edf` in partitions.
+//! Threads under SCHED_DEADLINE, which the kernel schedules by EDF: on all CPUs under `g-edf` without locks, and on
+//! each CPU by itself under `p-edf` in partitions.
 //!
 //! The kernel gives each thread a *reservation*: a runtime in each period. A thread that wakes up for a job has the
 //! deadline of that job. A job that executes for longer than the runtime may be *throttled* until its deadline; the

@@ -46,8 +46,8 @@ const START_DELAY_NS: u64 = 50_000_000;
 ///
 /// Under `p-edf`, the tasks of each CPU decide among themselves which job executes: the one with the earliest deadline,
 /// and among equal deadlines that of the task with the lower id. Resources are under `srp` and `msrp`, and no blocking
-/// is observed. With [`RunConfig::sched_deadline`], the kernel schedules the tasks of each CPU under SCHED_DEADLINE, in a
-/// cpuset partition that exists during the run.
+/// is observed. With [`RunConfig::sched_deadline`], the kernel schedules the tasks of each CPU under SCHED_DEADLINE, in
+/// a cpuset partition that exists during the run.
 ///
 /// CPU k of the system is the k-th CPU that the calling thread may use. The calling thread only waits. Threads of a run
 /// block all signals. The run locks all memory that is mapped at the start, which undoes an earlier
@@ -365,8 +365,8 @@ impl<'a> Crew<'a> {
                 shared.taken.ends(&cpus, &now);
             }
             shared.ends.leave(task, report, &shared.control);
-            // The thread has no real-time work left. It sleeps before it leaves its policy: the kernel gives the CPU of a
-            // thread that leaves SCHED_FIFO to the next one there, even if a more urgent one is ready elsewhere.
+            // The thread has no real-time work left. It sleeps before it leaves its policy: the kernel gives the CPU of
+            // a thread that leaves SCHED_FIFO to the next one there, even if a more urgent one is ready elsewhere.
             shared.exit.pass();
             let _ = shared.demote(task);
         };

@@ -29,8 +29,8 @@ fn section(on: ResourceId, time: u64) -> [Step; 3] {
 /// The observations in the records of a run. The m most urgent jobs that do not wait for a long resource are *first*.
 #[derive(Default, Debug)]
 struct Judged {
-    /// A job that was first did not execute for more than [`latency`], and it was not that for each such job another one
-    /// was in a short section, or spun for one.
+    /// A job that was first did not execute for more than [`latency`], and it was not that for each such job another
+    /// one was in a short section, or spun for one.
     passed: Option<String>,
     /// A job executed as one of the first, remained among them, and then waited for more than [`latency`] for one that
     /// was not preempted.

@@ -1,5 +1,5 @@
-//! Every order of events, for three and four tasks on two processors, with a short and a long resource. A shadow decides
-//! from the published rules alone which actions an event must have; each mutant must be noticed.
+//! Every order of events, for three and four tasks on two processors, with a short and a long resource. A shadow
+//! decides from the published rules alone which actions an event must have; each mutant must be noticed.
 //!
 //! Jobs make requests, release and finish whether they execute or not: a preempted thread may execute for a moment
 //! while another one waits for the guard.

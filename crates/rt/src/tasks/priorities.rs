@@ -19,7 +19,8 @@ pub struct TooMany(pub usize);
 impl Levels {
     /// Assigns levels to all priorities that can occur: base priorities, the priorities in `changed` that tasks are
     /// changed to, and the ceilings of the protocols in use. Under `p-edf`, these are the places of jobs on the stack
-    /// of a processor, and the priority of a task without a job. Under `g-edf` there are two with locks, and none without.
+    /// of a processor, and the priority of a task without a job. Under `g-edf` there are two with locks, and none
+    /// without.
     ///
     /// # Errors
     /// [`TooMany`] if there are more priorities than levels.

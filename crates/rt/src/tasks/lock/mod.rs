@@ -12,8 +12,8 @@
 //! | `managed` | all others | as the protocol's machine decides: suspended on the task's own flag, ready on another processor, or spinning |
 //!
 //! Under the scheduler `p-edf`, each CPU has a machine that decides which of its jobs executes (`managed`), and that
-//! has its local resources, under `srp`; the others are under `msrp`. Under `g-edf` with `fmlp_short` or `fmlp_long`, one
-//! machine decides this for all CPUs, and has all these resources.
+//! has its local resources, under `srp`; the others are under `msrp`. Under `g-edf` with `fmlp_short` or `fmlp_long`,
+//! one machine decides this for all CPUs, and has all these resources.
 //!
 //! One machine decides for all resources of its protocol that the same tasks can reach. Protocols for one processor
 //! have one machine for each CPU, and `icpp` has one more for the resources shared across CPUs; the other protocols
@@ -214,7 +214,8 @@ impl Locks {
     }
 
     /// Announces the release of a job of `task`, the calling thread. Returns when its protocols and its scheduler let
-    /// it start. The absolute deadline `due` has a meaning for schedulers by deadlines only; its zero is that of the monotonic clock.
+    /// it start. The absolute deadline `due` has a meaning for schedulers by deadlines only; its zero is that of the
+    /// monotonic clock.
     pub fn arrive(&self, task: TaskId, due: Instant) -> Result<(), ResourceError> {
         let cpu = self.tasks[task.index()].cpu;
         let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
