@@ -29,8 +29,8 @@ fn section(on: ResourceId, time: u64) -> [Step; 3] {
 /// The observations in the records of a run. The m most urgent jobs that do not wait for a long resource are *first*.
 #[derive(Default, Debug)]
 struct Judged {
-    /// A job that was first did not execute for more than [`latency`], and it was not that for each such job another
-    /// one was in a short section, or spun for one.
+    /// A job that was first did not execute for more than [`latency`], while one that was not first and could be
+    /// preempted did. It was not that for each such first job another one was in a short section, or spun for one.
     passed: Option<String>,
     /// A job executed as one of the first, remained among them, and then waited for more than [`latency`] for one that
     /// was not preempted.
@@ -108,6 +108,8 @@ fn judge(system: &System, protocol: Protocol, records: &[Record]) -> Judged {
         let kept = |task: usize| all[task].executes && all[task].asked.is_some_and(|(on, _)| is_short(on));
         let in_the_way = tasks().filter(|&task| kept(task) && !first.contains(&task)).count();
         let idle: Vec<usize> = first.iter().copied().filter(|&task| !all[task].executes).collect();
+        let is_wrong = |task: usize| all[task].executes && !first.contains(&task) && !kept(task);
+        let has_wrong = tasks().any(is_wrong);
         let by_own: Vec<usize> = {
             let mut own: Vec<_> = pending.iter().filter_map(|&(_, task)| Some((key(task)?, task))).collect();
             own.sort_unstable();
@@ -121,7 +123,7 @@ fn judge(system: &System, protocol: Protocol, records: &[Record]) -> Judged {
                 now.has_executed = true;
                 (now.passed, now.again) = (Duration::ZERO, Duration::ZERO);
             } else if idle.len() > in_the_way {
-                now.passed += elapsed;
+                now.passed += if has_wrong { elapsed } else { Duration::ZERO };
             } else {
                 now.behind += elapsed;
                 now.again += if now.has_executed { elapsed } else { Duration::ZERO };
@@ -186,7 +188,7 @@ fn jobs_execute_in_the_order_of_their_deadlines() {
     let system = sharing();
     for protocol in BOTH {
         let config = with_turns(protocol, 3 * for_each_protocol(120) * scale());
-        expect(&format!("g-edf under {protocol}"), &system, &config, ms(3 * scale()), |outcome| {
+        expect(&format!("g-edf under {protocol}"), &system, &config, ms(2), |outcome| {
             check(&system, protocol, outcome);
             let judged = judge(&system, protocol, &outcome.records);
             println!("{protocol}: {judged:?}");
@@ -293,7 +295,7 @@ fn late_jobs_keep_their_order() {
     let system = system(2, 1, tasks.collect()).under(Scheduler::GEdf);
     for protocol in BOTH {
         let config = with_turns(protocol, 240 * stretch);
-        expect("late jobs", &system, &config, ms(5), |outcome| {
+        expect("late jobs", &system, &config, ms(2), |outcome| {
             check(&system, protocol, outcome);
             let misses: u64 = outcome.tasks.iter().map(|task| task.observation.misses).sum();
             assert!(misses > 0, "the CPUs are overloaded");
