@@ -218,7 +218,7 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
     }
     let mut protocols = asked;
     if system.scheduler() == Scheduler::GEdf {
-        protocols = by_the_kernel(protocols, system, "the scheduler `p-edf`", console)?;
+        protocols = by_deadlines(protocols, system, "the scheduler `p-edf`", console)?;
     }
     let all = protocols.len();
     protocols.retain(|&protocol| system.refused_in_clusters(protocol).is_none());
@@ -228,11 +228,12 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
     without_nesting(protocols, system, console)
 }
 
-/// The protocols that the kernel's EDF supports for this system. `instead` is a way without it.
+/// The protocols that are executed by deadlines for this system: under `g-edf`, or by the kernel's EDF. `instead` is
+/// another way.
 ///
 /// # Errors
-/// It supports none of them; the console has the message.
-pub(crate) fn by_the_kernel(
+/// There is none of them; the console has the message.
+pub(crate) fn by_deadlines(
     mut protocols: Vec<Protocol>,
     system: &System,
     instead: &str,
@@ -246,15 +247,27 @@ pub(crate) fn by_the_kernel(
     protocols.retain(|&protocol| refused(protocol).is_none());
     if let Some((resource, protocol)) = first.filter(|_| protocols.is_empty()) {
         let (name, ruling) = (tame(&system.resource(resource).name), system.protocol_of(resource, protocol));
-        console.error(
-            format!("`{name}` is under `{ruling}`, which the kernel's EDF does not support (docs/edf.md)"),
-            &format!("use lock_free or wait_free{}, or {instead}", if is_global { " or none" } else { "" }),
-        );
+        let (why, others) = match is_global {
+            true if system.has_global_locks(protocol) => {
+                ("is not executed beside locks of the FMLP", "fmlp_short, fmlp_long, lock_free or wait_free")
+            }
+            true => ("is not executed under `g-edf`", "fmlp_short, fmlp_long, lock_free, wait_free or none"),
+            false => ("the kernel's EDF does not support", "lock_free or wait_free"),
+        };
+        let why = format!("`{name}` is under `{ruling}`, which {why} (docs/edf.md)");
+        console.error(why, &format!("use {others}, or {instead}"));
         return Err(Exit::BadInput);
     }
     if protocols.len() < all {
-        let others = if is_global { "none, lock_free and wait_free" } else { "lock_free and wait_free" };
-        console.note(format!("all protocols except {others} are left out: the kernel's EDF does not support them"));
+        console.note(match is_global {
+            true => {
+                "all protocols except none, fmlp_short, fmlp_long, lock_free and wait_free are left out: they are not \
+                 executed under `g-edf`"
+            }
+            false => {
+                "all protocols except lock_free and wait_free are left out: the kernel's EDF does not support them"
+            }
+        });
     }
     Ok(protocols)
 }

@@ -116,9 +116,15 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         false => input::executable(&arguments.execution.subject, system, console)?,
     };
     let protocols = match arguments.sched_deadline {
-        true => input::by_the_kernel(protocols, system, "remove --sched-deadline", console)?,
+        true => input::by_deadlines(protocols, system, "remove --sched-deadline", console)?,
         false => protocols,
     };
+    let is_by_kernel = |&protocol: &Protocol| is_by_kernel(system, protocol, arguments.sched_deadline);
+    if arguments.audit && protocols.iter().any(is_by_kernel) {
+        let why = "no audit: under SCHED_DEADLINE the kernel decides, and the protocols order nothing";
+        console.error(why, "remove --audit, or choose another scheduler");
+        return Err(Exit::BadInput);
+    }
     let is_strict = arguments.strict || charges.is_some();
     let standard = if is_strict { Standard::WithinBound } else { Standard::InTime };
     let bounds = |&protocol: &Protocol| {
@@ -186,21 +192,23 @@ fn refuse_unsuitable(arguments: &Run, input: &Input, console: &Console) -> Resul
         let help = "use `lockwright check --overheads`, or remove --overheads";
         scheduled::refuse_charges("a run", input, help, console)?;
     }
-    if arguments.audit && scheduler == Scheduler::GEdf {
-        let why = "no audit: under `g-edf` the kernel decides, and the protocols order nothing";
-        console.error(why, "remove --audit, or choose another scheduler");
-        return Err(Exit::BadInput);
-    }
     if arguments.sched_deadline && scheduler != Scheduler::PEdf {
         let message = format!("{}: --sched-deadline is for `p-edf`, not for `{scheduler}`", input.name);
         let help = match scheduler {
-            Scheduler::GEdf => "remove --sched-deadline: `g-edf` always uses SCHED_DEADLINE",
+            Scheduler::GEdf => {
+                "remove --sched-deadline: `g-edf` uses SCHED_DEADLINE where no resource is under fmlp_short or fmlp_long"
+            }
             _ => "write `scheduler = \"p-edf\"` in [platform], or remove --sched-deadline",
         };
         console.error(message, help);
         return Err(Exit::BadInput);
     }
     Ok(())
+}
+
+/// Whether the kernel schedules the tasks (SCHED_DEADLINE), and no thread of ours.
+fn is_by_kernel(system: &System, protocol: Protocol, sched_deadline: bool) -> bool {
+    sched_deadline || system.scheduler() == Scheduler::GEdf && !system.has_global_locks(protocol)
 }
 
 /// Writes the page of `--html`.
@@ -264,8 +272,14 @@ pub(crate) fn execute(
     console: &Console,
 ) -> Result<Outcome, Exit> {
     let config = RunConfig { watch: true, ..config };
-    let protocol = config.protocol;
+    let (system, protocol) = (&input.system, config.protocol);
     console.note(format!("running {} under {protocol} for {}", input.name, units::text(config.duration)));
+    if system.scheduler() == Scheduler::GEdf {
+        console.note(match is_by_kernel(system, protocol, false) {
+            true => "the kernel chooses the jobs that execute (SCHED_DEADLINE)",
+            false => "the tasks choose the jobs that execute among themselves (SCHED_FIFO)",
+        });
+    }
     if config.sched_deadline {
         console
             .note("each CPU becomes a cpuset partition of its own, which takes some seconds before and after the run; if the kernel refuses SCHED_DEADLINE afterwards, see docs/edf.md");

@@ -18,14 +18,15 @@ pub enum RunError {
     UnknownTask(TaskId),
     /// A scripted change of a base priority in a system under `p-edf` or `g-edf`, which have none.
     NoPriorities(TaskId),
-    /// Under `g-edf`, the system must have as many CPUs as the process may use: SCHED_DEADLINE executes on all of them.
+    /// Under `g-edf` without locks, the system must have as many CPUs as the process may use: SCHED_DEADLINE executes
+    /// on all of them.
     NotAllCpus {
         /// The number of CPUs of the system.
         needed: usize,
         /// The number of CPUs of the process.
         have: usize,
     },
-    /// Under SCHED_DEADLINE, the protocol of a resource cannot be executed: see
+    /// The protocol of a resource cannot be executed by deadlines: see
     /// [`System::refused_by_deadlines`](lockwright_model::System::refused_by_deadlines).
     NotByDeadlines {
         /// The resource.
@@ -111,8 +112,8 @@ impl fmt::Display for RunError {
             ),
             Self::NotByDeadlines { resource, protocol } => write!(
                 f,
-                "resource {} is under `{protocol}`, which the kernel's EDF does not support; choose `lock_free`, `wait_free` \
-                 or `none`",
+                "resource {} is under `{protocol}`, which is not executed by deadlines here; choose `lock_free` or \
+                 `wait_free`, or under `g-edf` `fmlp_short` or `fmlp_long`",
                 resource.0
             ),
             Self::NotAdmitted { task, error } => {

@@ -111,14 +111,27 @@ impl System {
         self.resource_ids().find(|id| self.scheduler.is_global() && is_refused(id))
     }
 
-    /// Returns a used resource that cannot be executed under `g-edf` if the system is under `protocol`: all except
-    /// those under `lock_free`, `wait_free` and `none`. The kernel's EDF has no priority levels, and a thread that
-    /// holds a lock does not inherit the deadlines of those that wait for it.
+    /// Returns whether the system is under `g-edf` and has a used resource under `fmlp_short` or `fmlp_long` if it is
+    /// under `protocol`. A scheduler in user space then executes it, and otherwise the kernel's EDF.
+    #[must_use]
+    pub fn has_global_locks(&self, protocol: Protocol) -> bool {
+        let is_lock = |id: ResourceId| is_fmlp(self.protocol_of(id, protocol)) && !self.users(id).is_empty();
+        self.scheduler == Scheduler::GEdf && self.resource_ids().any(is_lock)
+    }
+
+    /// Returns a used resource that real threads cannot execute by deadlines if the system is under `protocol`.
+    ///
+    /// With [global locks](System::has_global_locks), these are all except those under `fmlp_short`, `fmlp_long`,
+    /// `lock_free` and `wait_free`. By the kernel's EDF, these are all except those under `lock_free`, `wait_free` and
+    /// `none`: it has no priority levels, and a thread that holds a lock does not inherit the deadlines of those that
+    /// wait for it.
     #[must_use]
     pub fn refused_by_deadlines(&self, protocol: Protocol) -> Option<ResourceId> {
+        let has_locks = self.has_global_locks(protocol);
         let is_refused = |&id: &ResourceId| {
             let ruling = self.protocol_of(id, protocol);
-            !ruling.is_object() && ruling != Protocol::None && !self.users(id).is_empty()
+            let is_covered = if has_locks { is_fmlp(ruling) } else { ruling == Protocol::None };
+            !is_covered && !ruling.is_object() && !self.users(id).is_empty()
         };
         self.resource_ids().find(is_refused)
     }
@@ -359,4 +372,8 @@ pub(crate) fn requests_of<'a>(sections: impl IntoIterator<Item = &'a Section>) -
         }
     }
     requests
+}
+/// Whether the protocol is one of the locks of the FMLP.
+fn is_fmlp(protocol: Protocol) -> bool {
+    matches!(protocol, Protocol::FmlpShort | Protocol::FmlpLong)
 }

@@ -3,8 +3,8 @@
 extern crate alloc;
 
 use crate::{
-    Dflp, Dpcp, Edf, Fairness, FmlpLong, FmlpPlus, FmlpShort, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs, Mrsp, Omlp,
-    Pcp, Pip, PlainMutex, ReaderWriter, Srp, WaitFree,
+    Dflp, Dpcp, Edf, Fairness, FmlpLong, FmlpPlus, FmlpShort, GlobalEdf, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs,
+    Mrsp, Omlp, Pcp, Pip, PlainMutex, ReaderWriter, Srp, WaitFree,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -102,4 +102,16 @@ pub fn boxed_edf<const TASKS: usize, const RESOURCES: usize>(system: &System) ->
     let tasks: Vec<_> = levels.tasks().iter().map(|task| (task.priority, task.cpu)).collect();
     let ceilings: Vec<Priority> = levels.resource_ids().map(|resource| levels.ceiling(resource)).collect();
     Box::new(Edf::<TASKS, RESOURCES>::new(&tasks, &ceilings))
+}
+
+/// Returns the scheduler of a system under `g-edf`, with the resources under `fmlp_short` and `fmlp_long`. `protocol`
+/// is that of the resources that name none.
+#[must_use]
+pub fn boxed_global_edf<const TASKS: usize, const RESOURCES: usize>(
+    system: &System,
+    protocol: Protocol,
+) -> Box<dyn Machine + Send> {
+    let is_short = |resource| system.protocol_of(resource, protocol) == Protocol::FmlpShort;
+    let are_short: Vec<bool> = system.resource_ids().map(is_short).collect();
+    Box::new(GlobalEdf::<TASKS, RESOURCES>::new(system.tasks().len(), &are_short, system.cpus()))
 }

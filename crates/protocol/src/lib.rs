@@ -65,15 +65,16 @@
 //! a group with one lock.
 //!
 //! [`Edf`] is a scheduler, not a protocol: it decides by deadlines which job of a processor executes, with the machine
-//! [`Srp`] for the resources of the processor.
+//! [`Srp`] for the resources of the processor. [`GlobalEdf`] does the same for the jobs of all processors, and contains
+//! both locks of the FMLP.
 //!
 //! Machines are total: in every state, every event gives actions or a [`Refusal`] with the reason, and a refused event
 //! changes nothing. All machines have a fixed capacity, `TASKS` and `RESOURCES`.
 //!
 //! # Features
 //!
-//! - `boxed`: the functions `boxed` and `boxed_edf`, which make the machine of any protocol, and the scheduler, for a
-//!   whole system. They need an allocator; the rest of the crate does not.
+//! - `boxed`: the functions `boxed`, `boxed_edf` and `boxed_global_edf`, which make the machine of any protocol, and
+//!   the schedulers, for a whole system. They need an allocator; the rest of the crate does not.
 #![warn(missing_debug_implementations)]
 #![no_std]
 #![forbid(unsafe_code)]
@@ -89,6 +90,7 @@ mod fmlp_long;
 mod fmlp_plus;
 mod fmlp_short;
 pub mod fulock;
+mod global_edf;
 mod icpp;
 mod ics;
 mod ics_lock;
@@ -109,7 +111,7 @@ mod wait_free;
 
 pub use action::{Action, Refusal};
 #[cfg(feature = "boxed")]
-pub use boxed::{boxed, boxed_edf};
+pub use boxed::{boxed, boxed_edf, boxed_global_edf};
 pub use capacity::{DEFAULT_RESOURCES, DEFAULT_TASKS};
 pub use dflp::Dflp;
 pub use dpcp::Dpcp;
@@ -118,6 +120,7 @@ pub use fmlp_long::FmlpLong;
 pub use fmlp_plus::FmlpPlus;
 pub use fmlp_short::FmlpShort;
 pub use fulock::{Fulock, Fuqueue};
+pub use global_edf::GlobalEdf;
 pub use icpp::Icpp;
 pub use ics::Ics;
 pub use ics_lock::IcsLock;

@@ -301,13 +301,21 @@ fn global_deadlines_are_executed_or_refused() {
     assert!(ended.err.contains("there are no bounds: "), "{}", ended.err);
     let ended = on(&of(cpus, shares), "run", &["--for", "100 ms", "--protocol", "lock_free"]);
     assert!(ended.out.contains("under lock_free and g-edf") && !ended.err.contains("no bounds"), "{}", ended.err);
+    // The tasks schedule themselves where they lock, also on fewer CPUs than there are.
+    for protocol in ["fmlp_short", "fmlp_long"] {
+        let ended = on(&of(1, shares), "run", &["--for", "100 ms", "--protocol", protocol]);
+        assert!([0, 1].contains(&ended.status), "{}{}", ended.out, ended.err);
+        assert!(ended.out.contains(&format!("under {protocol} and g-edf")), "{}", ended.out);
+        assert!(ended.err.contains("among themselves (SCHED_FIFO)"), "{}", ended.err);
+    }
+    let ended = on(&of(cpus, shares), "run", &["--for", "100 ms", "--protocol", "all"]);
+    assert!(ended.err.contains("all protocols except none, fmlp_short, fmlp_long"), "{}", ended.err);
+    let mixed = "wcet = \"2 ms\"\nrequests = [{ resource = \"r\", length = \"1 ms\" }, { resource = \"s\", \
+                 length = \"500 us\" }]\n[[resource]]\nname = \"r\"\nprotocol = \"none\"\n[[resource]]\nname = \"s\"";
+    let beside = "`r` is under `none`, which is not executed beside locks of the FMLP";
     for (text, arguments, status, said) in [
-        (
-            of(cpus, shares),
-            &["--protocol", "mpcp"][..],
-            2,
-            "`r` is under `mpcp`, which the kernel's EDF does not support",
-        ),
+        (of(cpus, mixed), &["--protocol", "fmlp_long"][..], 2, beside),
+        (of(cpus, shares), &["--protocol", "mpcp"][..], 2, "`r` is under `mpcp`, which is not executed under `g-edf`"),
         (of(cpus + 1, "wcet = \"2 ms\""), &[], 3, "under `g-edf` jobs execute on every CPU that the process may use"),
         (
             of(cpus, "wcet = \"2 ms\""),
@@ -393,7 +401,7 @@ fn a_run_that_the_kernel_does_not_admit_is_3() {
 
 #[test]
 fn partitions_are_only_for_p_edf_without_locks() {
-    for (scheduler, help) in [("p-fp", "write `scheduler = "), ("g-edf", "`g-edf` always uses SCHED_DEADLINE")] {
+    for (scheduler, help) in [("p-fp", "write `scheduler = "), ("g-edf", "`g-edf` uses SCHED_DEADLINE where")] {
         let ended = on(&PARTITIONED.replace("p-edf", scheduler), "run", &["--sched-deadline"]);
         assert_eq!(ended.status, 2, "{}{}", ended.out, ended.err);
         assert!(ended.err.contains(help), "{}", ended.err);

@@ -61,19 +61,25 @@ fn system() -> System {
 }
 
 fn run_with(fault: u64, protocol: Protocol) -> (Result<Outcome, RunError>, std::time::Duration) {
+    run_under(fault, protocol, Scheduler::PFp)
+}
+
+fn run_under(fault: u64, protocol: Protocol, scheduler: Scheduler) -> (Result<Outcome, RunError>, std::time::Duration) {
     FAULT.store(fault, Ordering::Relaxed);
     let start = std::time::Instant::now();
-    let result = run(&system(), &RunConfig::new(protocol, Duration::from_ms(50)), &Control::new());
+    let result = run(&system().under(scheduler), &RunConfig::new(protocol, Duration::from_ms(50)), &Control::new());
     (result, start.elapsed())
 }
 
 #[test]
 fn a_panic_in_a_section_unlocks_everything() {
     let Some(_machine) = require_realtime() else { return };
-    for protocol in Protocol::ALL {
-        let (result, took) = run_with(PANIC, protocol);
-        assert!(matches!(result, Err(RunError::Panicked(_))), "{protocol}: {result:?}");
-        assert!(took.as_millis() < 500, "{protocol}: {took:?}");
+    let by_deadline = [Protocol::FmlpShort, Protocol::FmlpLong].map(|protocol| (protocol, Scheduler::GEdf));
+    for (protocol, scheduler) in Protocol::ALL.map(|protocol| (protocol, Scheduler::PFp)).into_iter().chain(by_deadline)
+    {
+        let (result, took) = run_under(PANIC, protocol, scheduler);
+        assert!(matches!(result, Err(RunError::Panicked(_))), "{protocol} and {scheduler}: {result:?}");
+        assert!(took.as_millis() < 500, "{protocol} and {scheduler}: {took:?}");
     }
 }
 
@@ -136,12 +142,15 @@ fn a_job_beyond_its_reservation_is_counted() {
 #[test]
 fn an_unresponsive_task_is_demoted() {
     let Some(_machine) = require_realtime() else { return };
-    let (result, took) = run_with(1_500_000_000, Protocol::Mpcp);
-    let outcome = result.expect("the run ends in the second grace period");
-    assert_eq!(outcome.ended, Ended::Watchdog);
-    let held = |event: fn(&Event) -> bool| outcome.records.iter().filter(|record| event(&record.event)).count();
-    assert_eq!(held(|e| matches!(e, Event::Acquire(_))), held(|e| matches!(e, Event::Release(_))));
-    assert!(took.as_millis() < 2_500, "{took:?}");
+    let short = (Protocol::FmlpShort, Scheduler::GEdf);
+    for (protocol, scheduler) in [(Protocol::Mpcp, Scheduler::PFp), short, (Protocol::FmlpLong, Scheduler::GEdf)] {
+        let (result, took) = run_under(1_500_000_000, protocol, scheduler);
+        let outcome = result.expect("the run ends in the second grace period");
+        assert_eq!(outcome.ended, Ended::Watchdog, "{protocol}");
+        let held = |event: fn(&Event) -> bool| outcome.records.iter().filter(|record| event(&record.event)).count();
+        assert_eq!(held(|e| matches!(e, Event::Acquire(_))), held(|e| matches!(e, Event::Release(_))), "{protocol}");
+        assert!(took.as_millis() < 2_500, "{protocol}: {took:?}");
+    }
 }
 
 #[test]

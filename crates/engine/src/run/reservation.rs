@@ -1,5 +1,5 @@
-//! Threads under SCHED_DEADLINE, which the kernel schedules by EDF: on all CPUs under `g-edf`, and on each CPU by
-//! itself under `p-edf` in partitions.
+//! Threads under SCHED_DEADLINE, which the kernel schedules by EDF: on all CPUs under `g-edf` without locks, and on
+//! each CPU by itself under `p-edf` in partitions.
 //!
 //! The kernel gives each thread a *reservation*: a runtime in each period. A thread that wakes up for a job has the
 //! deadline of that job. A job that executes for longer than the runtime may be *throttled* until its deadline; the
@@ -12,7 +12,7 @@
 
 use crate::error::RunError;
 use crate::throttling::{Limiter, Throttling, limits};
-use lockwright_model::{Duration, Protocol, Scheduler, System, Task};
+use lockwright_model::{Duration, Scheduler, System, Task};
 use lockwright_sys::{SysError, clock, memory, sched};
 
 /// The margin of a reservation: this part of the execution time, and [`MARGIN`].
@@ -80,13 +80,10 @@ impl Reservation {
 
 /// Checks that SCHED_DEADLINE can execute the system on a process that may use `have` CPUs. Returns the reservation of
 /// each task, by id.
-pub(super) fn of_all(system: &System, protocol: Protocol, have: usize) -> Result<Vec<Reservation>, RunError> {
+pub(super) fn of_all(system: &System, have: usize) -> Result<Vec<Reservation>, RunError> {
     let is_global = system.scheduler() == Scheduler::GEdf;
     if is_global && system.cpus() != have {
         return Err(RunError::NotAllCpus { needed: system.cpus(), have });
-    }
-    if let Some(resource) = system.refused_by_deadlines(protocol) {
-        return Err(RunError::NotByDeadlines { resource, protocol: system.protocol_of(resource, protocol) });
     }
     let all: Vec<Reservation> = system.tasks().iter().map(Reservation::of).collect();
     let usual = WHOLE * 95 / 100;

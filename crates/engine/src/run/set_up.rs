@@ -35,23 +35,27 @@ const START_DELAY_NS: u64 = 50_000_000;
 /// Executes `system` as SCHED_FIFO threads, one per task, until all jobs that arrive within `config.duration` have
 /// finished.
 ///
-/// Under `g-edf`, the threads are under SCHED_DEADLINE, and the kernel schedules them by deadlines on all CPUs that the
-/// process may use. A task may execute for C + C/10 + 200 us within its deadline, where C is its execution time; the
-/// kernel may throttle a job that takes longer ([`TaskOutcome::throttled`]). Resources are under `lock_free`,
-/// `wait_free` or `none`, and no blocking is observed.
+/// Under `g-edf`, no blocking is observed.
+///
+/// - With resources under `fmlp_short` or `fmlp_long`, the tasks decide among themselves which jobs execute: on m CPUs,
+///   the m with the earliest deadlines. Other resources are then under these protocols, `lock_free` or `wait_free`.
+/// - Otherwise the threads are under SCHED_DEADLINE, and the kernel schedules them by deadlines on all CPUs that the
+///   process may use. A task may execute for C + C/10 + 200 us within its deadline, where C is its execution time; the
+///   kernel may throttle a job that takes longer ([`TaskOutcome::throttled`]). Resources are under `lock_free`,
+///   `wait_free` or `none`.
 ///
 /// Under `p-edf`, the tasks of each CPU decide among themselves which job executes: the one with the earliest deadline,
 /// and among equal deadlines that of the task with the lower id. Resources are under `srp` and `msrp`, and no blocking
-/// is observed. With [`RunConfig::sched_deadline`], the kernel schedules the tasks of each CPU as under `g-edf`, in a
-/// cpuset partition that exists during the run.
+/// is observed. With [`RunConfig::sched_deadline`], the kernel schedules the tasks of each CPU under SCHED_DEADLINE, in
+/// a cpuset partition that exists during the run.
 ///
 /// CPU k of the system is the k-th CPU that the calling thread may use. The calling thread only waits. Threads of a run
 /// block all signals. The run locks all memory that is mapped at the start, which undoes an earlier
 /// `mlockall(MCL_FUTURE)`. Two runs at the same time would share levels and CPUs, and disturb each other.
 ///
 /// A run ends in bounded time: by itself, by [`Control::stop`], or by a watchdog above all tasks when the last deadline
-/// has passed. Under `g-edf` the tasks are above the watchdog, which executes in the share of the CPUs that they do not
-/// reserve.
+/// has passed. Under SCHED_DEADLINE the tasks are above the watchdog, which executes in the share of the CPUs that they
+/// do not reserve.
 ///
 /// # Errors
 /// See [`RunError`]. No thread is left running, except after [`RunError::Stuck`].
@@ -73,10 +77,18 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     check_system(system, config.protocol)?;
     let allowed = sched::affinity()?;
     let is_partitioned = config.sched_deadline && system.scheduler() == Scheduler::PEdf;
-    let reservations = if is_partitioned || system.scheduler() == Scheduler::GEdf {
-        reservation::of_all(system, config.protocol, allowed.len())?
+    let is_global = system.scheduler() == Scheduler::GEdf;
+    if let Some(resource) = system.refused_by_deadlines(config.protocol).filter(|_| is_partitioned || is_global) {
+        let protocol = system.protocol_of(resource, config.protocol);
+        return Err(RunError::NotByDeadlines { resource, protocol });
+    }
+    let in_user_space = system.has_global_locks(config.protocol);
+    let reservations = if is_partitioned || is_global && !in_user_space {
+        reservation::of_all(system, allowed.len())?
     } else {
-        check_scheduler(system)?;
+        if !in_user_space {
+            check_scheduler(system)?;
+        }
         Vec::new()
     };
     if config.audit && !reservations.is_empty() {
@@ -353,9 +365,10 @@ impl<'a> Crew<'a> {
                 shared.taken.ends(&cpus, &now);
             }
             shared.ends.leave(task, report, &shared.control);
-            // The thread has no real-time work left. If the kernel refuses, the thread only waits.
-            let _ = shared.demote(task);
+            // The thread has no real-time work left. It sleeps before it leaves its policy: the kernel gives the CPU of
+            // a thread that leaves SCHED_FIFO to the next one there, even if a more urgent one is ready elsewhere.
             shared.exit.pass();
+            let _ = shared.demote(task);
         };
         self.tasks.push(spawn(&name, body)?);
         Ok(())
@@ -388,7 +401,7 @@ impl<'a> Crew<'a> {
             if !shared.ready.pass() {
                 return 0;
             }
-            let start_ns = clock::now_ns() + start_delay(&shared.system);
+            let start_ns = clock::now_ns() + start_delay(&shared);
             // ORDERING: Relaxed: the start gate's word orders it.
             shared.start_ns.store(start_ns, Ordering::Relaxed);
             shared.control.started(start_ns);
@@ -448,11 +461,11 @@ fn go_to(cpu: usize, entry: Option<&Entry>) -> Result<(), RunError> {
     }
 }
 
-/// The time from choosing the start to the start itself. Under `g-edf`, the deadlines that the threads got by passing
-/// the gate must be over by then: the kernel would give the first job the rest of an old reservation.
-fn start_delay(system: &System) -> u64 {
-    let longest = system.tasks().iter().map(|task| task.deadline.as_ns()).max().unwrap_or(0);
-    START_DELAY_NS + if system.scheduler() == Scheduler::GEdf { longest } else { 0 }
+/// The time from choosing the start to the start itself. Under SCHED_DEADLINE, the deadlines that the threads got by
+/// passing the gate must be over by then: the kernel would give the first job the rest of an old reservation.
+fn start_delay(shared: &Shared) -> u64 {
+    let longest = shared.system.tasks().iter().map(|task| task.deadline.as_ns()).max().unwrap_or(0);
+    START_DELAY_NS + if shared.reservations.is_empty() { 0 } else { longest }
 }
 
 /// The capacity of the journal: an entry of a log comes with at most a few orders.

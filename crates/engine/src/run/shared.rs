@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub(super) struct Shared {
     pub(super) system: System,
     pub(super) locks: Locks,
-    /// Under `g-edf`: the reservation of each task.
+    /// Under SCHED_DEADLINE: the reservation of each task.
     pub(super) reservations: Vec<Reservation>,
     pub(super) control: Control,
     pub(super) calibration: Calibration,

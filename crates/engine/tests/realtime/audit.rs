@@ -4,7 +4,7 @@ use crate::judge::tell;
 use crate::support::{Machine, for_each_protocol, require_cpus, run_us, scale, task};
 use lockwright::raw::SCRIPT_LEVEL;
 use lockwright_engine::{Audit, Control, Departed, Outcome, RunConfig, RunError, run};
-use lockwright_model::{Duration, Protocol, Resource, ResourceId, Step, System};
+use lockwright_model::{Duration, Protocol, Resource, ResourceId, Scheduler, Step, System};
 use lockwright_sys::sched::{self, Tid};
 
 /// Two tasks on each of two CPUs, which share a resource; the periods let them meet in many ways.
@@ -74,6 +74,12 @@ fn the_kernel_does_what_every_protocol_orders() {
             assert!(audit.boosts > 0, "nothing was inherited");
         }
         wakes += audit.wake_ups;
+    }
+    let by_deadline = system.under(Scheduler::GEdf);
+    for protocol in [Protocol::FmlpShort, Protocol::FmlpLong] {
+        let Some(audit) = audit(&by_deadline, protocol, for_each_protocol(120), |_| ()) else { return };
+        assert_eq!(audit.departures, [], "{protocol} under g-edf");
+        assert!(audit.switches > 20 && audit.orders > 20, "{protocol} under g-edf: {audit:?}");
     }
     println!("{switches} switches and {wakes} wake-ups were judged");
     assert!(switches > 2_000, "only {switches} switches were judged");

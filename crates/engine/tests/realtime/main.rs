@@ -7,6 +7,7 @@ mod edf;
 mod ending;
 mod exclusion;
 mod global;
+mod global_locks;
 mod interruptible;
 mod judge;
 mod kernel;

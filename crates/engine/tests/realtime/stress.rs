@@ -7,7 +7,9 @@
 use crate::order::{Promise, is_for_one, promise, turns, waits, with_turns};
 use crate::support::{as_nested_as, at, expect, fault, for_each_protocol, require_cpus, run_us, scale, task};
 use lockwright_engine::{Ended, Outcome};
-use lockwright_model::{CpuId, Duration, Event, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId};
+use lockwright_model::{
+    CpuId, Duration, Event, Protocol, Record, Resource, ResourceId, Scheduler, Step, System, Task, TaskId,
+};
 
 /// More than on the machines of our tests; more threads than this would only repeat each other.
 const CPUS_MAX: usize = 16;
@@ -138,6 +140,19 @@ fn all_processors_share_resources() {
     for protocol in Protocol::ALL.into_iter().filter(|protocol| !is_for_one(*protocol)) {
         let system = as_nested_as(protocol, &stressed(cpus, scale(), seed));
         storm(&system, protocol, promise(protocol) == Promise::Fifo, &heads);
+    }
+}
+
+/// By deadlines on all processors, no task is left out, whether the machine is overloaded or not.
+#[test]
+fn all_processors_share_resources_by_deadlines() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let cpus = std::thread::available_parallelism().map_or(2, usize::from).min(CPUS_MAX);
+    let seed = seed();
+    let tasks: Vec<TaskId> = (0..3 * cpus).map(TaskId::new).collect();
+    for protocol in [Protocol::FmlpShort, Protocol::FmlpLong] {
+        let system = as_nested_as(protocol, &stressed(cpus, scale(), seed)).under(Scheduler::GEdf);
+        storm(&system, protocol, true, &tasks);
     }
 }
 

@@ -118,9 +118,14 @@ pub fn stop_after(time: Duration, control: &Control) -> std::thread::JoinHandle<
 
 /// Runs without a protocol until another thread stops the run, this time after its start.
 pub fn run_until(system: &System, stop: Duration) -> Outcome {
+    run_until_under(system, Protocol::None, stop)
+}
+
+/// As [`run_until`], under a protocol.
+pub fn run_until_under(system: &System, protocol: Protocol, stop: Duration) -> Outcome {
     let control = Control::new();
     let stopper = stop_after(stop, &control);
-    let config = RunConfig::new(Protocol::None, Duration::from_ms(60_000));
+    let config = RunConfig::new(protocol, Duration::from_ms(60_000));
     let outcome = lockwright_engine::run(system, &config, &control).expect("a run");
     stopper.join().expect("the stopper ends");
     outcome

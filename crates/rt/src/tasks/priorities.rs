@@ -5,7 +5,7 @@
 
 use crate::levels::{SECTION_LEVEL, TASK_LEVELS_MAX};
 use lockwright_model::{Priority, Protocol, Scheduler, System, Task};
-use lockwright_protocol::{Edf, request_priorities};
+use lockwright_protocol::{Edf, GlobalEdf, request_priorities};
 
 /// The levels of one run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,7 +19,8 @@ pub struct TooMany(pub usize);
 impl Levels {
     /// Assigns levels to all priorities that can occur: base priorities, the priorities in `changed` that tasks are
     /// changed to, and the ceilings of the protocols in use. Under `p-edf`, these are the places of jobs on the stack
-    /// of a processor, and the priority of a task without a job. Under `g-edf` there are none.
+    /// of a processor, and the priority of a task without a job. Under `g-edf` there are two with locks, and none
+    /// without.
     ///
     /// # Errors
     /// [`TooMany`] if there are more priorities than levels.
@@ -29,6 +30,10 @@ impl Levels {
         let mut all: Vec<Priority> = match system.scheduler() {
             // There are at most EXECUTED_TASKS_MAX tasks.
             Scheduler::PEdf => (1..=most() as u16).map(Edf::<1, 1>::at_place).chain([Edf::<1, 1>::ARRIVING]).collect(),
+            // The third priority of this scheduler is that of sections that no task preempts.
+            Scheduler::GEdf if system.has_global_locks(protocol) => {
+                vec![GlobalEdf::<1, 1>::PREEMPTED, GlobalEdf::<1, 1>::RUNNING]
+            }
             // The kernel schedules by deadlines, without levels.
             Scheduler::GEdf => Vec::new(),
             _ => system.tasks().iter().map(|task| task.priority).chain(changed.iter().copied()).collect(),

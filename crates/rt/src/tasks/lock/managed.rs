@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   request   rise; [guard: decide]; wait for the grant if told to; if woken without one, or arrived elsewhere: again
-//!   release   [guard: decide, grant to the next]; wake it; go back; fall;
+//!   release   under a scheduler of all CPUs: rise; [guard: decide, grant to the next]; wake it; go back; fall;
 //!             or, if the section was invalidated: nothing, it is executed again
 //!   arrive    [guard: decide]; wait if the job must not start
 //!   finish    under a scheduler: rise; [guard: decide]; wake the next job
@@ -43,6 +43,10 @@ pub(super) enum Rise {
     Local(Box<[Priority]>),
     /// Tasks below the cutoff, the first field, rise to their ceiling, the second.
     Below(Priority, Priority),
+    /// Above all tasks; whether a task spins for the resource.
+    Above {
+        spins: bool,
+    },
 }
 
 impl Rise {
@@ -55,6 +59,7 @@ impl Rise {
             Self::Home(home, _) if is_first && *home != cpu => Some(base.boosted()),
             Self::Home(_, ceiling) => Some(base.boosted().max(*ceiling)),
             Self::Local(ceilings) => ceilings.get(cpu.index()).map(|ceiling| ceiling.raised()),
+            Self::Above { .. } => Some(Priority::NON_PREEMPTIVE),
             // A scripted change may have moved the task across the cutoff.
             Self::Below(cutoff, ceiling) => Some(*ceiling).filter(|_| executor.base(task) < *cutoff),
         }
@@ -80,9 +85,14 @@ impl Managed {
         Self { source, cpu, counts_jobs: machine.counts_jobs(), arriving: None, machine: Guarded::new(machine) }
     }
 
-    /// A machine that schedules the jobs of `cpu`. Tasks without a job have the priority `arriving`.
-    pub(super) fn scheduler(source: Source, cpu: CpuId, arriving: Priority, machine: Box<dyn Machine + Send>) -> Self {
-        Self { arriving: Some(arriving), ..Self::new(source, Some(cpu), machine) }
+    /// A machine that schedules the jobs of `cpu`, or of all CPUs. Tasks without a job have the priority `arriving`.
+    pub(super) fn scheduler(
+        source: Source,
+        cpu: Option<CpuId>,
+        arriving: Priority,
+        machine: Box<dyn Machine + Send>,
+    ) -> Self {
+        Self { arriving: Some(arriving), ..Self::new(source, cpu, machine) }
     }
 
     /// The priority that the machine gives to tasks on `cpu` without a job, if it schedules their jobs.
@@ -144,7 +154,8 @@ impl Managed {
                     return taken_back.and(settled).and(Err(refusal.into()));
                 }
             };
-            if is_first || matches!(rise, Rise::Home(..)) {
+            // A request that is made again has not been in a queue before.
+            if is_first || matches!(rise, Rise::Home(..) | Rise::Above { .. }) {
                 executor.note_turn(task, Turn::Asking, &decision);
                 executor.note_turn(task, Turn::Asked, &decision);
             }
@@ -186,14 +197,21 @@ impl Managed {
         resource: ResourceId,
         decided: impl FnOnce(),
     ) -> Result<bool, ResourceError> {
+        // On all CPUs, a job that arrives could otherwise keep the caller from waking the job that continues elsewhere.
+        let rises = self.arriving.filter(|_| self.cpu.is_none());
+        let risen = rises.map_or(Ok(()), |priority| executor.rise(task, priority));
         let decision = executor.decide(self.source, &self.machine, Some(task), |machine, act| {
             let answer = machine.release(task, resource, act);
             decided();
             answer
-        })?;
-        executor.note_turn(task, Turn::Left, &decision);
-        let (outcome, result) = executor.carry_out(self.source, Some(task), false, decision);
-        result?;
+        });
+        let left = decision.map(|decision| {
+            executor.note_turn(task, Turn::Left, &decision);
+            executor.carry_out(self.source, Some(task), false, decision)
+        });
+        let settled = if rises.is_some() { executor.asked(task) } else { Ok(()) };
+        let (outcome, result) = left?;
+        risen.and(result).and(settled)?;
         Ok(outcome.restarts)
     }
 

@@ -12,7 +12,8 @@
 //! | `managed` | all others | as the protocol's machine decides: suspended on the task's own flag, ready on another processor, or spinning |
 //!
 //! Under the scheduler `p-edf`, each CPU has a machine that decides which of its jobs executes (`managed`), and that
-//! has its local resources, under `srp`; the others are under `msrp`.
+//! has its local resources, under `srp`; the others are under `msrp`. Under `g-edf` with `fmlp_short` or `fmlp_long`,
+//! one machine decides this for all CPUs, and has all these resources.
 //!
 //! One machine decides for all resources of its protocol that the same tasks can reach. Protocols for one processor
 //! have one machine for each CPU, and `icpp` has one more for the resources shared across CPUs; the other protocols
@@ -38,7 +39,7 @@ use lockwright_locks::{PhaseFair, TaskFair};
 use lockwright_model::{
     CpuId, EXECUTED_TASKS_MAX, Instant, Mode, Priority, Protocol, RESOURCES_MAX, ResourceId, Scheduler, System, TaskId,
 };
-use lockwright_protocol::{Edf, Machine, boxed, boxed_edf};
+use lockwright_protocol::{Edf, GlobalEdf, Machine, boxed, boxed_edf, boxed_global_edf};
 use managed::{Asker, Managed, Rise};
 use none::PlainLock;
 use object::Version;
@@ -79,15 +80,24 @@ impl Locks {
     /// Creates the locks of `system`, all free. `protocol` is the system's, and `cpus` are the Linux numbers of its
     /// processors.
     pub fn new(system: &System, protocol: Protocol, levels: Levels, cpus: &[usize]) -> Self {
-        let by_deadline = system.scheduler() == Scheduler::PEdf;
+        let is_partitioned = system.scheduler() == Scheduler::PEdf;
+        let is_global = system.has_global_locks(protocol);
+        let by_deadline = is_partitioned || is_global;
         let mut known: Vec<(Protocol, Option<CpuId>)> = Vec::new();
-        if by_deadline {
+        if is_global {
+            // One machine has all resources of both protocols.
+            known.push((Protocol::FmlpLong, None));
+        }
+        if is_partitioned {
             // Each CPU has a scheduler, even if its tasks use no resources. It decides on the local ones as well.
             let cpus = (0..system.cpus()).map(CpuId::new);
             let used = cpus.filter(|&cpu| system.tasks().iter().any(|task| task.cpu == cpu));
             known.extend(used.map(|cpu| (Protocol::Srp, Some(cpu))));
         }
         let mut lock = |resource| match system.protocol_of(resource, protocol) {
+            short_or_long @ (Protocol::FmlpShort | Protocol::FmlpLong) if is_global => {
+                Lock::Managed(0, Rise::Above { spins: short_or_long == Protocol::FmlpShort })
+            }
             Protocol::None => Lock::None(PlainLock::new()),
             Protocol::Pip => Lock::Pip(PipLock::new()),
             Protocol::FmlpLong => Lock::Fifo(FifoLock::for_tasks(system.users(resource).len())),
@@ -100,7 +110,7 @@ impl Locks {
                 let user = system.users(resource).first().map(|&user| system.task(user).cpu);
                 let for_one = matches!(ruling, Protocol::Icpp | Protocol::Pcp | Protocol::Srp);
                 let is_local = (for_one || ruling.is_interruptible()) && !system.is_global(resource);
-                let user = user.or_else(|| system.tasks().first().map(|task| task.cpu).filter(|_| by_deadline));
+                let user = user.or_else(|| system.tasks().first().map(|task| task.cpu).filter(|_| is_partitioned));
                 let machine = (ruling, user.filter(|_| is_local));
                 let place = known.iter().position(|other| *other == machine).unwrap_or_else(|| {
                     known.push(machine);
@@ -111,12 +121,17 @@ impl Locks {
             }
         };
         let locks: Box<[Lock]> = system.resource_ids().map(&mut lock).collect();
-        let machine = |(source, (ruling, cpu)): (usize, (Protocol, Option<CpuId>))| match cpu.filter(|_| by_deadline) {
-            Some(cpu) => Managed::scheduler(source, cpu, Edf::<1, 1>::ARRIVING, scheduler(system)),
-            None => Managed::new(source, cpu, small_or_large(system, ruling)),
+        let machine = |(source, (ruling, cpu)): (usize, (Protocol, Option<CpuId>))| match cpu {
+            Some(_) if is_partitioned => {
+                Managed::scheduler(source, cpu, Edf::<1, 1>::ARRIVING, scheduler(system, protocol))
+            }
+            None if is_global => {
+                Managed::scheduler(source, cpu, GlobalEdf::<1, 1>::ARRIVING, scheduler(system, protocol))
+            }
+            _ => Managed::new(source, cpu, small_or_large(system, ruling)),
         };
         let machines: Box<[Managed]> = known.into_iter().enumerate().map(machine).collect();
-        // Under `p-edf` only the scheduler gives priorities.
+        // By deadlines, only the scheduler gives priorities.
         let base = |task| if by_deadline { Priority::MIN } else { system.task(task).priority };
         let asker = |task| Asker { task, base: base(task), cpu: system.task(task).cpu };
         let tasks: Box<[Asker]> = system.task_ids().map(asker).collect();
@@ -199,7 +214,8 @@ impl Locks {
     }
 
     /// Announces the release of a job of `task`, the calling thread. Returns when its protocols and its scheduler let
-    /// it start. The absolute deadline `due` has a meaning under `p-edf` only; its zero is that of the monotonic clock.
+    /// it start. The absolute deadline `due` has a meaning for schedulers by deadlines only; its zero is that of the
+    /// monotonic clock.
     pub fn arrive(&self, task: TaskId, due: Instant) -> Result<(), ResourceError> {
         let cpu = self.tasks[task.index()].cpu;
         let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
@@ -213,7 +229,7 @@ impl Locks {
         counting.try_for_each(|machine| machine.finish(&self.executor, task))
     }
 
-    /// Changes the base priority of `task`, whatever the task does at the moment. Under `p-edf` there are none to
+    /// Changes the base priority of `task`, whatever the task does at the moment. By deadlines there are none to
     /// change.
     pub fn set_base(&self, task: TaskId, base: Priority) -> Result<(), ResourceError> {
         if self.machines.iter().any(Managed::schedules) {
@@ -240,7 +256,7 @@ impl Locks {
     pub fn spins(&self, resource: ResourceId) -> bool {
         match &self.locks[resource.index()] {
             Lock::Spin(_) | Lock::PhaseFair(_) | Lock::TaskFair(_) => true,
-            Lock::Managed(_, rise) => matches!(rise, Rise::Local(_)),
+            Lock::Managed(_, rise) => matches!(rise, Rise::Local(_) | Rise::Above { spins: true }),
             Lock::None(_) | Lock::Pip(_) | Lock::Fifo(_) | Lock::Interruptible(..) => false,
             Lock::Attempts(_) | Lock::WaitFree => false,
         }
@@ -278,11 +294,12 @@ fn small_or_large(system: &System, ruling: Protocol) -> Box<dyn Machine + Send> 
 }
 
 /// Creates a scheduler of the size that the system needs.
-fn scheduler(system: &System) -> Box<dyn Machine + Send> {
-    if is_small(system) {
-        boxed_edf::<SMALL_TASKS, SMALL_RESOURCES>(system)
-    } else {
-        boxed_edf::<EXECUTED_TASKS_MAX, RESOURCES_MAX>(system)
+fn scheduler(system: &System, protocol: Protocol) -> Box<dyn Machine + Send> {
+    match (system.scheduler(), is_small(system)) {
+        (Scheduler::GEdf, true) => boxed_global_edf::<SMALL_TASKS, SMALL_RESOURCES>(system, protocol),
+        (Scheduler::GEdf, false) => boxed_global_edf::<EXECUTED_TASKS_MAX, RESOURCES_MAX>(system, protocol),
+        (_, true) => boxed_edf::<SMALL_TASKS, SMALL_RESOURCES>(system),
+        (_, false) => boxed_edf::<EXECUTED_TASKS_MAX, RESOURCES_MAX>(system),
     }
 }
 
