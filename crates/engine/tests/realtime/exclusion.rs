@@ -171,8 +171,8 @@ fn a_holder_under_mpcp_is_not_preempted_by_a_base_priority() {
 fn readers_and_writers() -> System {
     let tasks = (0..6).map(|index: usize| {
         let mode = if index < 2 { Mode::Write } else { Mode::Read };
-        let body = vec![run_us(10), mode.step(R), run_us(60), Step::Unlock(R)];
-        task(&format!("t{index}"), index % 2, 10 - index as u32, 500 + 90 * index as u64, body)
+        let body = vec![run_us(10 * scale()), mode.step(R), run_us(60 * scale()), Step::Unlock(R)];
+        task(&format!("t{index}"), index % 2, 10 - index as u32, (500 + 90 * index as u64) * scale(), body)
     });
     system(2, 1, tasks.collect())
 }

@@ -31,7 +31,8 @@ fn stressed(cpus: usize, scale: u64, seed: u64) -> System {
     };
     let tasks = (0..3 * cpus).map(|index| {
         let mut body = vec![run_us(varied(10, index, 11))];
-        body.extend(section(index, index % 3 == 0));
+        // Every third task; on several processors, however many there are.
+        body.extend(section(index, (2 * index + index / cpus).is_multiple_of(3)));
         body.push(run_us(varied(10, index, 7)));
         body.extend(section(index + 1 + index / 5, false));
         let period_us = (1_200 * cpus as u64 + 61 * index as u64) * scale;
