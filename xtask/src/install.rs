@@ -6,7 +6,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const HEADERS: [&str; 3] = ["c/include/lockwright.h", "c/include/lockwright.hpp", "record/include/lockwright_record.h"];
+const HEADERS: [&str; 4] = [
+    "c/include/lockwright.h",
+    "c/include/lockwright_inline.h",
+    "c/include/lockwright.hpp",
+    "record/include/lockwright_record.h",
+];
 /// The system libraries that the static library needs: the output of `rustc --print native-static-libs`.
 pub const SYSTEM: &str = "-lutil -lrt -lpthread -lm -ldl";
 

@@ -79,7 +79,9 @@ static int write_ten(lw_ics_section_t *section, void *argument) {
     return 0;
 }
 
-static void section(const char *name, lw_ics_body_t body, const char *how, uint32_t commit) {
+/* Is compiled once for each body, as a program's own section is. */
+static inline __attribute__((always_inline)) void section(const char *name, lw_ics_body_t body, const char *how,
+                                                          uint32_t commit) {
     lw_ics_t ics;
     lw_ics_slot_t slot;
     if (lw_ics_init(&ics, commit, (uint32_t)sched_getcpu()) || lw_ics_slot_open(&ics, &slot)) {
@@ -96,7 +98,7 @@ static void section(const char *name, lw_ics_body_t body, const char *how, uint3
 }
 
 /* Each way to commit. Of these, only LW_ICS_PLAIN requires that the thread stays on its CPU: it is the only one. */
-static void sections(const char *name, lw_ics_body_t body) {
+static inline __attribute__((always_inline)) void sections(const char *name, lw_ics_body_t body) {
     section(name, body, "locked", LW_ICS_LOCKED);
     section(name, body, "auto", LW_ICS_AUTO);
     section(name, body, "plain", LW_ICS_PLAIN);

@@ -108,6 +108,16 @@
 // Commits by restartable sequences. Only `lw_ics_commit` returns this value; `lw_ics_init` does not accept it.
 #define LW_ICS_RSEQ 3
 
+// Private: the check value of a slot, combined with its address, and the kind of a section that writes. Functions that
+// are compiled with their caller follow pointers only if they find these values. Whoever changes one of the private
+// types, or what their fields mean, changes both values: programs compiled before then call the library.
+#define LW_PRIVATE_ICS_SLOT_ 1280799596
+
+#define LW_PRIVATE_ICS_WRITES_ 1280799589
+
+// Private: the number of places that belong to slots.
+#define LW_PRIVATE_ICS_PLACES_ (LW_ICS_SLOTS * LW_ICS_WRITES)
+
 // The number of slots of a `lw_buffer_t`, `lw_queue_t` or `lw_pqueue_t`.
 #define LW_OBJECT_SLOTS 16
 
@@ -131,9 +141,6 @@
 
 // The greatest number of events of one task in a trace.
 #define LW_TRACE_EVENTS_MAX (1 << 24)
-
-// A section in progress. Valid only inside the body that receives it.
-typedef struct lw_ics_section_t lw_ics_section_t;
 
 // A mutex: 64 bytes, aligned to 8.
 //
@@ -315,12 +322,57 @@ typedef struct lw_deadlock_link_t {
     char name[16];
 } lw_deadlock_link_t;
 
+// Private: a word of an object.
+typedef struct lw_private_ics_word_t {
+    uint64_t lw_locator;
+    uint64_t lw_place;
+} lw_private_ics_word_t;
+
+// Private: the writes of an attempt.
+typedef struct lw_private_ics_page_t {
+    uint32_t lw_length;
+    uint32_t lw_writes[LW_ICS_WRITES];
+} lw_private_ics_page_t;
+
+// Private: what an object knows about a slot.
+typedef struct lw_private_ics_record_t {
+    struct lw_private_ics_page_t lw_pages[2];
+    uint64_t lw_performed;
+    uint64_t lw_claimed;
+    uint64_t lw_pending;
+    uint64_t lw_last;
+    uint32_t lw_spares[LW_ICS_WRITES];
+    uint32_t lw_replaced[LW_ICS_WRITES];
+    uint64_t lw_entries;
+    uint64_t lw_queries;
+    uint64_t lw_commits;
+    uint64_t lw_others[8];
+} lw_private_ics_record_t;
+
+// Private: head, words, records and places.
+typedef struct lw_private_ics_object_t {
+    uint64_t lw_head;
+    uint64_t lw_spare[15];
+    struct lw_private_ics_word_t lw_words[LW_ICS_WORDS];
+    struct lw_private_ics_record_t lw_records[LW_ICS_SLOTS];
+    uint64_t lw_places[LW_PRIVATE_ICS_PLACES_];
+} lw_private_ics_object_t;
+
+// Private: the memory that an object points to.
+typedef struct lw_private_ics_t {
+    // Not 0 once the process has chosen a signal.
+    const int *lw_chosen;
+    uint32_t lw_commit;
+    uint32_t lw_spare[29];
+    struct lw_private_ics_object_t lw_object;
+} lw_private_ics_t;
+
 // An object for interruptible sections: `LW_ICS_WORDS` words of 64 bits, initially 0, that sections read and write.
 //
 // Initialise it with `lw_ics_init`. Never move or copy it, nor share it between processes: its words are in the memory
 // of the process that made it. Its fields are private.
 typedef struct lw_ics_t {
-    const void *lw_object;
+    struct lw_private_ics_t *lw_object;
     uint32_t lw_check;
     uint32_t lw_spare;
 } lw_ics_t;
@@ -328,10 +380,32 @@ typedef struct lw_ics_t {
 // A slot: the right to write an object in sections. Only one thread may use a slot at a time; several threads may
 // share one under a lock. Never move or copy it: a copy is no slot. Its fields are private.
 typedef struct lw_ics_slot_t {
-    const void *lw_object;
+    struct lw_private_ics_t *lw_object;
     uint32_t lw_index;
     uint32_t lw_check;
 } lw_ics_slot_t;
+
+// Private: one execution of a body.
+typedef struct lw_private_ics_attempt_t {
+    struct lw_private_ics_object_t *lw_object;
+    struct lw_private_ics_page_t *lw_page;
+    struct lw_private_ics_record_t *lw_record;
+    uint64_t lw_slot;
+    uint64_t lw_seen;
+    uint64_t lw_page_number;
+    uint64_t lw_length;
+    uint64_t lw_filter;
+} lw_private_ics_attempt_t;
+
+// A section in progress. Valid only inside the body that receives it. Its fields are private.
+typedef struct lw_ics_section_t {
+    // What the rest contains.
+    uint32_t lw_kind;
+    // Why a write was refused, or 0: the section cannot commit then, whatever its body returns.
+    int lw_refused;
+    const int *lw_chosen;
+    struct lw_private_ics_attempt_t lw_attempt;
+} lw_ics_section_t;
 
 // The body of an interruptible section.
 //
@@ -1118,6 +1192,14 @@ int lw_ics_slot_close(struct lw_ics_slot_t *slot);
 // - Any other number is the value that the body returned. Nothing is changed.
 int lw_ics_update(struct lw_ics_slot_t *slot, lw_ics_body_t body, void *argument);
 
+// Private. Ends the first attempt of a section that began in the function of the header, unless that function has
+// committed it. If the attempt cannot commit because of another section, does the rest as `lw_ics_update`.
+int lw_private_ics_end_(struct lw_ics_section_t *section,
+                        struct lw_ics_slot_t *slot,
+                        lw_ics_body_t body,
+                        void *argument,
+                        int answer);
+
 // Sets the signal that cuts short invalidated sections of the object.
 //
 // From now on, a thread that commits to the object sends `signal` to the threads whose sections are invalidated by
@@ -1696,5 +1778,7 @@ int lw_task_error(char *text, size_t capacity);
 #define LW_BARRIER_INITIALIZER(count) { 0, { (count), 0, 0, 0 }, (count) != 0 ? 0x4c576272u : 0, 0 }
 /* Initialises a lw_once_t. */
 #define LW_ONCE_INITIALIZER { 0, 0x4c576f6eu }
+
+#include "lockwright_inline.h"
 
 #endif /* LOCKWRIGHT_H */

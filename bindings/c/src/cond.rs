@@ -163,10 +163,20 @@ pub unsafe extern "C" fn lw_cond_wait_for(
     wait(cond, mutex, || argument::deadline_after(time).map(Some))
 }
 
-fn take_off(cond: Mut<'_, lw_cond_t>, take_off: impl FnOnce(&RawCondvar)) -> c_int {
+fn take_off(cond: Mut<'_, lw_cond_t>, take_off: fn(&RawCondvar)) -> c_int {
+    match cond.object() {
+        // Nothing is called, so no registers are saved.
+        Some(cond) if !cond.raw.is_waited_for() => 0,
+        Some(cond) => take_off_waiters(&cond.raw, take_off),
+        None => libc::EINVAL,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn take_off_waiters(cond: &RawCondvar, take_off: fn(&RawCondvar)) -> c_int {
     guarded(|| {
-        let Some(cond) = cond.object() else { return libc::EINVAL };
-        take_off(&cond.raw);
+        take_off(cond);
         0
     })
 }

@@ -57,6 +57,11 @@ pub fn is_chosen() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
 
+/// Returns the word that is not 0 once a signal is chosen.
+pub fn chosen() -> &'static AtomicI32 {
+    &SIGNAL
+}
+
 /// Returns the innermost section of the calling thread that may be cut, or null.
 fn current() -> &'static AtomicPtr<Cut> {
     // SAFETY: `cut.c` returns the address of a thread-local pointer, which lives as long as the thread, and only this

@@ -3,26 +3,35 @@
 use crate::argument::{CObject, Const, Mut};
 use crate::cut::{self, Cut, Inside, Told};
 use crate::ics_types::{
-    LW_ICS_AUTO, LW_ICS_LOCKED, LW_ICS_PLAIN, LW_ICS_RSEQ, SLOTS, Section, WORDS, WRITES, lw_ics_body_t,
-    lw_ics_section_t, lw_ics_slot_t, lw_ics_stats_t, lw_ics_t,
+    LW_ICS_AUTO, LW_ICS_LOCKED, LW_ICS_PLAIN, LW_ICS_RSEQ, LW_PRIVATE_ICS_SLOT_, Object, SLOTS, Section, WORDS, WRITES,
+    lw_ics_body_t, lw_ics_section_t, lw_ics_slot_t, lw_ics_stats_t, lw_ics_t, lw_private_ics_t,
 };
 use crate::panic::guarded;
 use libc::{c_int, c_void};
-use lockwright::ics::{Ics, Kind, Stop, Strategy, Var, View, Word, Writer};
-use std::mem::{ManuallyDrop, MaybeUninit};
+use lockwright::ics::{Kind, Stop, Strategy, Var, Word, Writer};
+use std::mem::{ManuallyDrop, offset_of};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
-type Object = Ics<[Word; WORDS], SLOTS, WRITES, Strategy>;
-
-/// The memory that a `lw_ics_t` points to.
+/// The memory that a `lw_ics_t` points to. It begins as `lw_private_ics_t` does.
+#[repr(C)]
 struct Shared {
+    chosen: &'static AtomicI32,
+    /// `LW_ICS_LOCKED`, `LW_ICS_PLAIN` or `LW_ICS_RSEQ`.
+    commit: u32,
     object: Object,
     /// The signal that cuts invalidated sections short; 0 if there is none.
     signal: AtomicI32,
     /// The section of each slot, for the threads that signal it.
     told: [Told; SLOTS],
 }
+
+#[cfg(target_arch = "x86_64")]
+const _: () = assert!(
+    offset_of!(Shared, chosen) == offset_of!(lw_private_ics_t, lw_chosen)
+        && offset_of!(Shared, commit) == offset_of!(lw_private_ics_t, lw_commit)
+        && offset_of!(Shared, object) == offset_of!(lw_private_ics_t, lw_object)
+);
 
 /// A body that is not null.
 type Body = unsafe extern "C-unwind" fn(section: *mut lw_ics_section_t, argument: *mut c_void) -> c_int;
@@ -90,7 +99,7 @@ unsafe impl CObject for lw_ics_slot_t {
 impl IcsSlot {
     /// Returns the check value of a slot at this place. It depends on the place, so a copy has a wrong one.
     fn proper_check(&self) -> u32 {
-        0x4c57_736c ^ ptr::from_ref(self).addr() as u32
+        LW_PRIVATE_ICS_SLOT_ ^ ptr::from_ref(self).addr() as u32
     }
 
     /// Returns the object, and the slot itself. Both are for the current call only.
@@ -147,6 +156,14 @@ unsafe fn in_watched_section(
     })
 }
 
+fn of_kind(kind: Kind) -> u32 {
+    match kind {
+        Kind::Locked => LW_ICS_LOCKED,
+        Kind::Uniprocessor => LW_ICS_PLAIN,
+        Kind::Rseq => LW_ICS_RSEQ,
+    }
+}
+
 fn of_stop(stop: Stop) -> c_int {
     match stop {
         Stop::Conflict => libc::EAGAIN,
@@ -187,7 +204,13 @@ pub unsafe extern "C" fn lw_ics_init(ics: Mut<'_, lw_ics_t>, commit: u32, cpu: u
             return libc::EINVAL;
         }
         let object = Object::with([const { Word::new(0) }; WORDS], strategy);
-        let shared = Box::new(Shared { object, signal: AtomicI32::new(0), told: [const { Told::new() }; SLOTS] });
+        let shared = Box::new(Shared {
+            chosen: cut::chosen(),
+            commit: of_kind(object.commit().kind()),
+            object,
+            signal: AtomicI32::new(0),
+            told: [const { Told::new() }; SLOTS],
+        });
         let object = AtomicPtr::new(Box::into_raw(shared));
         ics.make(Handle { object, check: AtomicU32::new(OBJECT_CHECK) });
         0
@@ -233,11 +256,9 @@ pub unsafe extern "C" fn lw_ics_commit(ics: Const<'_, lw_ics_t>, commit: Mut<'_,
     guarded(|| {
         let Some(shared) = ics.object().and_then(Handle::shared) else { return libc::EINVAL };
         let strategy = shared.object.commit();
-        let now = match strategy.kind() {
-            Kind::Locked => LW_ICS_LOCKED,
-            Kind::Uniprocessor => LW_ICS_PLAIN,
-            Kind::Rseq if strategy.rseq().is_some_and(lockwright::ics::Rseq::is_at_home) => LW_ICS_RSEQ,
-            Kind::Rseq => LW_ICS_LOCKED,
+        let now = match strategy.rseq() {
+            Some(rseq) if !rseq.is_at_home() => LW_ICS_LOCKED,
+            _ => of_kind(strategy.kind()),
         };
         if commit.write(now) { 0 } else { libc::EINVAL }
     })
@@ -311,92 +332,43 @@ pub unsafe extern "C-unwind" fn lw_ics_update(
         // section is not cut.
         return unsafe { watched_update(slot, body, argument, false) };
     }
-    let Some((_, mut writer)) = slot.kept() else { return libc::EINVAL };
-    // The first attempt: nothing in it panics, and its last step begins the others. What is needed after a call is in
-    // memory that the call may change, so no registers are saved for it.
-    let mut first = First { section: MaybeUninit::uninit(), slot, body, argument };
-    // SAFETY: this attempt ends below, or in `end_otherwise`.
-    match unsafe { writer.begin_at_once() } {
-        Some(transaction) => _ = first.section.write(lw_ics_section_t::writes(transaction)),
-        None if begin_after_own(&mut first) => {}
-        None => return libc::EINVAL,
-    }
-    let section = first.section.as_mut_ptr();
-    // SAFETY: the header requires a function that may be called with a section and with `argument`; the section is
-    // initialised above, and lives until it returns.
-    let (answer, section) = unsafe { ((first.body)(section, first.argument), &*section) };
-    if let Section::Writes(transaction) = &section.part
-        && answer == 0
-        && section.refused == 0
-        // SAFETY: the attempt has not ended.
-        && unsafe { Writer::end(transaction, Ok(())) }.is_ok()
-    {
-        return 0;
-    }
     // SAFETY: as above.
-    unsafe { end_otherwise(&first, answer) }
+    unsafe { repeat(slot, body, argument, 0) }
 }
 
-/// The first attempt of a section.
-struct First<'a> {
-    section: MaybeUninit<lw_ics_section_t>,
-    slot: &'a IcsSlot,
-    body: Body,
+/// Private. Ends the first attempt of a section that began in the function of the header, unless that function has
+/// committed it. If the attempt cannot commit because of another section, does the rest as `lw_ics_update`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn lw_private_ics_end_(
+    section: *mut lw_ics_section_t,
+    slot: *mut lw_ics_slot_t,
+    body: lw_ics_body_t,
     argument: *mut c_void,
-}
-
-/// Ends a first attempt that has not committed, and repeats it if its body does not give up.
-///
-/// # Safety
-/// The section is initialised, and the rest is as the header requires for `lw_ics_update`.
-#[inline(never)]
-unsafe extern "C-unwind" fn end_otherwise(first: &First<'_>, answer: c_int) -> c_int {
-    // SAFETY: by the contract of `end_otherwise`, it is initialised.
-    let section = unsafe { first.section.assume_init_ref() };
-    if answer != 0 || section.refused != 0 {
-        // SAFETY: the caller tried to commit another answer only, so the attempt has not ended.
-        let (ended, answer) = unsafe { section.end(answer) };
-        if ended != Err(Stop::Conflict) {
-            return of_ended(ended, answer);
-        }
+    answer: c_int,
+) -> c_int {
+    // SAFETY: the function of the header passes its section, its slot, which `IcsSlot` fits, and its body, and its
+    // attempt has not ended.
+    let (section, slot, body) = unsafe { (&*section, &*slot.cast::<IcsSlot>(), body) };
+    let Some(body) = body else { return libc::EINVAL };
+    // SAFETY: as above.
+    let (ended, answer) = unsafe { section.end(answer) };
+    if ended != Err(Stop::Conflict) {
+        return of_ended(ended, answer);
     }
-    // SAFETY: by the contract of `end_otherwise`.
-    unsafe { repeat(first.slot, first.body, first.argument) }
+    // SAFETY: the header requires a function that may be called with a section and with `argument`.
+    unsafe { repeat(slot, body, argument, 1) }
 }
 
-/// Begins an attempt if the last commit was that of the slot; otherwise, `begin_otherwise` does as the last step.
-/// Returns whether the section is initialised, which only a program that changes the slot meanwhile prevents.
-#[inline(never)]
-extern "C" fn begin_after_own(first: &mut First<'_>) -> bool {
-    // SAFETY: as in `lw_ics_update`, which calls this.
-    match first.slot.kept().and_then(|(_, mut slot)| unsafe { slot.begin_after_own() }) {
-        Some(transaction) => {
-            first.section.write(lw_ics_section_t::writes(transaction));
-            true
-        }
-        None => begin_otherwise(first),
-    }
-}
-
-/// Begins an attempt, whatever there is to perform and to settle.
-#[inline(never)]
-extern "C" fn begin_otherwise(first: &mut First<'_>) -> bool {
-    let Some((_, mut slot)) = first.slot.kept() else { return false };
-    // SAFETY: as in `lw_ics_update`, whose call this continues.
-    first.section.write(lw_ics_section_t::writes(unsafe { slot.begin_with_work() }));
-    true
-}
-
-/// Repeats a section until it commits or gives up. A body may end its thread: nothing here is dropped, and nothing
-/// catches what ends a thread.
+/// Repeats a section until it commits or gives up, after some attempts. A body may end its thread: nothing here is
+/// dropped, and nothing catches what ends a thread.
 ///
 /// # Safety
 /// `body` is as the header requires for `lw_ics_update`.
 #[inline(never)]
-unsafe extern "C-unwind" fn repeat(slot: &IcsSlot, body: Body, argument: *mut c_void) -> c_int {
+unsafe extern "C-unwind" fn repeat(slot: &IcsSlot, body: Body, argument: *mut c_void, attempts: u32) -> c_int {
     let Some((_, mut slot)) = slot.kept() else { return libc::EINVAL };
     // SAFETY: by the contract of `repeat`, the body may be called with the section and with `argument`.
-    sections(&mut slot, 1, |section| unsafe { body(section, argument) })
+    sections(&mut slot, attempts, |section| unsafe { body(section, argument) })
 }
 
 /// Sets the signal that cuts short invalidated sections of the object.
@@ -533,7 +505,7 @@ fn tell_attempts() {
 /// `call` uses the section that it receives during the call only.
 unsafe fn attempt(slot: &mut Kept, call: impl FnOnce(*mut lw_ics_section_t) -> c_int) -> (Result<(), Stop>, c_int) {
     // SAFETY: this attempt ends below, and the callers use the slot only afterwards.
-    let mut section = lw_ics_section_t::writes(unsafe { slot.begin() });
+    let mut section = lw_ics_section_t::writes(unsafe { slot.begin() }, cut::chosen().as_ptr());
     let answer = call(&raw mut section);
     // SAFETY: it has not ended.
     unsafe { section.end(answer) }
@@ -555,11 +527,9 @@ pub unsafe extern "C" fn lw_ics_query(ics: Const<'_, lw_ics_t>, body: lw_ics_bod
         let (Some(shared), Some(body)) = (ics.object().and_then(Handle::shared), body) else { return libc::EINVAL };
         let mut answer = 0;
         let ended = shared.object.query(|view| {
-            // SAFETY: only lifetimes change. The section is a local of this closure, and the header allows the body to
-            // use it during this call only, so the reference does not outlive `view`.
-            let part =
-                Section::Queries(unsafe { std::mem::transmute::<&View<'_, _, _, _, _>, &View<'_, _, _, _, _>>(view) });
-            let mut section = lw_ics_section_t { part, refused: 0 };
+            // SAFETY: the section is a local of this closure, and the header allows the body to use it during this call
+            // only, so it does not outlive `view`.
+            let mut section = unsafe { lw_ics_section_t::queries(view) };
             // SAFETY: the header requires a function that may be called with a section and with `argument`; the section
             // lives until it returns.
             answer = unsafe { body(&raw mut section, argument) };
@@ -583,7 +553,7 @@ pub unsafe extern "C" fn lw_ics_query(ics: Const<'_, lw_ics_t>, body: lw_ics_bod
 pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, value: Mut<'_, u64>) -> c_int {
     // SAFETY: the header requires the section that the calling body received, so it is null or in progress. It is not
     // changed here, and nothing else uses it meanwhile.
-    if let Some(Section::Writes(known)) = unsafe { section.as_ref() }.map(|section| &section.part)
+    if let Some(Section::Writes(known)) = unsafe { section.as_ref() }.map(lw_ics_section_t::part)
         && !cut::is_chosen()
         && !known.may_have_written(word as usize)
         && value.is_there()
@@ -612,7 +582,7 @@ unsafe extern "C" fn read_otherwise(section: *mut lw_ics_section_t, word: u32, v
             return libc::EINVAL;
         }
         let var = Var::<u64>::new(word as usize);
-        let read = match &section.part {
+        let read = match section.part() {
             Section::Writes(transaction) => transaction.read(var),
             Section::Queries(view) => view.read(var),
         };
@@ -659,7 +629,7 @@ pub unsafe extern "C" fn lw_ics_check(section: *mut lw_ics_section_t) -> c_int {
 pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32, value: u64) -> c_int {
     // SAFETY: the header requires the section that the calling body received, so it is null or in progress, and nothing
     // else uses it meanwhile.
-    if let Some(Section::Writes(known)) = unsafe { section.as_mut() }.map(|section| &mut section.part)
+    if let Some(known) = unsafe { section.as_mut() }.and_then(lw_ics_section_t::attempt)
         && !cut::is_chosen()
         && known.write_first(word as usize, value)
     {
@@ -675,15 +645,15 @@ pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32,
 /// `section` is null, or a section in progress.
 #[inline(never)]
 unsafe extern "C" fn write_otherwise(section: *mut lw_ics_section_t, word: u32, value: u64) -> c_int {
-    let write = |section: &mut lw_ics_section_t| match &mut section.part {
-        Section::Queries(_) => libc::EPERM,
-        Section::Writes(transaction) => match transaction.write(Var::<u64>::new(word as usize), value) {
+    let write = |section: &mut lw_ics_section_t| {
+        let Some(transaction) = section.attempt() else { return libc::EPERM };
+        match transaction.write(Var::<u64>::new(word as usize), value) {
             Ok(()) => 0,
             Err(stop) => {
-                section.refused = of_stop(stop);
-                section.refused
+                section.lw_refused = of_stop(stop);
+                section.lw_refused
             }
-        },
+        }
     };
     // SAFETY: by the contract of `write_otherwise`, the section is null or in progress.
     unsafe { in_section(section, write) }

@@ -1,7 +1,9 @@
 //! The types of `lw_ics_*`.
 
 use libc::{c_int, c_void};
-use lockwright::ics::{Stop, Strategy, Transaction, View, Word, Writer};
+use lockwright::ics::{Ics, Stop, Strategy, Transaction, View, Word, Writer};
+use std::mem::{self, offset_of};
+use std::ptr;
 
 /// The number of words of a `lw_ics_t`.
 pub const LW_ICS_WORDS: u32 = 64;
@@ -22,13 +24,71 @@ pub const LW_ICS_PLAIN: u32 = 2;
 /// Commits by restartable sequences. Only `lw_ics_commit` returns this value; `lw_ics_init` does not accept it.
 pub const LW_ICS_RSEQ: u32 = 3;
 
+/// Private: the check value of a slot, combined with its address, and the kind of a section that writes. Functions that
+/// are compiled with their caller follow pointers only if they find these values. Whoever changes one of the private
+/// types, or what their fields mean, changes both values: programs compiled before then call the library.
+pub const LW_PRIVATE_ICS_SLOT_: u32 = 0x4c57_736c;
+pub const LW_PRIVATE_ICS_WRITES_: u32 = 0x4c57_7365;
+/// Private: the number of places that belong to slots.
+pub const LW_PRIVATE_ICS_PLACES_: u32 = LW_ICS_SLOTS * LW_ICS_WRITES;
+
+/// Private: a word of an object.
+#[repr(C)]
+pub struct lw_private_ics_word_t {
+    pub lw_locator: u64,
+    pub lw_place: u64,
+}
+
+/// Private: the writes of an attempt.
+#[repr(C)]
+pub struct lw_private_ics_page_t {
+    pub lw_length: u32,
+    pub lw_writes: [u32; LW_ICS_WRITES as usize],
+}
+
+/// Private: what an object knows about a slot.
+#[repr(C)]
+pub struct lw_private_ics_record_t {
+    pub lw_pages: [lw_private_ics_page_t; 2],
+    pub lw_performed: u64,
+    lw_claimed: u64,
+    pub lw_pending: u64,
+    pub lw_last: u64,
+    pub lw_spares: [u32; LW_ICS_WRITES as usize],
+    pub lw_replaced: [u32; LW_ICS_WRITES as usize],
+    pub lw_entries: u64,
+    lw_queries: u64,
+    pub lw_commits: u64,
+    lw_others: [u64; 8],
+}
+
+/// Private: head, words, records and places.
+#[repr(C)]
+pub struct lw_private_ics_object_t {
+    pub lw_head: u64,
+    lw_spare: [u64; 15],
+    pub lw_words: [lw_private_ics_word_t; LW_ICS_WORDS as usize],
+    pub lw_records: [lw_private_ics_record_t; LW_ICS_SLOTS as usize],
+    pub lw_places: [u64; LW_PRIVATE_ICS_PLACES_ as usize],
+}
+
+/// Private: the memory that an object points to.
+#[repr(C)]
+pub struct lw_private_ics_t {
+    /// Not 0 once the process has chosen a signal.
+    pub lw_chosen: *const c_int,
+    pub lw_commit: u32,
+    lw_spare: [u32; 29],
+    pub lw_object: lw_private_ics_object_t,
+}
+
 /// An object for interruptible sections: `LW_ICS_WORDS` words of 64 bits, initially 0, that sections read and write.
 ///
 /// Initialise it with `lw_ics_init`. Never move or copy it, nor share it between processes: its words are in the memory
 /// of the process that made it. Its fields are private.
 #[repr(C)]
 pub struct lw_ics_t {
-    lw_object: *const c_void,
+    lw_object: *mut lw_private_ics_t,
     lw_check: u32,
     lw_spare: u32,
 }
@@ -37,16 +97,33 @@ pub struct lw_ics_t {
 /// share one under a lock. Never move or copy it: a copy is no slot. Its fields are private.
 #[repr(C)]
 pub struct lw_ics_slot_t {
-    lw_object: *const c_void,
+    lw_object: *mut lw_private_ics_t,
     lw_index: u32,
     lw_check: u32,
 }
 
-/// A section in progress. Valid only inside the body that receives it.
+/// Private: one execution of a body.
+#[repr(C)]
+pub struct lw_private_ics_attempt_t {
+    pub lw_object: *mut lw_private_ics_object_t,
+    pub lw_page: *mut lw_private_ics_page_t,
+    pub lw_record: *mut lw_private_ics_record_t,
+    pub lw_slot: u64,
+    pub lw_seen: u64,
+    pub lw_page_number: u64,
+    pub lw_length: u64,
+    pub lw_filter: u64,
+}
+
+/// A section in progress. Valid only inside the body that receives it. Its fields are private.
+#[repr(C)]
 pub struct lw_ics_section_t {
-    pub part: Section,
+    /// What the rest contains.
+    lw_kind: u32,
     /// Why a write was refused, or 0: the section cannot commit then, whatever its body returns.
-    pub refused: c_int,
+    pub(crate) lw_refused: c_int,
+    lw_chosen: *const c_int,
+    lw_attempt: lw_private_ics_attempt_t,
 }
 
 /// Statistics of a slot. They count since `lw_ics_init`, whichever threads used the slot.
@@ -88,39 +165,78 @@ pub(crate) const WORDS: usize = LW_ICS_WORDS as usize;
 pub(crate) const SLOTS: usize = LW_ICS_SLOTS as usize;
 pub(crate) const WRITES: usize = LW_ICS_WRITES as usize;
 
+/// The kind of a section that only reads.
+const QUERIES: u32 = 0x4c57_7175;
+
+pub(crate) type Object = Ics<[Word; WORDS], SLOTS, WRITES, Strategy>;
+type Attempt<'a> = Transaction<'a, [Word; WORDS], SLOTS, WRITES, Strategy>;
+type Look<'a> = View<'a, [Word; WORDS], SLOTS, WRITES, Strategy>;
+
 /// The access of a body to the variables.
 ///
 /// The object outlives its sections: the header forbids to destroy it while a thread is inside one.
-pub enum Section {
-    Writes(Transaction<'static, [Word; WORDS], SLOTS, WRITES, Strategy>),
-    Queries(&'static View<'static, [Word; WORDS], SLOTS, WRITES, Strategy>),
+pub enum Section<'a> {
+    Writes(&'a Attempt<'static>),
+    Queries(&'a Look<'static>),
 }
 
 impl lw_ics_section_t {
-    /// Returns whether the section can still commit.
-    pub fn check(&self) -> Result<(), Stop> {
-        match &self.part {
-            Section::Writes(transaction) => transaction.check(),
-            Section::Queries(view) => view.check(),
+    /// A section that has just begun. `chosen` is not 0 once the process has chosen a signal.
+    #[inline]
+    pub fn writes(attempt: Attempt<'static>, chosen: *const c_int) -> Self {
+        // SAFETY: both types have the same size, fields and offsets, as asserted below, and the fields of the mirror
+        // take all bits.
+        let lw_attempt = unsafe { mem::transmute::<Attempt<'static>, lw_private_ics_attempt_t>(attempt) };
+        Self { lw_kind: LW_PRIVATE_ICS_WRITES_, lw_refused: 0, lw_chosen: chosen, lw_attempt }
+    }
+
+    /// A section that reads by this view.
+    ///
+    /// # Safety
+    /// The view lives as long as the section.
+    pub unsafe fn queries(view: &Look<'_>) -> Self {
+        // SAFETY: zeros are null pointers and integers.
+        let mut lw_attempt: lw_private_ics_attempt_t = unsafe { mem::zeroed() };
+        lw_attempt.lw_object = ptr::from_ref(view).cast_mut().cast();
+        Self { lw_kind: QUERIES, lw_refused: 0, lw_chosen: ptr::null(), lw_attempt }
+    }
+
+    #[inline]
+    pub fn part(&self) -> Section<'_> {
+        // SAFETY: the kind says what `writes` (or the same function of the header) or `queries` stored here. An
+        // attempt of the header has the layout of that of Rust, as asserted below.
+        unsafe {
+            match self.lw_kind {
+                LW_PRIVATE_ICS_WRITES_ => Section::Writes(&*(&raw const self.lw_attempt).cast()),
+                _ => Section::Queries(&*self.lw_attempt.lw_object.cast()),
+            }
         }
     }
 
-    /// A section that has just begun.
-    #[inline(always)]
-    pub fn writes(transaction: Transaction<'static, [Word; WORDS], SLOTS, WRITES, Strategy>) -> Self {
-        Self { part: Section::Writes(transaction), refused: 0 }
+    /// Returns the attempt, if the section writes.
+    #[inline]
+    pub fn attempt(&mut self) -> Option<&mut Attempt<'static>> {
+        // SAFETY: as in `part`.
+        (self.lw_kind == LW_PRIVATE_ICS_WRITES_).then(|| unsafe { &mut *(&raw mut self.lw_attempt).cast() })
+    }
+
+    /// Returns whether the section can still commit.
+    pub fn check(&self) -> Result<(), Stop> {
+        match self.part() {
+            Section::Writes(attempt) => attempt.check(),
+            Section::Queries(view) => view.check(),
+        }
     }
 
     /// Ends an attempt whose body gave this answer, and commits it if it can. Returns how it ended, and the answer.
     ///
     /// # Safety
     /// The attempt has not ended.
-    #[inline(always)]
     pub unsafe fn end(&self, answer: c_int) -> (Result<(), Stop>, c_int) {
-        let answer = if answer == 0 { self.refused } else { answer };
-        match &self.part {
+        let answer = if answer == 0 { self.lw_refused } else { answer };
+        match self.part() {
             // SAFETY: the caller guarantees it.
-            Section::Writes(transaction) => (unsafe { Writer::end(transaction, Self::decide(answer)) }, answer),
+            Section::Writes(attempt) => (unsafe { Writer::end(attempt, Self::decide(answer)) }, answer),
             Section::Queries(_) => (Self::decide(answer), answer),
         }
     }
@@ -135,3 +251,63 @@ impl lw_ics_section_t {
         }
     }
 }
+
+/// What the functions of the header access is where they expect it. They exist on this architecture only.
+#[cfg(target_arch = "x86_64")]
+const _: () = {
+    use lockwright::ics::Offsets;
+    use {
+        lw_private_ics_attempt_t as attempt, lw_private_ics_object_t as object, lw_private_ics_page_t as page,
+        lw_private_ics_record_t as record, lw_private_ics_word_t as word,
+    };
+    const fn assert_same(ours: &[usize], theirs: &[usize]) {
+        assert!(ours.len() == theirs.len());
+        let mut nth = 0;
+        // BOUND: the number of offsets.
+        while nth < ours.len() {
+            assert!(ours[nth] == theirs[nth], "a private type of the header has another layout");
+            nth += 1;
+        }
+    }
+    let Offsets { object: of_object, word: of_word, record: of_record, page: of_page, attempt: of_attempt, .. } =
+        Object::OFFSETS;
+    assert_same(
+        &of_object,
+        &[
+            offset_of!(object, lw_head),
+            offset_of!(object, lw_words),
+            offset_of!(object, lw_records),
+            offset_of!(object, lw_places),
+        ],
+    );
+    assert_same(&of_word, &[offset_of!(word, lw_locator), offset_of!(word, lw_place), size_of::<word>()]);
+    assert_same(
+        &of_record,
+        &[
+            offset_of!(record, lw_pages),
+            offset_of!(record, lw_performed),
+            offset_of!(record, lw_pending),
+            offset_of!(record, lw_last),
+            offset_of!(record, lw_spares),
+            offset_of!(record, lw_replaced),
+            offset_of!(record, lw_entries),
+            offset_of!(record, lw_commits),
+            size_of::<record>(),
+        ],
+    );
+    assert_same(&of_page, &[offset_of!(page, lw_length), offset_of!(page, lw_writes), size_of::<page>()]);
+    assert_same(
+        &of_attempt,
+        &[
+            offset_of!(attempt, lw_object),
+            offset_of!(attempt, lw_page),
+            offset_of!(attempt, lw_record),
+            offset_of!(attempt, lw_slot),
+            offset_of!(attempt, lw_seen),
+            offset_of!(attempt, lw_page_number),
+            offset_of!(attempt, lw_length),
+            offset_of!(attempt, lw_filter),
+            size_of::<attempt>(),
+        ],
+    );
+};

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 /// The exit status of a test in C that the machine does not allow.
 const SKIPPED: i32 = 77;
 /// The tests that run without sanitizers even without LOCKWRIGHT_DEEP: together they call most functions.
-const CHOSEN: [&str; 5] = ["arguments.c", "deadlock.c", "ics.c", "raii.cpp", "taskset.c"];
+const CHOSEN: [&str; 6] = ["arguments.c", "deadlock.c", "ics.c", "raii.cpp", "steps.c", "taskset.c"];
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 const SANITIZERS: [&str; 3] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
 /// The system libraries that the static library needs. lockwright.pc lists the same ones.
@@ -106,9 +106,9 @@ fn require_compilers(linking: Linking) -> bool {
 fn compile(file: &Path, linking: Linking, options: &[&str]) -> PathBuf {
     let library = library();
     let name = file.file_name().expect("a name").to_string_lossy().into_owned();
-    let program = library.join(format!("{name}-{linking:?}{}", options.concat()));
+    let program = library.join(format!("{name}-{linking:?}{}", options.concat().replace('/', "-")));
     let mut command = Command::new(compiler(file));
-    command.args(WARNINGS).args(options).args(["-O1", "-g", "-pthread"]).arg("-I").arg(here().join("include"));
+    command.args(WARNINGS).args(["-O1", "-g", "-pthread"]).args(options).arg("-I").arg(here().join("include"));
     command.arg(if name.ends_with(".cpp") { "-std=c++17" } else { "-std=c11" }).arg(file).arg("-o").arg(&program);
     // The library reports some mistakes only if it was built for debugging, as this test was.
     if cfg!(debug_assertions) {
@@ -191,6 +191,59 @@ fn every_mutant_fails() {
             // By a check, not by a crash or the alarm.
             assert_eq!(output.status.code(), Some(1), "the mutant of {}: {}", file.display(), said(&output));
         }
+    }
+}
+
+/// Programs in which no function of the header is compiled with its caller.
+#[test]
+fn sections_pass_when_they_are_called() {
+    if !require_compilers(Linking::Shared) {
+        return;
+    }
+    for name in ["ics.c", "steps.c", "cut.c"] {
+        if let Some(output) = perform(&here().join("tests").join(name), Linking::Shared, &["-fno-inline"]) {
+            assert!(output.status.success(), "{name}: {}", said(&output));
+        }
+    }
+}
+
+/// A program that was compiled with the header of another layout calls the library. Without other check values it would
+/// follow wrong pointers.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_program_of_another_layout_calls_the_library() {
+    if !require_compilers(Linking::Shared) {
+        return;
+    }
+    for (changes, passes) in [
+        (&[("uint64_t lw_locator;", "uint64_t lw_place;")][..], false),
+        (
+            &[
+                ("uint64_t lw_locator;", "uint64_t lw_place;"),
+                ("#define LW_PRIVATE_ICS_SLOT_ ", "#define LW_PRIVATE_ICS_SLOT_ 1 // "),
+                ("#define LW_PRIVATE_ICS_WRITES_ ", "#define LW_PRIVATE_ICS_WRITES_ 2 // "),
+            ],
+            true,
+        ),
+    ] {
+        let folder = library().join(format!("layout-{passes}"));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let mut header = std::fs::read_to_string(here().join("include/lockwright.h")).expect("the header");
+        for (before, after) in changes {
+            // Two fields exchange their places, and a number gets another value: the former one becomes a comment.
+            let (first, rest) = header.split_once(before).expect("the header has it");
+            header = match rest.split_once(after) {
+                Some((between, rest)) => format!("{first}{after}{between}{before}{rest}"),
+                None => format!("{first}{after}{rest}"),
+            };
+        }
+        std::fs::write(folder.join("lockwright.h"), header).expect("can be written");
+        let inline = "lockwright_inline.h";
+        std::fs::copy(here().join("include").join(inline), folder.join(inline)).expect("a copy");
+        let include = format!("-I{}", folder.display());
+        let program = compile(&here().join("tests/ics.c"), Linking::Shared, &[&include]);
+        let output = run(&mut Command::new(program));
+        assert_eq!(output.status.success(), passes, "{}", said(&output));
     }
 }
 
@@ -286,9 +339,9 @@ fn each_header_compiles_alone() {
              LW_MUTEX_PROTECT_INITIALIZER(7)}};\nlw_cond_t c = LW_COND_INITIALIZER;\nlw_taskset_t t;\n"
         );
         std::fs::write(&file, text).expect("can be written");
-        for language in languages {
+        for (language, level) in languages.iter().flat_map(|language| [(language, "-O0"), (language, "-O1")]) {
             let mut command = Command::new(compiler(&file));
-            command.args(WARNINGS).args([language, "-Wconversion", "-fsyntax-only", "-I"]);
+            command.args(WARNINGS).args([language, level, "-Wconversion", "-fsyntax-only", "-I"]);
             command.arg(here().join("include")).arg(&file);
             let compiled = run(&mut command);
             assert!(compiled.status.success(), "{command:?}: {}", said(&compiled));
@@ -353,7 +406,7 @@ fn uncontended() {
         return;
     }
     for linking in [Linking::Static, Linking::Shared] {
-        let output = run(&mut Command::new(compile(&here().join("benches/uncontended.c"), linking, &[])));
+        let output = run(&mut Command::new(compile(&here().join("benches/uncontended.c"), linking, &["-O2"])));
         println!("{linking:?}: {}", said(&output));
     }
 }

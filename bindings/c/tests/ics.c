@@ -112,6 +112,23 @@ static void bind_to_one(void) {
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
 }
 
+/* A section that commits on another CPU than that of its object ends the restartable sequences of the object. */
+static void commits_elsewhere(void) {
+    lw_ics_slot_t slot;
+    uint32_t commit = LW_ICS_AUTO;
+    uint32_t elsewhere = sched_getcpu() == 0;
+    if (lw_ics_init(&ics, LW_ICS_AUTO, elsewhere) != 0) {
+        /* There is one CPU. */
+        return;
+    }
+    EXPECT(0, lw_ics_slot_open(&ics, &slot));
+    EXPECT(0, lw_ics_update(&slot, add_to_both, NULL));
+    EXPECT(0, lw_ics_commit(&ics, &commit));
+    CHECK(commit == LW_ICS_LOCKED);
+    EXPECT(0, lw_ics_slot_close(&slot));
+    EXPECT(0, lw_ics_destroy(&ics));
+}
+
 static void several(uint32_t commit) {
     pthread_t threads[THREADS];
     uint64_t words[2] = {0, 1};
@@ -134,13 +151,16 @@ static int gives_up(lw_ics_section_t *section, void *argument) {
 }
 
 static int writes_much(lw_ics_section_t *section, void *argument) {
+    uint64_t values[2];
     (void)argument;
+    EXPECT(EINVAL, lw_ics_write(section, LW_ICS_WORDS, 1));
+    EXPECT(EINVAL, lw_ics_read(section, LW_ICS_WORDS, values));
+    EXPECT(EINVAL, lw_ics_read(section, 0, NULL));
+    EXPECT(EINVAL, lw_ics_read(section, 0, (uint64_t *)(void *)((char *)values + 4)));
     for (uint32_t word = 0; word < LW_ICS_WRITES; word++) {
         EXPECT(0, lw_ics_write(section, word, 1));
     }
     EXPECT(0, lw_ics_write(section, 0, 2));
-    EXPECT(EINVAL, lw_ics_write(section, LW_ICS_WORDS, 1));
-    EXPECT(EINVAL, lw_ics_read(section, 0, NULL));
     return lw_ics_write(section, LW_ICS_WRITES, 1);
 }
 
@@ -155,7 +175,18 @@ static int writes_in_a_query(lw_ics_section_t *section, void *argument) {
     return lw_ics_write(section, 0, 1);
 }
 
-static void what_is_refused(void) {
+/* Writes a word twice, and reads what it wrote. */
+static int writes_twice(lw_ics_section_t *section, void *argument) {
+    uint64_t value = 0;
+    (void)argument;
+    EXPECT(0, lw_ics_write(section, 0, 8));
+    EXPECT(0, lw_ics_write(section, 0, 9));
+    EXPECT(0, lw_ics_read(section, 0, &value));
+    CHECK(value == 9);
+    return lw_ics_write(section, 1, value);
+}
+
+static void what_is_refused(uint32_t how) {
     lw_ics_slot_t slots[LW_ICS_SLOTS], one_more;
     uint64_t words[2] = {1, 1};
     uint32_t commit = 0;
@@ -170,10 +201,10 @@ static void what_is_refused(void) {
     EXPECT(EINVAL, lw_ics_init(&ics, LW_ICS_RSEQ, 0));
     EXPECT(EINVAL, lw_ics_init(NULL, LW_ICS_AUTO, 0));
     EXPECT(EINVAL, lw_ics_init(&ics, LW_ICS_AUTO, 9999));
-    EXPECT(0, lw_ics_init(&ics, LW_ICS_AUTO, 0));
+    EXPECT(0, lw_ics_init(&ics, how, 0));
     EXPECT(EINVAL, lw_ics_commit(&ics, NULL));
     EXPECT(0, lw_ics_commit(&ics, &commit));
-    CHECK(commit == LW_ICS_RSEQ || commit == LW_ICS_LOCKED);
+    CHECK(commit == how || (how == LW_ICS_AUTO && (commit == LW_ICS_RSEQ || commit == LW_ICS_LOCKED)));
     for (uint32_t i = 0; i < LW_ICS_SLOTS; i++) {
         EXPECT(0, lw_ics_slot_open(&ics, &slots[i]));
     }
@@ -182,6 +213,8 @@ static void what_is_refused(void) {
     EXPECT(EINVAL, lw_ics_slot_close(&slots[3]));
     EXPECT(0, lw_ics_slot_open(&ics, &slots[3]));
     EXPECT(EINVAL, lw_ics_update(&slots[0], NULL, NULL));
+    EXPECT(EINVAL, lw_ics_update(NULL, add_to_both, NULL));
+    EXPECT(EINVAL, lw_ics_update((lw_ics_slot_t *)(void *)((char *)slots + 4), add_to_both, NULL));
     EXPECT(EDOM, lw_ics_update(&slots[0], gives_up, &answer));
     EXPECT(ENOSPC, lw_ics_update(&slots[0], writes_much, NULL));
     EXPECT(ENOSPC, lw_ics_update(&slots[0], ignores_a_refusal, NULL));
@@ -191,6 +224,10 @@ static void what_is_refused(void) {
     EXPECT(EPERM, lw_ics_query(&ics, writes_in_a_query, NULL));
     EXPECT(0, lw_ics_query(&ics, read_both, words));
     CHECK(words[0] == 0 && words[1] == 0);
+    EXPECT(0, lw_ics_update(&slots[0], writes_twice, NULL));
+    EXPECT(0, lw_ics_update(&slots[0], add_to_both, NULL));
+    EXPECT(0, lw_ics_query(&ics, read_both, words));
+    CHECK(words[0] == 10 && words[1] == 10);
     for (uint32_t i = 0; i < LW_ICS_SLOTS; i++) {
         EXPECT(EBUSY, lw_ics_destroy(&ics));
         EXPECT(0, lw_ics_slot_close(&slots[i]));
@@ -274,7 +311,8 @@ static void a_section_in_itself_is_told(void) {
 
 int main(void) {
     begin_test();
-    what_is_refused();
+    what_is_refused(LW_ICS_AUTO);
+    what_is_refused(LW_ICS_LOCKED);
 #ifdef TELLS
     a_section_in_itself_is_told();
 #endif
@@ -284,6 +322,8 @@ int main(void) {
     a_thread_may_end_inside(LW_ICS_AUTO);
     a_thread_may_end_inside(LW_ICS_LOCKED);
     bind_to_one();
+    commits_elsewhere();
+    what_is_refused(LW_ICS_PLAIN);
     several(LW_ICS_PLAIN);
     a_thread_may_end_inside(LW_ICS_PLAIN);
     return 0;

@@ -89,12 +89,13 @@ use crossbeam_utils::CachePadded;
 /// # Ok::<(), lockwright_ics::Stop>(())
 /// ```
 #[derive(Debug)]
+#[repr(C)] // See `offsets`.
 pub struct Ics<W, const WRITERS: usize, const WRITES: usize, C = Locked> {
     pub(crate) head: CachePadded<AtomicU64>,
-    pub(crate) commit: C,
     pub(crate) words: W,
     pub(crate) records: [CachePadded<Record<WRITES>>; WRITERS],
-    values: [[AtomicU64; WRITES]; WRITERS],
+    pub(crate) values: [[AtomicU64; WRITES]; WRITERS],
+    pub(crate) commit: C,
 }
 
 impl<W: Words, const WRITERS: usize, const WRITES: usize> Ics<W, WRITERS, WRITES> {
@@ -121,10 +122,10 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C> Ics<W, WRITERS, WRI
             const { Self::FITS };
             Self {
                 head: CachePadded::new(AtomicU64::new(0)),
-                commit,
                 words,
                 records: array!(CachePadded::new(Record::new())),
                 values: array!(array!(AtomicU64::new(0))),
+                commit,
             }
         }
     }

@@ -68,6 +68,7 @@ mod ics;
 mod layout;
 #[cfg(test)]
 mod mutation;
+mod offsets;
 mod record;
 mod shadow;
 mod single;
@@ -89,6 +90,8 @@ pub use commit::{Commit, Locked};
 pub use data::{Data, Value};
 pub use ics::Ics;
 pub use layout::{PLACES_MAX, WRITERS_MAX};
+#[doc(hidden)]
+pub use offsets::Offsets;
 pub use record::Stats;
 pub use shadow::{MapWriter, OrderedMap, PriorityQueue, QueueWriter, Still};
 pub use single::Single;

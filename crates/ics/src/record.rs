@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU64 as Count, Ordering};
 
 /// One of the two pages of a record: the writer writes one while the other may be posted.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Page<const WRITES: usize> {
     /// The number of writes that count.
     pub(crate) len: AtomicU32,
@@ -20,6 +21,7 @@ pub(crate) const CLAIMED: u32 = 1;
 pub(crate) const RESERVED: u32 = 2;
 
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Record<const WRITES: usize> {
     pub(crate) pages: [Page<WRITES>; 2],
     /// The last head that named this writer and whose writes are all performed.
@@ -46,6 +48,7 @@ pub(crate) struct Record<const WRITES: usize> {
 }
 
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Counts {
     pub(crate) entries: Count,
     pub(crate) queries: Count,

@@ -33,17 +33,18 @@ use core::sync::atomic::Ordering;
 /// assert_eq!(ics.writer().expect("one thread may write").update(increment), Ok(1));
 /// ```
 #[derive(Debug)]
+#[repr(C)] // See `offsets`.
 pub struct Transaction<'s, W, const WRITERS: usize, const WRITES: usize, C> {
     pub(crate) ics: &'s Ics<W, WRITERS, WRITES, C>,
     /// The page of the record that this section writes.
-    page: &'s Page<WRITES>,
-    record: &'s Record<WRITES>,
+    pub(crate) page: &'s Page<WRITES>,
+    pub(crate) record: &'s Record<WRITES>,
     pub(crate) writer: usize,
     pub(crate) seen: u64,
     pub(crate) named_page: usize,
     pub(crate) len: usize,
     /// A bit for each word that was written; several words share a bit.
-    filter: u64,
+    pub(crate) filter: u64,
 }
 
 const fn bit(index: usize) -> u64 {

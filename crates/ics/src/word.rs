@@ -16,6 +16,7 @@ use crate::sync::{AtomicU64, constructor};
 /// # let _ = (zero, half);
 /// ```
 #[derive(Debug)]
+#[repr(C)]
 pub struct Word {
     /// | version (48 bits) | place of the value, zero for the word's own (16 bits) |, zero at first.
     pub(crate) locator: AtomicU64,

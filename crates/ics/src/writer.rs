@@ -197,12 +197,10 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     #[inline(always)]
     #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
     pub unsafe fn begin(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
-        // SAFETY: the caller guarantees the contract.
-        if let Some(transaction) = unsafe { self.begin_at_once() } {
+        if let Some(transaction) = self.begin_at_once() {
             return transaction;
         }
-        // SAFETY: as above.
-        match unsafe { self.begin_after_own() } {
+        match self.begin_after_own() {
             Some(transaction) => transaction,
             None => self.enter(self.work_out_of_line()),
         }
@@ -214,7 +212,7 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     /// As [`Writer::attempt`].
     ///
     /// # Safety
-    /// The attempt was begun by [`Writer::begin`] or its parts, and has not ended.
+    /// The attempt was begun by [`Writer::begin`], and has not ended.
     #[doc(hidden)]
     #[inline(always)]
     #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
@@ -223,15 +221,9 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     }
 
     /// As [`Writer::begin`] if there is nothing to perform and to settle. Calls nothing.
-    ///
-    /// # Safety
-    /// The writer has one attempt at a time: it ends ([`Writer::end`]), or is given up, before the writer is used
-    /// again, released or dropped.
-    #[doc(hidden)]
     #[inline(always)]
-    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
-    pub unsafe fn begin_at_once(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
-        // ORDERING: as in `begin_with_work`.
+    fn begin_at_once(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
+        // ORDERING: as in `work`.
         let seen = self.ics.head.load(Ordering::Acquire);
         let is_settled = self.record().pending.load(Ordering::Relaxed) == 0;
         (is_settled && self.ics.unperformed(seen).is_none()).then(|| self.enter(seen))
@@ -241,14 +233,8 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     /// if the strategy does.
     ///
     /// An exchange waits for all earlier stores, also for those of the registers that a function with calls saves.
-    ///
-    /// # Safety
-    /// The writer has one attempt at a time: it ends ([`Writer::end`]), or is given up, before the writer is used
-    /// again, released or dropped.
-    #[doc(hidden)]
     #[inline(always)]
-    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
-    pub unsafe fn begin_after_own(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
+    fn begin_after_own(&mut self) -> Option<Transaction<'s, W, WRITERS, WRITES, C>> {
         // ORDERING: Acquire pairs with the Release of the commit.
         let seen = self.ics.head.load(Ordering::Acquire);
         // ORDERING: Relaxed: only this writer accesses this field.
@@ -260,18 +246,6 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         }
         self.settle_own(seen, 1);
         Some(self.enter(seen))
-    }
-
-    /// As [`Writer::begin`], whatever there is to perform and to settle.
-    ///
-    /// # Safety
-    /// The writer has one attempt at a time: it ends ([`Writer::end`]), or is given up, before the writer is used
-    /// again, released or dropped.
-    #[doc(hidden)]
-    #[inline(always)]
-    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
-    pub unsafe fn begin_with_work(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
-        self.enter(self.work())
     }
 
     /// It returns a word and not the transaction, which would be copied in memory.

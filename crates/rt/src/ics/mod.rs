@@ -27,6 +27,8 @@ mod lock;
 mod strategy;
 
 pub use lock::{Gate, GateError, InterruptibleLock, InterruptibleLockBuilder, InterruptibleLockError, Thread};
+#[doc(hidden)]
+pub use lockwright_ics::Offsets;
 pub use lockwright_ics::{
     Commit, Data, Ics, Locked, MapWriter, OrderedMap, PriorityQueue, QueueWriter, Single, Stats, Still, Stop,
     Transaction, Value, Var, View, Word, Words, Writer, data,

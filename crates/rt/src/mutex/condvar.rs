@@ -170,9 +170,11 @@ impl RawCondvar {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Whether a thread waits.
+    /// Whether a thread waits. If not, a signal or a broadcast does nothing.
+    #[inline]
     pub fn is_waited_for(&self) -> bool {
-        // ORDERING: Relaxed: a hint.
+        // ORDERING: Relaxed: a waiter that a signal is meant for was counted before it unlocked the mutex, and the
+        // caller has had the mutex since, or knows of the waiter by other means that order memory.
         self.waiters.load(Ordering::Relaxed) >= WAITER
     }
 

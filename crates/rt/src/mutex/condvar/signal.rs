@@ -21,6 +21,7 @@ impl RawCondvar {
     /// One system call if a thread waits, none otherwise; one more for each signal at the same instant. If several
     /// threads wait, two more for each real-time thread among the first 31. If the level of one of these has changed,
     /// again two for each of them, and those of [`RawCondvar::broadcast`].
+    #[inline]
     pub fn signal(&self) {
         self.take_off(false);
     }
@@ -30,20 +31,20 @@ impl RawCondvar {
     /// # Bound
     /// That of [`RawCondvar::signal`]; the kernel's own work grows with the number of waiters. If the level of a waiter
     /// has changed, waiters of a mutex without inheritance are all woken instead of moved.
+    #[inline]
     pub fn broadcast(&self) {
         self.take_off(true);
     }
 
     #[inline]
     fn take_off(&self, all: bool) {
-        // ORDERING: Relaxed: a waiter that this signal is meant for was counted before it unlocked the mutex, and the
-        // caller has had the mutex since, or knows of the waiter by other means that order memory.
-        if self.waiters.load(Ordering::Relaxed) >= WAITER {
+        if self.is_waited_for() {
             self.take_off_waiters(all);
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn take_off_waiters(&self, all: bool) {
         // ORDERING: SeqCst: see `enlist`.
         self.signals.fetch_add(1, Ordering::SeqCst);
