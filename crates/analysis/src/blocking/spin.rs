@@ -41,6 +41,7 @@ use crate::rows::requests::{Entry, Group, Grouping, RequestTables, Window, longe
 use crate::rows::simd::{Crowd, Fair, Turns};
 use crate::rows::tally::{Arithmetic, Fits, Saturates, Tally};
 use crate::{Demand, Failure, Sharer, Sharing};
+use lockwright_model::TaskId;
 
 /// Returns bounds on the blocking of one job of each task under non-preemptive FIFO spinlocks, in the order of the
 /// tasks.
@@ -96,6 +97,13 @@ impl Fifo {
     pub(crate) fn with_ceilings(sharing: &Sharing, interrupts: Option<u16>) -> Result<Self, Failure> {
         let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
         Self::build(sharing, Platform { clusters, processors: 1, interrupts }, true)
+    }
+
+    /// Replaces the lengths of the requests of these tasks, in clusters. `sharing` differs from the former one in lengths
+    /// alone, and perhaps in response times.
+    pub(crate) fn set_lengths(&mut self, sharing: &Sharing, tasks: &[TaskId]) {
+        debug_assert!(self.spans_of_each.is_none() && self.ceilings.is_none());
+        self.tables.set_lengths(sharing, tasks);
     }
 
     fn build(sharing: &Sharing, platform: Platform, has_ceilings: bool) -> Result<Self, Failure> {
