@@ -22,11 +22,14 @@
 //! The charged interrupts of a cluster are more urgent than its tasks, have no requests, and lend no priority. Only
 //! other interrupts delay them, so they are the same in every scaled system.
 
+mod work;
+
 use super::crew::Crew;
+use super::greatest::{self, Delays, Trials};
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
-use super::scale::{Part, Scale, users};
-use crate::blocking::spin::Fifo;
-use crate::blocking::{Delay, DelayBounds as _};
+use super::scale::{Part, Scale, halve, users};
+use crate::blocking::Delay;
+use crate::blocking::spin::{Fifo, Waits};
 use crate::rows::divisor::Divisor;
 use crate::rows::fixed_point::Budget;
 use crate::rows::mutant::Omission;
@@ -37,9 +40,7 @@ use crate::system::solve::ROUNDS_MAX;
 use lockwright_model::{CpuId, Duration, STEPS_MAX, Step, System, TaskId};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
-
-/// The most trials of a search without halving the distance.
-const TURNS_MAX: u32 = 4;
+use work::{Waiting, Work};
 
 /// The parameters of the equations that no search changes, by place. The places are those of the tasks by cluster, the
 /// most urgent first.
@@ -56,12 +57,10 @@ struct Shape {
     /// The end of the cluster.
     lasts: Vec<usize>,
     processors: Vec<u64>,
-    periods: Vec<Divisor>,
+    work: Work,
     jitters: Vec<u64>,
     /// The longest windows: up to the deadline, or the period of an interrupt.
     limits: Vec<u64>,
-    /// How many times the work counts.
-    times: Vec<u64>,
     is_interrupt: Vec<bool>,
 }
 
@@ -84,98 +83,85 @@ impl Shape {
             first(&id) + tables.neighbours(id).partition_point(is_above)
         };
         let of = |value: &dyn Fn(TaskId) -> u64| ids.iter().map(|&id| value(id)).collect::<Vec<u64>>();
-        let shape = Self {
+        let (limits, jitters) = (of(&limit), of(&|id| system.task(id).jitter.as_ns()));
+        let times = of(&|id| if system.is_interrupt(id) { size(id) } else { 1 });
+        let periods = ids.iter().map(|&id| Divisor::new(system.task(id).period.as_ns())).collect::<Option<_>>()?;
+        let (limit, jitter) = (limits.iter().max()?, jitters.iter().max()?);
+        // No window and no lag is longer, and no term of a sum is greater than the longest window and one.
+        let longest = limit.checked_mul(2)?.checked_add(*jitter)?;
+        let all = times.iter().try_fold(0_u64, |sum, &times| sum.checked_add(times))?;
+        (longest.checked_add(2)?.checked_mul(all)? < u64::MAX / 4).then_some(())?;
+        Some(Self {
             firsts: ids.iter().map(first).collect(),
             equals: ids.iter().map(equal).collect(),
             ends: ids.iter().map(|id| first(id) + tables.urgent_end(*id)).collect(),
             lasts: ids.iter().map(|id| first(id) + tables.neighbours(*id).len()).collect(),
             processors: of(&size),
-            periods: ids.iter().map(|&id| Divisor::new(system.task(id).period.as_ns())).collect::<Option<_>>()?,
-            jitters: of(&|id| system.task(id).jitter.as_ns()),
-            limits: of(&limit),
-            times: of(&|id| if system.is_interrupt(id) { size(id) } else { 1 }),
+            work: Work::new(periods, times, longest),
+            jitters,
+            limits,
             is_interrupt: ids.iter().map(|&id| system.is_interrupt(id)).collect(),
             places,
             ids,
-        };
-        // No term is above the longest window and one.
-        let all = shape.limits.iter().zip(&shape.times).try_fold(0_u64, |sum, (limit, times)| {
-            sum.checked_add(limit.checked_add(1)?.checked_mul(*times)?)
-        })?;
-        let longest = shape.limits.iter().max().map_or(1, |limit| limit + 1);
-        (all.checked_mul(2)? < u64::MAX / 4
-            && longest.checked_mul(shape.times.iter().sum())? < u64::MAX / 4)
-            .then_some(shape)
+        })
     }
 
     fn count(&self) -> usize {
         self.ids.len()
     }
 
-    /// Returns the sum of the work that keeps the job at `place` waiting for `lag`, and the number of its terms that
-    /// rise as fast as the window.
-    #[inline]
-    fn work(&self, at: &Point, place: usize, lag: u64) -> u64 {
-        let (first, end) = (self.firsts[place], self.ends[place]);
-        let window = at.executed[place] + lag;
-        self.work_of(at, first..place, window, lag + 1) + self.work_of(at, place + 1..end, window, lag + 1)
+    /// Returns a lower limit on the least time, not below `lag`, for which the job at `place` can wait. The result is
+    /// `lag` if it can wait for that time.
+    ///
+    /// The work of a task rises as fast as the window until its job in progress is complete, and so does the limit
+    /// A + 1 if that is less than the work. Up to these ends, the sum is known; whatever else begins to rise makes it
+    /// greater.
+    fn next(&self, at: &Point, place: usize, lag: u64, (untils, rises): (&mut Vec<u64>, &mut Vec<(u64, u64)>)) -> u64 {
+        let processors = self.processors[place];
+        let mut sum = self.work(at, place, lag, untils);
+        if sum / processors <= lag {
+            return lag;
+        }
+        self.work.rising(untils, self.firsts[place], lag, rises);
+        rises.sort_unstable();
+        let (mut lag, mut slope) = (lag, rises.iter().map(|(_, times)| times).sum::<u64>());
+        for &(until, times) in &*rises {
+            if let Some(least) = solution((lag, sum), slope, processors).filter(|&least| least <= until) {
+                return least;
+            }
+            sum += slope * (until - lag);
+            (lag, slope) = (until, slope - times);
+        }
+        sum / processors
     }
 
-    #[inline]
-    fn work_of(&self, at: &Point, range: Range<usize>, window: u64, most: u64) -> u64 {
-        let (periods, times) = (&self.periods[range.clone()], &self.times[range.clone()]);
-        let (executed, lags) = (&at.executed[range.clone()], &at.lags[range]);
-        let mut sum = 0;
-        for ((period, times), (&executed, &lag)) in periods.iter().zip(times).zip(executed.iter().zip(lags)) {
-            let x = window + lag;
-            let whole = period.floor(x);
-            let work = whole * executed + executed.min(x - whole * period.get());
-            sum += work.min(most) * times;
-        }
-        sum
-    }
-
-    /// Returns a time for which the job at `place` waits at least, if it waits longer than `lag`.
-    fn until(&self, at: &Point, place: usize, lag: u64, rises: &mut Vec<u64>) -> Option<u64> {
-        let (window, most, processors) =
-            (at.executed[place] + lag, lag + 1, usize::try_from(self.processors[place]).ok()?);
-        rises.clear();
-        for h in (self.firsts[place]..self.ends[place]).filter(|&h| h != place) {
-            let (period, executed) = (self.periods[h], at.executed[h]);
-            let x = window + at.lags[h];
-            let whole = period.floor(x);
-            let done = (whole + 1) * executed;
-            let work = whole * executed + executed.min(x - whole * period.get());
-            // See `clustered.rs`.
-            let until = if work >= most { done } else { lag + (done - work) };
-            rises.extend((0..self.times[h]).map(|_| until));
-        }
-        if rises.len() < processors {
-            return None;
-        }
-        let (_, &mut until, _) = rises.select_nth_unstable_by(processors - 1, |one, other| other.cmp(one));
-        Some(until)
+    /// Returns the sum of the work that keeps the job at `place` waiting for `lag`, and for each task that is at least as
+    /// urgent the lag up to which its work rises.
+    fn work(&self, at: &Point, place: usize, lag: u64, untils: &mut Vec<u64>) -> u64 {
+        let (first, end, waiting) = (self.firsts[place], self.ends[place], Waiting { place, lag });
+        untils.resize(end - first, 0);
+        let (before, after) = untils.split_at_mut(place - first);
+        after[0] = 0;
+        let sum = self.work.sum(at, first..place, waiting, before);
+        sum + self.work.sum(at, place + 1..end, waiting, &mut after[1..])
     }
 
     /// Returns the least time for which the job at `place` waits, at least `start`, or `None` if it misses its deadline.
     fn least(&self, at: &Point, place: usize, start: u64) -> Option<u64> {
         let limit = self.limits[place].checked_sub(at.executed[place])?;
         let terms = 1 + (self.ends[place] - self.firsts[place]) as u64;
-        let (mut rises, mut turn) = (Vec::new(), 0);
-        let found = Budget::new().least(start, limit, terms, |lag| {
-            let next = self.work(at, place, lag) / self.processors[place];
-            turn += 1;
-            if next <= lag || turn < STEPS {
-                return Some(next);
-            }
-            Some(self.until(at, place, lag, &mut rises).map_or(next, |until| next.max(until)))
-        });
-        found.ok()
+        let (mut untils, mut rises) = (Vec::new(), Vec::new());
+        Budget::new().least(start, limit, terms, |lag| Some(self.next(at, place, lag, (&mut untils, &mut rises)))).ok()
     }
 }
 
-/// How many steps a fixed point rises before it leaves out the slow ones.
-const STEPS: u32 = 3;
+/// Returns the least time, not below `lag`, of which `processors` times as much and one time less is at least the sum,
+/// if that is `sum` at `lag` and grows by `slope`. Returns `None` if there is none.
+fn solution((lag, sum): (u64, u64), slope: u64, processors: u64) -> Option<u64> {
+    let rest = (sum + 1).saturating_sub(processors + slope * lag);
+    (slope < processors).then(|| rest.div_ceil(processors - slope).max(lag))
+}
+
 
 /// Values of the variables, by place. Lags do not contain the release jitter of the task itself.
 #[derive(Clone)]
@@ -190,21 +176,11 @@ struct Point {
 struct Settled {
     costs: Vec<u64>,
     point: Point,
-    /// By task.
-    delays: Vec<Delay>,
+    /// The waits at a fixed point.
+    waits: Waits,
 }
 
-/// The delays with which execution times are settled.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Delays {
-    /// Those of the settled system that the search begins at. They are not above its own.
-    Known,
-    /// Its own.
-    Own,
-}
-
-/// If a deadline is missed, the error is a state below the fixed point, if there is one.
-type Outcome = Result<Settled, Option<Box<Settled>>>;
+type Outcome = greatest::Outcome<Settled>;
 
 /// The search of one thread.
 struct Search<'a> {
@@ -218,7 +194,7 @@ struct Search<'a> {
     sharing: Sharing,
     /// The system and its requests, which change while a form is built.
     scratch: RefCell<(System, Sharing)>,
-    waits: RefCell<Fifo>,
+    bounds: RefCell<Fifo>,
     /// The place of the deadline that was missed last.
     critical: Cell<usize>,
 }
@@ -241,6 +217,42 @@ pub(super) fn find<F: FnMut(usize, usize) -> bool>(
     search.all()
 }
 
+impl Trials for Search<'_> {
+    type Settled = Settled;
+
+    fn asked(&self) -> Option<()> {
+        (self.go_on)().then_some(())
+    }
+
+    fn is_steep(&self) -> bool {
+        true
+    }
+
+    fn between(&self, (start, from): (u64, &Settled), (end, to): (u64, &Settled)) -> Option<u64> {
+        let critical = self.critical.get();
+        let range = self.shape.firsts[critical]..self.shape.ends[critical];
+        let (from, to) = (&from.point, &to.point);
+        let least = from.lags[critical] - self.shape.jitters[critical];
+        let mut mixed = from.clone();
+        let mix = |from: u64, to: u64, share: f64| from + (to.saturating_sub(from) as f64 * share) as u64;
+        halve((start, end), |amount| {
+            let share = (amount - start) as f64 / (end - start) as f64;
+            for place in range.clone() {
+                let executed = mix(from.executed[place], to.executed[place], share);
+                mixed.executed[place] = executed.min(self.shape.limits[place]);
+                mixed.lags[place] = mix(from.lags[place], to.lags[place], share);
+            }
+            Some(self.shape.least(&mixed, critical, least).is_some())
+        })
+    }
+
+    fn left(&self, settled: &Settled) -> Option<(u64, u64)> {
+        let place = self.critical.get();
+        let window = settled.point.executed[place] + settled.point.lags[place] - self.shape.jitters[place];
+        Some((self.shape.limits[place].checked_sub(window)?, window))
+    }
+}
+
 impl<'a> Search<'a> {
     /// Returns `None` if a number does not fit.
     fn new(
@@ -252,14 +264,10 @@ impl<'a> Search<'a> {
         let shape = Shape::new(tables, scale.system.tasks().len())?;
         let sharing = sharing_of(system, |_| true);
         let sizes = |cluster: u16| clustered::size(system, CpuId(cluster));
-        let waits = RefCell::new(Fifo::in_clusters(&sharing, sizes, true).ok()?);
+        let bounds = RefCell::new(Fifo::in_clusters(&sharing, sizes, true).ok()?);
         let costs = shape.ids.iter().map(|&id| system.task(id).wcet.as_ns()).collect();
         let (scratch, critical) = (RefCell::new((system.clone(), sharing.clone())), Cell::new(shape.count() - 1));
-        Some(Self { shape, scale, crew, go_on, system, costs, sharing, scratch, waits, critical })
-    }
-
-    fn asked(&self) -> Option<()> {
-        (self.go_on)().then_some(())
+        Some(Self { shape, scale, crew, go_on, system, costs, sharing, scratch, bounds, critical })
     }
 
     fn shared<R: Send>(
@@ -284,7 +292,7 @@ impl<'a> Search<'a> {
     fn all(&self) -> Option<Option<Sensitivity>> {
         let system = self.scale.system;
         let (tasks, resources) = (system.tasks().len(), system.resources().len());
-        let unchanged = self.settle(self.costs.clone(), None, Delays::Own);
+        let unchanged = self.settle(self.costs.clone(), &[], None, Delays::Own);
         if unchanged.is_err() && self.shape.is_interrupt[self.critical.get()] {
             return Some(None);
         }
@@ -324,44 +332,54 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the least fixed point of these execution times if all deadlines are met there. `from` is the fixed point
-    /// of execution times that are not above. The sections are those of `waits`.
-    fn settle(&self, costs: Vec<u64>, from: Option<&Settled>, delays: Delays) -> Outcome {
+    /// of execution times that are not above, and differ in the sections of the tasks `changed` alone. The sections are
+    /// those of `bounds`.
+    fn settle(&self, costs: Vec<u64>, changed: &[TaskId], from: Option<&Settled>, delays: Delays) -> Outcome {
         let (shape, count) = (&self.shape, costs.len());
+        let by_task = |point: &Point| -> Vec<u64> {
+            shape.places.iter().map(|&place| point.executed[place] + point.lags[place]).collect()
+        };
         let mut settled = match from {
             Some(from) => {
                 let executed = (0..count).map(|place| costs[place] + (from.point.executed[place] - from.costs[place]));
                 let point = Point { executed: executed.collect(), lags: from.point.lags.clone() };
-                Settled { costs, point, delays: from.delays.clone() }
+                Settled { costs, point, waits: from.waits.clone() }
             }
             None => {
                 let point = Point { executed: costs.clone(), lags: shape.jitters.clone() };
-                Settled { costs, point, delays: vec![Delay::default(); count] }
+                Settled { costs, point, waits: Waits::none(count) }
             }
         };
         let is_risen = |place: usize| from.is_none_or(|from| from.point.executed[place] < settled.point.executed[place]);
         let mut risen: Vec<bool> = (0..count).map(is_risen).collect();
-        let mut responses = vec![0; count];
+        // The response times for which the waits are known, and the tasks whose sections differ.
+        let (mut before, mut changed) = (from.map(|from| by_task(&from.point)), changed);
+        let mut found = vec![Delay::default(); count];
         for _ in 0..ROUNDS_MAX {
-            if self.raise(&mut settled.point, &risen).is_none() {
-                return Err(Some(Box::new(settled)));
+            // Longer sections delay others at once.
+            if changed.is_empty() || delays == Delays::Known {
+                    let raised = self.raise(&mut settled.point, &risen);
+                if raised.is_none() {
+                    return Err(Some(Box::new(settled)));
+                }
+                if delays == Delays::Known {
+                    return Ok(settled);
+                }
+                risen.fill(false);
             }
-            risen.fill(false);
-            if delays == Delays::Known {
-                return Ok(settled);
-            }
-            for place in 0..count {
-                responses[shape.ids[place].index()] = settled.point.executed[place] + settled.point.lags[place];
-            }
-            let mut waits = self.waits.borrow_mut();
-            let known = waits.set_responses(&responses).and_then(|()| waits.delays(&mut settled.delays));
+            let responses = by_task(&settled.point);
+            let mut bounds = self.bounds.borrow_mut();
+            let known = bounds.delays_again(&responses, before.as_deref(), changed, &mut settled.waits, &mut found);
             known.map_err(|_| None)?;
-            let mut is_settled = true;
+            let mut is_settled = changed.is_empty();
+            (before, changed) = (Some(responses), &[]);
             for place in (0..count).filter(|&place| !shape.is_interrupt[place]) {
-                let delay = &settled.delays[shape.ids[place].index()];
+                let delay = &found[shape.ids[place].index()];
                 let executed = delay.remote.and_then(|waits| waits.checked_add(delay.arrival));
                 let executed = executed.and_then(|delayed| delayed.checked_add(settled.costs[place])).ok_or(None)?;
-                risen[place] = executed > settled.point.executed[place];
-                is_settled &= !risen[place];
+                let is_risen = executed > settled.point.executed[place];
+                risen[place] |= is_risen;
+                is_settled &= !is_risen;
                 settled.point.executed[place] = executed;
             }
             if is_settled {
@@ -381,32 +399,37 @@ impl<'a> Search<'a> {
         }
         let critical = self.critical.get();
         let rests = |place: usize| risen[shape.firsts[place]..shape.ends[place]].contains(&true);
-        let least = |point: &Point, place: usize| shape.least(point, place, point.lags[place] - shape.jitters[place]);
         if rests(critical) {
-            least(point, critical)?;
+            shape.least(point, critical, point.lags[critical] - shape.jitters[critical])?;
         }
-        let (mut place, mut is_risen) = (0, false);
-        while place < shape.count() {
+        // The cluster whose deadline was missed last is the first to miss one again.
+        let (first, last) = (shape.firsts[critical], shape.lasts[critical]);
+        for places in [first..last, 0..first, last..shape.count()] {
+            self.raise_in(places, point, risen)?;
+        }
+        Some(())
+    }
+
+    /// Like [`raise`](Self::raise), for the clusters at these places.
+    fn raise_in(&self, places: Range<usize>, point: &mut Point, risen: &[bool]) -> Option<()> {
+        let shape = &self.shape;
+        let (mut place, mut is_risen) = (places.start, false);
+        while place < places.end {
             let end = shape.ends[place];
             is_risen &= place > shape.firsts[place];
             is_risen |= risen[place..end].contains(&true);
+            let mut again = is_risen;
             // BOUND: each round except the last raises a lag, which the deadline limits.
-            loop {
-                if !is_risen {
-                    break;
-                }
-                let mut again = false;
+            while again {
+                again = false;
                 for own in place..end {
-                    let Some(lag) = least(point, own) else {
+                    let Some(lag) = shape.least(point, own, point.lags[own] - shape.jitters[own]) else {
                         self.critical.set(own);
                         return None;
                     };
                     let lag = lag + shape.jitters[own];
-                    again |= lag > point.lags[own];
+                    again |= end - place > 1 && lag > point.lags[own];
                     point.lags[own] = lag;
-                }
-                if !again || end - place == 1 {
-                    break;
                 }
             }
             place = end;
@@ -430,7 +453,7 @@ impl<'a> Search<'a> {
         let (shape, point) = (&self.shape, &settled.point);
         let slack = |place: usize| {
             let lag = shape.limits[place] - point.executed[place];
-            ((lag + 1) * shape.processors[place]).saturating_sub(shape.work(point, place, lag) + 1)
+            ((lag + 1) * shape.processors[place]).saturating_sub(shape.work(point, place, lag, &mut Vec::new()) + 1)
         };
         (0..shape.count()).map(slack).collect()
     }
@@ -442,99 +465,17 @@ impl<'a> Search<'a> {
         let shape = &self.shape;
         let most = shape.limits[place] - (settled.point.executed[place] + settled.point.lags[place] - shape.jitters[place]);
         // The task with the least slack, for each job of this one, is tried first.
-        let jobs = |other: usize| shape.periods[place].ceil(shape.limits[other] + settled.point.lags[place]).max(1);
+        let jobs = |other: usize| shape.work.period(place).ceil(shape.limits[other] + settled.point.lags[place]).max(1);
         let tightest = (shape.equals[place]..shape.lasts[place]).min_by_key(|&other| match other == place {
             true => most,
             false => slacks[other] / jobs(other),
         });
         self.critical.set(tightest.unwrap_or(place));
-        self.greatest((0, most), settled, |extra, from, delays| {
+        self.greatest((0, most), settled, |most| most, |extra, from, delays| {
             let mut costs = self.costs.clone();
             costs[place] += extra;
-            self.settle(costs, Some(from), delays)
+            self.settle(costs, &[], Some(from), delays)
         })
-    }
-
-    /// Returns the greatest amount that settles, between the two given. The first amount settles, at or above
-    /// `settled`. Returns `None` if the search was interrupted.
-    ///
-    /// Amounts that do not settle with lower delays need no other delays.
-    fn greatest(
-        &self,
-        (holding, most): (u64, u64),
-        settled: &Settled,
-        settle: impl Fn(u64, &Settled, Delays) -> Outcome,
-    ) -> Option<u64> {
-        let most = self.search((holding, most), settled, |amount, from| settle(amount, from, Delays::Known))?;
-        self.search((holding, most), settled, |amount, from| settle(amount, from, Delays::Own))
-    }
-
-    fn search(
-        &self,
-        (mut holding, most): (u64, u64),
-        settled: &Settled,
-        settle: impl Fn(u64, &Settled) -> Outcome,
-    ) -> Option<u64> {
-        let (start, mut breaking) = (holding, most.saturating_add(1));
-        let mut below: Option<Settled> = None;
-        let mut broken: Option<(u64, Box<Settled>)> = None;
-        let (mut tried, mut turn, mut distance) = (most, 0, breaking - holding);
-        // BOUND: the distance halves at least once in TURNS_MAX rounds.
-        while breaking - holding > 1 {
-            self.asked()?;
-            match settle(tried, below.as_ref().unwrap_or(settled)) {
-                Ok(found) => {
-                    holding = tried;
-                    below = Some(found);
-                }
-                Err(found) => {
-                    breaking = tried;
-                    broken = found.map(|found| (tried, found)).or(broken);
-                }
-            }
-            if breaking - holding <= 1 {
-                break;
-            }
-            turn += 1;
-            if breaking - holding <= distance / 2 {
-                (turn, distance) = (0, breaking - holding);
-            }
-            let middle = holding + (breaking - holding) / 2;
-            tried = match &broken {
-                Some((end, broken)) if turn < TURNS_MAX => {
-                    let from = below.as_ref().map_or((start, settled), |below| (holding, below));
-                    let near = self.between((from.0, &from.1.point), (*end, &broken.point));
-                    near.clamp(holding + 1, breaking - 1)
-                }
-                _ => middle,
-            };
-        }
-        Some(holding)
-    }
-
-    /// Returns the greatest amount between the two with which the deadline that was missed last is met, if all values
-    /// change linearly from the one point to the other.
-    fn between(&self, (start, from): (u64, &Point), (end, to): (u64, &Point)) -> u64 {
-        let critical = self.critical.get();
-        let range = self.shape.firsts[critical]..self.shape.ends[critical];
-        let mut mixed = from.clone();
-        let mix = |from: u64, to: u64, share: f64| from + (to.saturating_sub(from) as f64 * share) as u64;
-        let (mut holding, mut breaking) = (start, end);
-        // BOUND: sixty-four halvings.
-        while breaking - holding > 1 {
-            let middle = holding + (breaking - holding) / 2;
-            let share = (middle - start) as f64 / (end - start) as f64;
-            for place in range.clone() {
-                mixed.executed[place] = mix(from.executed[place], to.executed[place], share);
-                mixed.lags[place] = mix(from.lags[place], to.lags[place], share);
-            }
-            let least = from.lags[critical] - self.shape.jitters[critical];
-            match self.shape.least(&mixed, critical, least) {
-                Some(_) => holding = middle,
-                None => breaking = middle,
-            }
-        }
-        holding
     }
 
     /// Returns the result of `of` for the system with other bodies of these tasks, or `None` if a body is not valid.
@@ -552,9 +493,9 @@ impl<'a> Search<'a> {
                 costs[self.shape.places[task.index()]] = system.task(task).wcet.as_ns();
                 sharing.tasks[task.index()].requests = demands(system, task);
             }
-            self.waits.borrow_mut().set_lengths(sharing, tasks);
+            self.bounds.borrow_mut().set_lengths(sharing, tasks);
             let found = of(costs);
-            self.waits.borrow_mut().set_lengths(&self.sharing, tasks);
+            self.bounds.borrow_mut().set_lengths(&self.sharing, tasks);
             found
         });
         for &task in tasks {
@@ -569,7 +510,7 @@ impl<'a> Search<'a> {
     fn settle_scaled(&self, part: Part, permille: u64, from: Option<&Settled>, delays: Delays) -> Outcome {
         let users = users(self.scale.system, part);
         let body = |task| self.scale.body(task, part, permille);
-        self.with_bodies(&users, body, |costs| self.settle(costs, from, delays)).ok_or(None)?
+        self.with_bodies(&users, body, |costs| self.settle(costs, &users, from, delays)).ok_or(None)?
     }
 
     /// Adds the factors of the given tasks, by id, if the unchanged system misses a deadline; see `forms.rs`. Returns
@@ -578,7 +519,7 @@ impl<'a> Search<'a> {
         self.asked()?;
         let ids: Vec<TaskId> = tasks.clone().map(TaskId::new).collect();
         let body = |task| self.scale.body(task, Part::Task(task), 1);
-        let settled = self.with_bodies(&ids, body, |costs| self.settle(costs, from, Delays::Own));
+        let settled = self.with_bodies(&ids, body, |costs| self.settle(costs, &ids, from, Delays::Own));
         let Some(Ok(settled)) = settled else {
             for _ in tasks {
                 found.push(Growth::Broken);
@@ -594,7 +535,7 @@ impl<'a> Search<'a> {
         for task in ids {
             let settle =
                 |permille, from: &Settled, delays| self.settle_scaled(Part::Task(task), permille, Some(from), delays);
-            let most = self.greatest((1, 999), &settled, settle)?;
+            let most = self.greatest((1, 999), &settled, |most| most, settle)?;
             found.push(Growth::Permille(most));
             self.crew.add(1);
         }
@@ -610,14 +551,14 @@ impl<'a> Search<'a> {
         let settle = |permille, from: &Settled, delays| self.settle_scaled(part, permille, Some(from), delays);
         let Some(settled) = unchanged else {
             let Ok(least) = self.settle_scaled(part, 1, None, Delays::Own) else { return Some(Growth::Broken) };
-            return self.greatest((1, 999), &least, settle).map(Growth::Permille);
+            return self.greatest((1, 999), &least, |most| most, settle).map(Growth::Permille);
         };
         let within = |&user: &TaskId| self.scale.factor_within(user, part, rooms[user.index()].unwrap_or(0));
         let most = users.iter().map(within).min().unwrap_or(FACTOR_MAX);
         let found = match part {
             // If only execution outside of sections grows, the room is the limit.
             Part::Task(task) if self.system.sections(task).is_empty() => most,
-            _ => self.greatest((1000, most), settled, settle)?,
+            _ => self.greatest((1000, most), settled, |most| most, settle)?,
         };
         Some(Growth::found(found))
     }

@@ -7,6 +7,7 @@ mod clusters;
 mod crew;
 mod demands;
 mod forms;
+mod greatest;
 mod growth;
 mod joint;
 mod locals;
