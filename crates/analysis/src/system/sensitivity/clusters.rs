@@ -155,20 +155,19 @@ impl Shape {
     }
 }
 
-/// Returns the least time, not below `lag`, of which `processors` times as much and one time less is at least the sum,
-/// if that is `sum` at `lag` and grows by `slope`. Returns `None` if there is none.
+/// Returns the least time, not below `lag`, that is at least the sum divided by `processors` and rounded down. The sum is
+/// `sum` at `lag` and rises `slope` times as fast. Returns `None` if there is none.
 fn solution((lag, sum): (u64, u64), slope: u64, processors: u64) -> Option<u64> {
     let rest = (sum + 1).saturating_sub(processors + slope * lag);
     (slope < processors).then(|| rest.div_ceil(processors - slope).max(lag))
 }
 
-
-/// Values of the variables, by place. Lags do not contain the release jitter of the task itself.
+/// Values of the variables, by place.
 #[derive(Clone)]
 struct Point {
     /// The execution time with waits, E.
     executed: Vec<u64>,
-    /// The lag G.
+    /// The lag G, with the release jitter.
     lags: Vec<u64>,
 }
 
@@ -194,6 +193,7 @@ struct Search<'a> {
     sharing: Sharing,
     /// The system and its requests, which change while a form is built.
     scratch: RefCell<(System, Sharing)>,
+    /// The waits, for the sections of `scratch`.
     bounds: RefCell<Fifo>,
     /// The place of the deadline that was missed last.
     critical: Cell<usize>,
@@ -213,8 +213,10 @@ pub(super) fn find<F: FnMut(usize, usize) -> bool>(
         return Some(None);
     }
     let tables = Tables::new(&scale.charged, scale.protocol, Omission::NOTHING);
-    let Some(search) = Search::new(&tables, scale, (&crew, &go_on)) else { return Some(None) };
-    search.all()
+    match Search::new(&tables, scale, (&crew, &go_on)).filter(Search::bounds_interrupts) {
+        Some(search) => search.all().map(Some),
+        None => Some(None),
+    }
 }
 
 impl Trials for Search<'_> {
@@ -270,6 +272,7 @@ impl<'a> Search<'a> {
         Some(Self { shape, scale, crew, go_on, system, costs, sharing, scratch, bounds, critical })
     }
 
+    /// Returns what `share` finds for each index below `count`, on all CPUs; see `wide.rs`.
     fn shared<R: Send>(
         &self,
         count: usize,
@@ -289,14 +292,10 @@ impl<'a> Search<'a> {
         )
     }
 
-    fn all(&self) -> Option<Option<Sensitivity>> {
+    fn all(&self) -> Option<Sensitivity> {
         let system = self.scale.system;
         let (tasks, resources) = (system.tasks().len(), system.resources().len());
-        let unchanged = self.settle(self.costs.clone(), &[], None, Delays::Own);
-        if unchanged.is_err() && self.shape.is_interrupt[self.critical.get()] {
-            return Some(None);
-        }
-        let unchanged = unchanged.ok();
+        let unchanged = self.settle(self.costs.clone(), &[], None, Delays::Own).ok();
         let rooms = match &unchanged {
             Some(settled) => {
                 let rooms = self.shared(tasks, |search, indices| search.rooms(settled, indices))?;
@@ -328,7 +327,7 @@ impl<'a> Search<'a> {
         let tasks = system.task_ids().zip(found).collect();
         let resources = system.resource_ids().zip(of_resources).collect();
         let tolerated = system.task_ids().zip(rooms).map(|(task, most)| (task, most.map(Duration::from_ns))).collect();
-        Some(Some(Sensitivity { all, tasks, resources, tolerated }))
+        Some(Sensitivity { all, tasks, resources, tolerated })
     }
 
     /// Returns the least fixed point of these execution times if all deadlines are met there. `from` is the fixed point
@@ -437,6 +436,16 @@ impl<'a> Search<'a> {
         Some(())
     }
 
+    /// Returns whether all interrupts have bounds. Without one, the tasks of other clusters may have bounds still.
+    fn bounds_interrupts(&self) -> bool {
+        let shape = &self.shape;
+        let mut point = Point { executed: self.costs.clone(), lags: shape.jitters.clone() };
+        let risen = vec![true; shape.count()];
+        let is_interrupt = |&place: &usize| shape.is_interrupt[place];
+        let groups = (0..shape.count()).filter(is_interrupt).filter(|&place| shape.equals[place] == place);
+        groups.fold(true, |holds, place| holds && self.raise_in(place..shape.ends[place], &mut point, &risen).is_some())
+    }
+
     /// Returns the rooms of these tasks, or `None` if the search was interrupted.
     fn rooms(&self, settled: &Settled, tasks: &mut dyn Iterator<Item = usize>) -> Option<Vec<(usize, u64)>> {
         let slacks = self.slacks(settled);
@@ -515,11 +524,18 @@ impl<'a> Search<'a> {
 
     /// Adds the factors of the given tasks, by id, if the unchanged system misses a deadline; see `forms.rs`. Returns
     /// `None` if the search was interrupted.
-    fn shrink(&self, tasks: Range<usize>, from: Option<&Settled>, found: &mut Vec<Growth>) -> Option<()> {
+    fn shrink(
+        &self,
+        tasks: Range<usize>,
+        from: Option<(&Settled, &[TaskId])>,
+        found: &mut Vec<Growth>,
+    ) -> Option<()> {
         self.asked()?;
         let ids: Vec<TaskId> = tasks.clone().map(TaskId::new).collect();
         let body = |task| self.scale.body(task, Part::Task(task), 1);
-        let settled = self.with_bodies(&ids, body, |costs| self.settle(costs, &ids, from, Delays::Own));
+        // The sections of all tasks that are shorter at the point where the search begins differ.
+        let (from, changed) = from.map_or((None, &ids[..]), |(from, changed)| (Some(from), changed));
+        let settled = self.with_bodies(&ids, body, |costs| self.settle(costs, changed, from, Delays::Own));
         let Some(Ok(settled)) = settled else {
             for _ in tasks {
                 found.push(Growth::Broken);
@@ -529,8 +545,8 @@ impl<'a> Search<'a> {
         };
         if tasks.len() > 1 {
             let middle = tasks.start + tasks.len() / 2;
-            self.shrink(tasks.start..middle, Some(&settled), found)?;
-            return self.shrink(middle..tasks.end, Some(&settled), found);
+            self.shrink(tasks.start..middle, Some((&settled, &ids)), found)?;
+            return self.shrink(middle..tasks.end, Some((&settled, &ids)), found);
         }
         for task in ids {
             let settle =
