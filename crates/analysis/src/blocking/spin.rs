@@ -117,24 +117,23 @@ impl Fifo {
         self.tables.set_lengths(sharing, tasks);
     }
 
-    /// Computes the delays in clusters for these response times. `waits` are those of the response times `before` and
-    /// of requests that differ in those of the tasks `changed` alone; without `before`, they are unknown. The waits of a
-    /// task depend on the requests for its resources, and on the response times of the tasks that have them.
+    /// Computes the delays in clusters for these response times. `waits` are those of the response times `before`, and of
+    /// the same requests except those of tasks whose response time differs; without `before`, they are unknown. The
+    /// waits of a task depend on the requests for its resources, and on the response times of the tasks that have them.
     pub(crate) fn delays_again(
         &mut self,
         responses: &[u64],
         before: Option<&[u64]>,
-        changed: &[TaskId],
         waits: &mut Waits,
         delays: &mut [Delay],
     ) -> Result<(), Failure> {
         self.tables.set_responses(responses)?;
         let tables = &self.tables;
         let mut is_other = vec![before.is_none(); tables.resource_count()];
-        let mut mark = |task: usize| tables.asked(task).iter().for_each(|asked| is_other[asked.resource as usize] = true);
-        changed.iter().for_each(|task| mark(task.index()));
         let pairs = before.into_iter().flatten().zip(responses).enumerate();
-        pairs.filter(|(_, (before, now))| before != now).for_each(|(task, _)| mark(task));
+        for (task, _) in pairs.filter(|(_, (before, now))| before != now) {
+            tables.asked(task).iter().for_each(|asked| is_other[asked.resource as usize] = true);
+        }
         for (task, (wait, delay)) in waits.0.iter_mut().zip(&mut *delays).enumerate() {
             if tables.asked(task).iter().any(|asked| is_other[asked.resource as usize]) {
                 *wait = if tables.fits() { self.of::<Fits>(task) } else { self.of::<Saturates>(task) };

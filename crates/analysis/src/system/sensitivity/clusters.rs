@@ -25,7 +25,7 @@
 mod work;
 
 use super::crew::Crew;
-use super::greatest::{self, Delays, Trials};
+use super::greatest::{self, Delays, Requests, Trials};
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::scale::{Part, Scale, halve, users};
 use crate::blocking::Delay;
@@ -257,11 +257,7 @@ impl Trials for Search<'_> {
 
 impl<'a> Search<'a> {
     /// Returns `None` if a number does not fit.
-    fn new(
-        tables: &Tables<'_>,
-        scale: &'a Scale<'a>,
-        (crew, go_on): (&'a Crew, &'a dyn Fn() -> bool),
-    ) -> Option<Self> {
+    fn new(tables: &Tables<'_>, scale: &'a Scale<'a>, (crew, go_on): (&'a Crew, &'a dyn Fn() -> bool)) -> Option<Self> {
         let system = &scale.charged;
         let shape = Shape::new(tables, scale.system.tasks().len())?;
         let sharing = sharing_of(system, |_| true);
@@ -295,7 +291,7 @@ impl<'a> Search<'a> {
     fn all(&self) -> Option<Sensitivity> {
         let system = self.scale.system;
         let (tasks, resources) = (system.tasks().len(), system.resources().len());
-        let unchanged = self.settle(self.costs.clone(), &[], None, Delays::Own).ok();
+        let unchanged = self.settle(self.costs.clone(), None, Delays::Own).ok();
         let rooms = match &unchanged {
             Some(settled) => {
                 let rooms = self.shared(tasks, |search, indices| search.rooms(settled, indices))?;
@@ -331,9 +327,10 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the least fixed point of these execution times if all deadlines are met there. `from` is the fixed point
-    /// of execution times that are not above, and differ in the sections of the tasks `changed` alone. The sections are
-    /// those of `bounds`.
-    fn settle(&self, costs: Vec<u64>, changed: &[TaskId], from: Option<&Settled>, delays: Delays) -> Outcome {
+    /// of execution times that are not above. The requests are those of `bounds`. If they differ from those of `from`,
+    /// so does the execution time of their task, and with it the response time for which its waits are computed anew.
+    fn settle(&self, costs: Vec<u64>, from: Option<(&Settled, Requests)>, delays: Delays) -> Outcome {
+        let (from, mut requests) = from.map_or((None, Requests::Same), |(from, requests)| (Some(from), requests));
         let (shape, count) = (&self.shape, costs.len());
         let by_task = |point: &Point| -> Vec<u64> {
             shape.places.iter().map(|&place| point.executed[place] + point.lags[place]).collect()
@@ -349,15 +346,16 @@ impl<'a> Search<'a> {
                 Settled { costs, point, waits: Waits::none(count) }
             }
         };
-        let is_risen = |place: usize| from.is_none_or(|from| from.point.executed[place] < settled.point.executed[place]);
+        let is_risen =
+            |place: usize| from.is_none_or(|from| from.point.executed[place] < settled.point.executed[place]);
         let mut risen: Vec<bool> = (0..count).map(is_risen).collect();
-        // The response times for which the waits are known, and the tasks whose sections differ.
-        let (mut before, mut changed) = (from.map(|from| by_task(&from.point)), changed);
+        // The response times for which the waits are known.
+        let mut before = from.map(|from| by_task(&from.point));
         let mut found = vec![Delay::default(); count];
         for _ in 0..ROUNDS_MAX {
             // Longer sections delay others at once.
-            if changed.is_empty() || delays == Delays::Known {
-                    let raised = self.raise(&mut settled.point, &risen);
+            if requests == Requests::Same || delays == Delays::Known {
+                let raised = self.raise(&mut settled.point, &risen);
                 if raised.is_none() {
                     return Err(Some(Box::new(settled)));
                 }
@@ -368,10 +366,10 @@ impl<'a> Search<'a> {
             }
             let responses = by_task(&settled.point);
             let mut bounds = self.bounds.borrow_mut();
-            let known = bounds.delays_again(&responses, before.as_deref(), changed, &mut settled.waits, &mut found);
+            let known = bounds.delays_again(&responses, before.as_deref(), &mut settled.waits, &mut found);
             known.map_err(|_| None)?;
-            let mut is_settled = changed.is_empty();
-            (before, changed) = (Some(responses), &[]);
+            let mut is_settled = requests == Requests::Same;
+            (before, requests) = (Some(responses), Requests::Same);
             for place in (0..count).filter(|&place| !shape.is_interrupt[place]) {
                 let delay = &found[shape.ids[place].index()];
                 let executed = delay.remote.and_then(|waits| waits.checked_add(delay.arrival));
@@ -472,7 +470,8 @@ impl<'a> Search<'a> {
     fn room(&self, settled: &Settled, slacks: &[u64], place: usize) -> Option<u64> {
         self.asked()?;
         let shape = &self.shape;
-        let most = shape.limits[place] - (settled.point.executed[place] + settled.point.lags[place] - shape.jitters[place]);
+        let most =
+            shape.limits[place] - (settled.point.executed[place] + settled.point.lags[place] - shape.jitters[place]);
         // The task with the least slack, for each job of this one, is tried first.
         let jobs = |other: usize| shape.work.period(place).ceil(shape.limits[other] + settled.point.lags[place]).max(1);
         let tightest = (shape.equals[place]..shape.lasts[place]).min_by_key(|&other| match other == place {
@@ -480,11 +479,16 @@ impl<'a> Search<'a> {
             false => slacks[other] / jobs(other),
         });
         self.critical.set(tightest.unwrap_or(place));
-        self.greatest((0, most), settled, |most| most, |extra, from, delays| {
-            let mut costs = self.costs.clone();
-            costs[place] += extra;
-            self.settle(costs, &[], Some(from), delays)
-        })
+        self.greatest(
+            (0, most),
+            settled,
+            |most| most,
+            |extra, from, delays| {
+                let mut costs = self.costs.clone();
+                costs[place] += extra;
+                self.settle(costs, Some((from, Requests::Same)), delays)
+            },
+        )
     }
 
     /// Returns the result of `of` for the system with other bodies of these tasks, or `None` if a body is not valid.
@@ -519,23 +523,18 @@ impl<'a> Search<'a> {
     fn settle_scaled(&self, part: Part, permille: u64, from: Option<&Settled>, delays: Delays) -> Outcome {
         let users = users(self.scale.system, part);
         let body = |task| self.scale.body(task, part, permille);
-        self.with_bodies(&users, body, |costs| self.settle(costs, &users, from, delays)).ok_or(None)?
+        self.with_bodies(&users, body, |costs| self.settle(costs, from.map(|from| (from, Requests::Other)), delays))
+            .ok_or(None)?
     }
 
     /// Adds the factors of the given tasks, by id, if the unchanged system misses a deadline; see `forms.rs`. Returns
     /// `None` if the search was interrupted.
-    fn shrink(
-        &self,
-        tasks: Range<usize>,
-        from: Option<(&Settled, &[TaskId])>,
-        found: &mut Vec<Growth>,
-    ) -> Option<()> {
+    fn shrink(&self, tasks: Range<usize>, from: Option<&Settled>, found: &mut Vec<Growth>) -> Option<()> {
         self.asked()?;
         let ids: Vec<TaskId> = tasks.clone().map(TaskId::new).collect();
         let body = |task| self.scale.body(task, Part::Task(task), 1);
-        // The sections of all tasks that are shorter at the point where the search begins differ.
-        let (from, changed) = from.map_or((None, &ids[..]), |(from, changed)| (Some(from), changed));
-        let settled = self.with_bodies(&ids, body, |costs| self.settle(costs, changed, from, Delays::Own));
+        let from = from.map(|from| (from, Requests::Other));
+        let settled = self.with_bodies(&ids, body, |costs| self.settle(costs, from, Delays::Own));
         let Some(Ok(settled)) = settled else {
             for _ in tasks {
                 found.push(Growth::Broken);
@@ -545,8 +544,8 @@ impl<'a> Search<'a> {
         };
         if tasks.len() > 1 {
             let middle = tasks.start + tasks.len() / 2;
-            self.shrink(tasks.start..middle, Some((&settled, &ids)), found)?;
-            return self.shrink(middle..tasks.end, Some((&settled, &ids)), found);
+            self.shrink(tasks.start..middle, Some(&settled), found)?;
+            return self.shrink(middle..tasks.end, Some(&settled), found);
         }
         for task in ids {
             let settle =

@@ -9,6 +9,13 @@ pub(super) enum Delays {
     Own,
 }
 
+/// Whether the requests of a system are those of the fixed point that its search begins at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Requests {
+    Same,
+    Other,
+}
+
 /// The result for some execution times. If a deadline is missed, the error is a state below the fixed point, if there
 /// is one.
 pub(super) type Outcome<S> = Result<S, Option<Box<S>>>;

@@ -15,7 +15,7 @@
 mod near;
 
 use super::crew::Crew;
-use super::greatest::{self, Delays, Trials};
+use super::greatest::{self, Delays, Requests, Trials};
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::joint::{Climb, Form, Point};
 use super::rooms::Rooms;
@@ -57,13 +57,6 @@ struct Settled {
     known: Option<Known>,
     /// The delays at a fixed point, by task. Empty at any other point.
     delays: Vec<Delay>,
-}
-
-/// Whether the requests of a load are those of the fixed point that its search begins at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Requests {
-    Same,
-    Other,
 }
 
 type Outcome = greatest::Outcome<Settled>;
