@@ -440,8 +440,8 @@ impl<'a> Search<'a> {
         let mut point = Point { executed: self.costs.clone(), lags: shape.jitters.clone() };
         let risen = vec![true; shape.count()];
         let is_interrupt = |&place: &usize| shape.is_interrupt[place];
-        let groups = (0..shape.count()).filter(is_interrupt).filter(|&place| shape.equals[place] == place);
-        groups.fold(true, |holds, place| holds && self.raise_in(place..shape.ends[place], &mut point, &risen).is_some())
+        let mut groups = (0..shape.count()).filter(is_interrupt).filter(|&place| shape.equals[place] == place);
+        groups.all(|place| self.raise_in(place..shape.ends[place], &mut point, &risen).is_some())
     }
 
     /// Returns the rooms of these tasks, or `None` if the search was interrupted.

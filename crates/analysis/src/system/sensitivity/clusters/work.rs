@@ -61,18 +61,17 @@ impl Work {
     /// Finds the values above `lag`, of the tasks from the place `first` on, and how many times the work of each counts.
     pub(super) fn rising(&self, untils: &[u64], first: usize, lag: u64, rises: &mut Vec<(u64, u64)>) {
         rises.clear();
-        let mut begin = 0;
-        while begin < untils.len() {
-            let end = untils.len().min(begin + LANES);
+        let mut first = first;
+        for block in untils.chunks(LANES) {
             // Few rise. A block of others is passed at once.
-            if untils[begin..end].iter().fold(0, |above, &until| above | u64::from(until > lag)) > 0 {
-                for h in begin..end {
-                    if untils[h] > lag {
-                        rises.push((untils[h], self.times[first + h]));
+            if block.iter().fold(0, |above, &until| above | u64::from(until > lag)) > 0 {
+                for (&until, &times) in block.iter().zip(&self.times[first..]) {
+                    if until > lag {
+                        rises.push((until, times));
                     }
                 }
             }
-            begin = end;
+            first += block.len();
         }
     }
 
