@@ -1,7 +1,6 @@
-//! `sensitivity` on whole systems of 200 and of 1,000 tasks on 16 CPUs that meet all deadlines, under each protocol, and
-//! under `omlp` in clusters of 2, 4 and 8 CPUs.
-//! Under protocols without a bound across CPUs, each resource has the users of one CPU.
-//! Ten searches of 1,000 tasks under `fmlp_long` take a minute or two.
+//! `sensitivity` on whole systems of 200 and of 1,000 tasks on 16 CPUs that meet all deadlines, under each protocol,
+//! and under `omlp` in clusters of 2, 4 and 8 CPUs. Under protocols without a bound across CPUs, each resource has the
+//! users of one CPU. Ten searches of 1,000 tasks under `fmlp_long` take a minute or two.
 
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
 use fastrand::Rng;

@@ -110,15 +110,15 @@ impl Fifo {
         Self::build(sharing, Platform { clusters, processors: 1, interrupts }, true)
     }
 
-    /// Replaces the lengths of the requests of these tasks, in clusters. `sharing` differs from the former one in lengths
-    /// alone, and perhaps in response times.
+    /// Replaces the lengths of the requests of these tasks, in clusters. `sharing` differs from the former one in
+    /// lengths alone, and perhaps in response times.
     pub(crate) fn set_lengths(&mut self, sharing: &Sharing, tasks: &[TaskId]) {
         debug_assert!(self.spans_of_each.is_none() && self.ceilings.is_none());
         self.tables.set_lengths(sharing, tasks);
     }
 
-    /// Computes the delays in clusters for these response times. `waits` are those of the response times `before`, and of
-    /// the same requests except those of tasks whose response time differs; without `before`, they are unknown. The
+    /// Computes the delays in clusters for these response times. `waits` are those of the response times `before`, and
+    /// of the same requests except those of tasks whose response time differs; without `before`, they are unknown. The
     /// waits of a task depend on the requests for its resources, and on the response times of the tasks that have them.
     pub(crate) fn delays_again(
         &mut self,

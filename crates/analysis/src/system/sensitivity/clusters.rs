@@ -135,8 +135,8 @@ impl Shape {
         sum / processors
     }
 
-    /// Returns the sum of the work that keeps the job at `place` waiting for `lag`, and for each task that is at least as
-    /// urgent the lag up to which its work rises.
+    /// Returns the sum of the work that keeps the job at `place` waiting for `lag`, and for each task that is at least
+    /// as urgent the lag up to which its work rises.
     fn work(&self, at: &Point, place: usize, lag: u64, untils: &mut Vec<u64>) -> u64 {
         let (first, end, waiting) = (self.firsts[place], self.ends[place], Waiting { place, lag });
         untils.resize(end - first, 0);
@@ -146,7 +146,8 @@ impl Shape {
         sum + self.work.sum(at, place + 1..end, waiting, &mut after[1..])
     }
 
-    /// Returns the least time for which the job at `place` waits, at least `start`, or `None` if it misses its deadline.
+    /// Returns the least time for which the job at `place` waits, at least `start`, or `None` if it misses its
+    /// deadline.
     fn least(&self, at: &Point, place: usize, start: u64) -> Option<u64> {
         let limit = self.limits[place].checked_sub(at.executed[place])?;
         let terms = 1 + (self.ends[place] - self.firsts[place]) as u64;
@@ -155,8 +156,8 @@ impl Shape {
     }
 }
 
-/// Returns the least time, not below `lag`, that is at least the sum divided by `processors` and rounded down. The sum is
-/// `sum` at `lag` and rises `slope` times as fast. Returns `None` if there is none.
+/// Returns the least time, not below `lag`, that is at least the sum divided by `processors` and rounded down. The sum
+/// is `sum` at `lag` and rises `slope` times as fast. Returns `None` if there is none.
 fn solution((lag, sum): (u64, u64), slope: u64, processors: u64) -> Option<u64> {
     let rest = (sum + 1).saturating_sub(processors + slope * lag);
     (slope < processors).then(|| rest.div_ceil(processors - slope).max(lag))

@@ -39,7 +39,8 @@ impl Work {
     }
 
     /// Returns the sum of the work of the tasks in `range` that keeps the job waiting. Writes for each of them the lag
-    /// up to which this work rises as fast as the lag, or a value that is not above the present lag. See `clustered.rs`.
+    /// up to which this work rises as fast as the lag, or a value that is not above the present lag. See
+    /// `clustered.rs`.
     pub(super) fn sum(&self, at: &Point, range: Range<usize>, waiting: Waiting, untils: &mut [u64]) -> u64 {
         match &self.small {
             Some([multipliers, adds, shifts]) => {
@@ -58,7 +59,8 @@ impl Work {
         }
     }
 
-    /// Finds the values above `lag`, of the tasks from the place `first` on, and how many times the work of each counts.
+    /// Finds the values above `lag`, of the tasks from the place `first` on, and how many times the work of each
+    /// counts.
     pub(super) fn rising(&self, untils: &[u64], first: usize, lag: u64, rises: &mut Vec<(u64, u64)>) {
         rises.clear();
         let mut first = first;
