@@ -40,7 +40,7 @@ use crate::system::solve::ROUNDS_MAX;
 use lockwright_model::{CpuId, Duration, STEPS_MAX, Step, System, TaskId};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
-use work::{Waiting, Work};
+use work::{Point, Waiting, Work};
 
 /// The parameters of the equations that no search changes, by place. The places are those of the tasks by cluster, the
 /// most urgent first.
@@ -161,15 +161,6 @@ impl Shape {
 fn solution((lag, sum): (u64, u64), slope: u64, processors: u64) -> Option<u64> {
     let rest = (sum + 1).saturating_sub(processors + slope * lag);
     (slope < processors).then(|| rest.div_ceil(processors - slope).max(lag))
-}
-
-/// Values of the variables, by place.
-#[derive(Clone)]
-struct Point {
-    /// The execution time with waits, E.
-    executed: Vec<u64>,
-    /// The lag G, with the release jitter.
-    lags: Vec<u64>,
 }
 
 /// Execution times at their fixed point, or below it.

@@ -1,10 +1,18 @@
 //! The work that keeps jobs of a cluster waiting, summed up for many tasks at once.
 
-use super::Point;
 use crate::rows::divisor::Divisor;
 use crate::rows::simd::{LANES, SMALL, Short};
 use fearless_simd::{Level, dispatch};
 use std::ops::Range;
+
+/// Values of the variables, by place. See `clusters.rs`.
+#[derive(Clone)]
+pub(super) struct Point {
+    /// The execution time with waits, E.
+    pub(super) executed: Vec<u64>,
+    /// The lag G, with the release jitter.
+    pub(super) lags: Vec<u64>,
+}
 
 /// The parameters of all tasks, by place.
 pub(super) struct Work {
