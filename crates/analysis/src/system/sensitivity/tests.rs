@@ -431,9 +431,19 @@ fn drawn_clusters(random: &mut Rng) -> Option<System> {
     let system = drawn(random);
     let mut tasks = system.tasks().to_vec();
     let mut clusters = Vec::new();
+    // Some windows are too long for the divisions of short numbers.
+    let unit = if random.u8(0..5) == 0 { 1_000_000_007 } else { 1 };
     for task in &mut tasks {
         let cluster = task.cpu.index() % sizes.len();
         task.cpu = CpuId::new(firsts[cluster]);
+        for time in [&mut task.period, &mut task.deadline, &mut task.jitter, &mut task.wcet] {
+            *time = Duration::from_ns(time.as_ns() * unit);
+        }
+        for step in &mut task.body {
+            if let Step::Run(time) = step {
+                *time = Duration::from_ns(time.as_ns() * unit);
+            }
+        }
         clusters.push(((1 << sizes[cluster]) - 1) << firsts[cluster]);
     }
     let resources = system.resources().iter().map(|resource| Resource::new(resource.name.clone()));
