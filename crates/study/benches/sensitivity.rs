@@ -1,12 +1,12 @@
-//! `sensitivity` on whole systems of 200 and of 1,000 tasks on 16 CPUs that meet all deadlines, under each protocol.
-//! Under protocols without a bound across CPUs, each resource has the users of one CPU.
-//! Ten searches of 1,000 tasks under `fmlp_long` take a minute or two.
+//! `sensitivity` on whole systems of 200 and of 1,000 tasks on 16 CPUs that meet all deadlines, under each protocol,
+//! and under `omlp` in clusters of 2, 4 and 8 CPUs. Under protocols without a bound across CPUs, each resource has the
+//! users of one CPU. Ten searches of 1,000 tasks under `fmlp_long` take a minute or two.
 
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
 use fastrand::Rng;
 use lockwright_analysis::{Growth, analyse, sensitivity};
 use lockwright_model::{Duration, Overheads, Protocol, ResourceId, Step, System};
-use lockwright_study::{Shape, generate};
+use lockwright_study::{Shape, generate, generate_clusters};
 use std::hint::black_box;
 
 /// The share of the largest execution times that meet all deadlines, in thousandths.
@@ -47,18 +47,28 @@ fn grow(system: &System, protocol: Protocol) -> Growth {
 
 fn sensitivities(criterion: &mut Criterion) {
     for (tasks, resources) in [(200, 32), (1_000, 128)] {
-        let drawn = generate(&mut Rng::with_seed(1), &Shape::usual(16, tasks, resources));
+        let shape = Shape::usual(16, tasks, resources);
+        let drawn = generate(&mut Rng::with_seed(1), &shape);
         let mut group = criterion.benchmark_group(format!("sensitivity {tasks} tasks, 16 CPUs"));
         group.sample_size(10).sampling_mode(SamplingMode::Flat);
+        // A system whose deadlines are all met: every factor and every room is searched for.
+        let grown = |system: &System, protocol: Protocol| match grow(system, protocol) {
+            Growth::Permille(most) => Some(scaled(system, most * SHARE / 1000)),
+            Growth::Broken | Growth::Unlimited => None,
+        };
+        let mut systems: Vec<(String, Protocol, System)> = Vec::new();
         for protocol in Protocol::ALL {
-            // A system whose deadlines are all met: every factor and every room is searched for.
-            let grown = |system: &System| match grow(system, protocol) {
-                Growth::Permille(most) => Some(scaled(system, most * SHARE / 1000)),
-                Growth::Broken | Growth::Unlimited => None,
-            };
-            let Some(system) = grown(&drawn).or_else(|| grown(&local(&drawn))) else { continue };
-            assert!(analyse(&system, protocol).tasks.iter().all(|task| task.schedulable), "{protocol}");
-            group.bench_function(protocol.name(), |bencher| bencher.iter(|| grow(black_box(&system), protocol)));
+            let system = grown(&drawn, protocol).or_else(|| grown(&local(&drawn), protocol));
+            systems.extend(system.map(|system| (protocol.name().into(), protocol, system)));
+        }
+        for size in [2, 4, 8] {
+            let drawn = generate_clusters(&mut Rng::with_seed(1), &shape, &vec![size; 16 / size]);
+            let system = grown(&drawn, Protocol::Omlp).expect("a system in clusters can grow");
+            systems.push((format!("clusters of {size}"), Protocol::Omlp, system));
+        }
+        for (name, protocol, system) in systems {
+            assert!(analyse(&system, protocol).tasks.iter().all(|task| task.schedulable), "{name}");
+            group.bench_function(name, |bencher| bencher.iter(|| grow(black_box(&system), protocol)));
         }
         group.finish();
     }

@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn lengths_taken_over_give_the_bounds_of_new_tables() {
         let mut random = Rng::with_seed(7);
-        let mut different = [0; 3];
+        let mut different = [0; 4];
         for round in 0..300 {
             let before = random::sharing(&mut random, 4, 30, 6);
             let homes: Vec<u16> = (0..6).map(|_| random.u16(..5)).collect();
@@ -264,7 +264,9 @@ mod tests {
             let dflp = differs(change, |sharing| Dflp::new(sharing, &homes).unwrap(), Dflp::set_lengths);
             let plus = |sharing: &Sharing| FmlpPlus::new(sharing, Sections::Preemptive).unwrap();
             let fmlp = differs(change, plus, FmlpPlus::set_lengths);
-            for (count, is_different) in different.iter_mut().zip([dpcp, dflp, fmlp]) {
+            let in_clusters = |sharing: &Sharing| Fifo::in_clusters(sharing, |_| 2, true).unwrap();
+            let fifo = differs(change, in_clusters, Fifo::set_lengths);
+            for (count, is_different) in different.iter_mut().zip([dpcp, dflp, fmlp, fifo]) {
                 *count += usize::from(is_different);
             }
         }

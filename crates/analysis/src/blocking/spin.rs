@@ -41,6 +41,7 @@ use crate::rows::requests::{Entry, Group, Grouping, RequestTables, Window, longe
 use crate::rows::simd::{Crowd, Fair, Turns};
 use crate::rows::tally::{Arithmetic, Fits, Saturates, Tally};
 use crate::{Demand, Failure, Sharer, Sharing};
+use lockwright_model::TaskId;
 
 /// Returns bounds on the blocking of one job of each task under non-preemptive FIFO spinlocks, in the order of the
 /// tasks.
@@ -72,6 +73,17 @@ pub struct Fifo {
     ceilings: Option<Vec<u64>>,
 }
 
+/// By task: the wait of all requests, and the longest span of one.
+#[derive(Clone, Debug)]
+pub(crate) struct Waits(Vec<(Tally, Tally)>);
+
+impl Waits {
+    /// Returns the waits of tasks without requests.
+    pub(crate) fn none(count: usize) -> Self {
+        Self(vec![Default::default(); count])
+    }
+}
+
 impl Fifo {
     /// Creates the bounds.
     ///
@@ -96,6 +108,41 @@ impl Fifo {
     pub(crate) fn with_ceilings(sharing: &Sharing, interrupts: Option<u16>) -> Result<Self, Failure> {
         let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
         Self::build(sharing, Platform { clusters, processors: 1, interrupts }, true)
+    }
+
+    /// Replaces the lengths of the requests of these tasks, in clusters. `sharing` differs from the former one in
+    /// lengths alone, and perhaps in response times.
+    pub(crate) fn set_lengths(&mut self, sharing: &Sharing, tasks: &[TaskId]) {
+        debug_assert!(self.spans_of_each.is_none() && self.ceilings.is_none());
+        self.tables.set_lengths(sharing, tasks);
+    }
+
+    /// Computes the delays in clusters for these response times. `waits` are those of the response times `before`, and
+    /// of the same requests except those of tasks whose response time differs; without `before`, they are unknown. The
+    /// waits of a task depend on the requests for its resources, and on the response times of the tasks that have them.
+    pub(crate) fn delays_again(
+        &mut self,
+        responses: &[u64],
+        before: Option<&[u64]>,
+        waits: &mut Waits,
+        delays: &mut [Delay],
+    ) -> Result<(), Failure> {
+        self.tables.set_responses(responses)?;
+        let tables = &self.tables;
+        let mut is_other = vec![before.is_none(); tables.resource_count()];
+        let pairs = before.into_iter().flatten().zip(responses).enumerate();
+        for (task, _) in pairs.filter(|(_, (before, now))| before != now) {
+            tables.asked(task).iter().for_each(|asked| is_other[asked.resource as usize] = true);
+        }
+        for (task, (wait, delay)) in waits.0.iter_mut().zip(&mut *delays).enumerate() {
+            if tables.asked(task).iter().any(|asked| is_other[asked.resource as usize]) {
+                *wait = if tables.fits() { self.of::<Fits>(task) } else { self.of::<Saturates>(task) };
+            }
+            self.spans[task] = wait.1;
+            *delay = Delay::new(wait.0, Tally::default(), Tally::default());
+        }
+        at_arrival(&self.tables, &self.spans, delays);
+        fitting(delays)
     }
 
     fn build(sharing: &Sharing, platform: Platform, has_ceilings: bool) -> Result<Self, Failure> {

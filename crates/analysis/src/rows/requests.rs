@@ -8,7 +8,7 @@ use crate::rows::tally::{Arithmetic, Arrivals, Saturates, TIME_MAX, Tally};
 use crate::{Demand, Failure, Sharer, Sharing};
 use lockwright_model::TaskId;
 pub(crate) use order::{Asked, Entry, Group, Row};
-use order::{by_cluster, by_resource};
+use order::{by_cluster, by_resource, longest_first};
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
@@ -233,17 +233,36 @@ impl RequestTables {
     /// Replaces the lengths of the requests of these tasks. `sharing` differs from the former one in lengths alone, and
     /// requests are [`Apart`](Grouping::Apart).
     pub(crate) fn set_lengths(&mut self, sharing: &Sharing, tasks: &[TaskId]) {
-        debug_assert!(self.entries.is_empty());
         for task in tasks.iter().map(|task| task.index()) {
-            let range = self.asked_range(task);
             let demands = sharing.tasks[task].requests.iter().filter(|demand| demand.count > 0);
-            self.asked[range].iter_mut().zip(demands).for_each(|(asked, demand)| asked.length = demand.length);
+            for (place, demand) in self.asked_range(task).zip(demands) {
+                let asked = &mut self.asked[place];
+                if asked.length != demand.length {
+                    asked.length = demand.length;
+                    let resource = asked.resource;
+                    self.set_entry(task, resource, demand.length);
+                }
+            }
         }
         self.demand = Tally::default();
         for asked in &self.asked {
             self.demand.count::<Saturates>(u64::from(asked.count), asked.length);
         }
         self.look();
+    }
+
+    /// Replaces the length of the requests of a task for a resource in the order of the resource's requests.
+    fn set_entry(&mut self, task: usize, resource: u32, length: u64) {
+        let resource = resource as usize;
+        for group in &self.groups[self.resources[resource] as usize..self.resources[resource + 1] as usize] {
+            let entries = &mut self.entries[group.first as usize..group.last as usize];
+            if let Some(place) = entries.iter().position(|entry| entry.task as usize == task) {
+                entries[0].leads = false;
+                entries[place].length = length;
+                longest_first(entries);
+                entries[0].leads = true;
+            }
+        }
     }
 
     /// Returns the requests of `task`, in its own order.

@@ -39,6 +39,13 @@ pub(crate) struct Short {
 }
 
 impl Short {
+    /// Returns the multiplier, the number that is added to the product, and the shift, which divide a number below
+    /// [`SMALL`] by the period.
+    pub(crate) fn division(period: Divisor) -> [u64; 3] {
+        let Self { multiplier, add, shift, .. } = Self::new(Arrivals { period, carry: 0 });
+        [multiplier, add, shift].map(u64::from)
+    }
+
     #[inline]
     pub(crate) fn new(arrivals: Arrivals) -> Self {
         let period = arrivals.period.get();

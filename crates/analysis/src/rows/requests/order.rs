@@ -127,6 +127,7 @@ pub(super) fn by_resource(
     (entries, groups, resources)
 }
 
-fn longest_first(entries: &mut [Entry]) {
+/// Puts the entries of a group in order.
+pub(super) fn longest_first(entries: &mut [Entry]) {
     entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.length));
 }

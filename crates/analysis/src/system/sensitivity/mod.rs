@@ -3,9 +3,11 @@
 mod alone;
 mod apart;
 mod bisection;
+mod clusters;
 mod crew;
 mod demands;
 mod forms;
+mod greatest;
 mod growth;
 mod joint;
 mod locals;
@@ -77,7 +79,14 @@ pub fn sensitivity(
     if has_hazard(system, protocol) {
         return progress.asked().then(|| Sensitivity::broken(system));
     }
-    if let Some(scale) = Scale::new(system, overheads, protocol)
+    let scale = Scale::new(system, overheads, protocol);
+    if let Some(scale) = &scale
+        && system.has_clusters()
+        && let Some(found) = clusters::find(scale, &progress)?
+    {
+        return Some(found);
+    }
+    if let Some(scale) = scale.filter(|_| !system.has_clusters())
         && let Some(tables) = joint_tables(&scale)
     {
         match across::ruling(&tables) {

@@ -72,7 +72,8 @@ pub(super) fn scaled(system: &System, part: Part, permille: u64) -> Option<Syste
     Some(scaled)
 }
 
-/// A system under partitioned fixed priorities whose execution times are scaled. Overheads are charged afterwards.
+/// A system under partitioned or clustered fixed priorities whose execution times are scaled. Overheads are charged
+/// afterwards.
 pub(super) struct Scale<'a> {
     /// The system without overheads.
     pub(super) system: &'a System,
@@ -84,10 +85,10 @@ pub(super) struct Scale<'a> {
 }
 
 impl<'a> Scale<'a> {
-    /// Returns `None` if the system is not under partitioned fixed priorities, or if response times of interrupts may
-    /// count for the verdict and may exceed their periods.
+    /// Returns `None` if the system is not under fixed priorities of processors or clusters, or if response times of
+    /// interrupts may count for the verdict and may exceed their periods.
     pub(super) fn new(system: &'a System, overheads: &'a Overheads, protocol: Protocol) -> Option<Self> {
-        if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) || system.has_clusters() {
+        if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
             return None;
         }
         let charged = charge(system, overheads, protocol).ok()?;

@@ -71,6 +71,21 @@ struct Seen {
     charged: u32,
 }
 
+impl Seen {
+    fn count(&mut self, found: &Sensitivity) {
+        for growth in found.tasks.iter().map(|(_, growth)| growth).chain(found.resources.iter().map(|(_, g)| g)) {
+            match growth {
+                Growth::Permille(1001..) => self.grows += 1,
+                Growth::Permille(..1000) => self.shrinks += 1,
+                Growth::Broken => self.broken += 1,
+                Growth::Permille(1000) | Growth::Unlimited => {}
+            }
+        }
+        self.tolerates +=
+            found.tolerated.iter().filter(|(_, most)| most.is_some_and(|most| most.as_ns() > 0)).count() as u32;
+    }
+}
+
 /// Those of `response.rs`; where resources are shared across processors only the last has bounds.
 const JOINT: [Protocol; 8] = [
     Protocol::None,
@@ -147,16 +162,7 @@ fn compare(systems: u32, seed: u64, protocols: &[Protocol]) -> Result<Seen, Stri
         seen.charged += u32::from(!overheads.charges_nothing());
         seen.coupled += u32::from(tables.suspensions.iter().any(|&count| count > 0));
         seen.wide += u32::from(across::ruling(&tables).is_some());
-        for growth in found.tasks.iter().map(|(_, growth)| growth).chain(found.resources.iter().map(|(_, g)| g)) {
-            match growth {
-                Growth::Permille(1001..) => seen.grows += 1,
-                Growth::Permille(..1000) => seen.shrinks += 1,
-                Growth::Broken => seen.broken += 1,
-                Growth::Permille(1000) | Growth::Unlimited => {}
-            }
-        }
-        seen.tolerates +=
-            found.tolerated.iter().filter(|(_, most)| most.is_some_and(|most| most.as_ns() > 0)).count() as u32;
+        seen.count(&found);
     }
     Ok(seen)
 }
@@ -392,4 +398,70 @@ fn growing_execution_elsewhere_delays_others() {
     };
     assert_eq!(found.tasks[3].1, Growth::Permille(409));
     assert!(!late(409) && late(410));
+}
+
+/// Compares this number of systems with clusters, also with overheads. Returns the first difference as an error.
+fn compare_clusters(systems: u32, seed: u64) -> Result<Seen, String> {
+    let mut random = Rng::with_seed(seed);
+    let mut seen = Seen::default();
+    for number in 0..systems {
+        let Some(system) = drawn_clusters(&mut random) else { continue };
+        let overheads = &if number % 3 == 0 { drawn_overheads(&mut random) } else { Overheads::default() };
+        if has_hazard(&system, Protocol::Omlp) {
+            continue;
+        }
+        let progress = Progress::new(0, |_, _| true);
+        let Some(scale) = Scale::new(&system, overheads, Protocol::Omlp) else { continue };
+        let known = bisection::find(&system, overheads, Protocol::Omlp, &progress).ok_or("it was stopped")?;
+        let Some(found) = clusters::find(&scale, &progress).ok_or("it was stopped")? else { continue };
+        if known != found {
+            return Err(format!("{number}: {known:?} is found as {found:?} in {system:?}, {overheads:?}"));
+        }
+        seen.count(&found);
+        seen.charged += u32::from(!overheads.charges_nothing());
+        seen.wide += u32::from(system.resource_ids().any(|resource| system.is_global(resource)));
+    }
+    Ok(seen)
+}
+
+/// A small system whose processors are in clusters.
+fn drawn_clusters(random: &mut Rng) -> Option<System> {
+    let sizes: &[usize] = [&[2][..], &[3], &[2, 2], &[2, 1], &[1, 3]][random.usize(0..5)];
+    let firsts: Vec<usize> = sizes.iter().scan(0, |next, size| Some(std::mem::replace(next, *next + size))).collect();
+    let system = drawn(random);
+    let mut tasks = system.tasks().to_vec();
+    let mut clusters = Vec::new();
+    // Some windows are too long for the divisions of short numbers.
+    let unit = if random.u8(0..5) == 0 { 1_000_000_007 } else { 1 };
+    for task in &mut tasks {
+        let cluster = task.cpu.index() % sizes.len();
+        task.cpu = CpuId::new(firsts[cluster]);
+        for time in [&mut task.period, &mut task.deadline, &mut task.jitter, &mut task.wcet] {
+            *time = Duration::from_ns(time.as_ns() * unit);
+        }
+        for step in &mut task.body {
+            if let Step::Run(time) = step {
+                *time = Duration::from_ns(time.as_ns() * unit);
+            }
+        }
+        clusters.push(((1 << sizes[cluster]) - 1) << firsts[cluster]);
+    }
+    let resources = system.resources().iter().map(|resource| Resource::new(resource.name.clone()));
+    let system = System::new("drawn".into(), sizes.iter().sum(), None, resources.collect(), tasks).ok()?;
+    // Some miss deadlines.
+    let load = random.u64(800..3_000);
+    scaled(&system, Part::All, load)?.in_clusters(&clusters).ok().filter(System::has_clusters)
+}
+
+#[test]
+fn in_clusters_from_point_to_point_is_as_from_the_beginning() {
+    let seen = compare_clusters(3_000, 18).unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(seen.grows > 1_000 && seen.shrinks > 20 && seen.broken > 20, "{seen:?}");
+    assert!(seen.tolerates > 1_000 && seen.wide > 500 && seen.charged > 100, "{seen:?}");
+}
+
+#[test]
+#[ignore = "a minute"]
+fn in_clusters_from_point_to_point_is_as_from_the_beginning_of_many() {
+    println!("{:?}", compare_clusters(50_000, 19).unwrap_or_else(|difference| panic!("{difference}")));
 }

@@ -12,10 +12,10 @@
 //! The searches of different tasks and resources do not depend on each other, so threads share them; see
 //! [`crew`](super::crew).
 
-mod greatest;
 mod near;
 
 use super::crew::Crew;
+use super::greatest::{self, Delays, Requests, Trials};
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::joint::{Climb, Form, Point};
 use super::rooms::Rooms;
@@ -59,24 +59,7 @@ struct Settled {
     delays: Vec<Delay>,
 }
 
-/// Whether the requests of a load are those of the fixed point that its search begins at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Requests {
-    Same,
-    Other,
-}
-
-/// The delays with which a load is settled.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Delays {
-    /// Those of the settled load that the search begins at. They are not above its own.
-    Known,
-    /// Its own, by the protocol's bounds.
-    Own,
-}
-
-/// The result for a load. If a deadline is missed, the error is a state below the fixed point, if there is one.
-type Outcome = Result<Settled, Option<Box<Settled>>>;
+type Outcome = greatest::Outcome<Settled>;
 
 /// The search and its known values. Each thread has its own.
 struct Search<'a> {
@@ -143,6 +126,28 @@ impl Load {
     }
 }
 
+impl Trials for Search<'_> {
+    type Settled = Settled;
+
+    fn asked(&self) -> Option<()> {
+        (self.go_on)().then_some(())
+    }
+
+    fn is_steep(&self) -> bool {
+        self.depends_on_execution()
+    }
+
+    fn between(&self, from: (u64, &Settled), to: (u64, &Settled)) -> Option<u64> {
+        self.shape.between((from.0, &from.1.form, &from.1.point), (to.0, &to.1.form, &to.1.point))
+    }
+
+    fn left(&self, settled: &Settled) -> Option<(u64, u64)> {
+        let place = self.shape.critical.get();
+        let response = settled.form.costs[place] + settled.point.beside[place];
+        Some((self.shape.deadlines[place].checked_sub(response)?, response))
+    }
+}
+
 impl<'a> Search<'a> {
     /// Returns the search of one thread, or `None` if a number does not fit.
     fn new(
@@ -158,10 +163,6 @@ impl<'a> Search<'a> {
         let scratch = RefCell::new((system.clone(), sharing.clone()));
         let share = Cell::new(WHOLE);
         Some(Self { shape, scale, tables, ruling, crew, go_on, system, sharing, scratch, load, bounds, share })
-    }
-
-    fn asked(&self) -> Option<()> {
-        (self.go_on)().then_some(())
     }
 
     /// Returns what `share` finds for each index below `count`, on all CPUs, or `None` if the search was interrupted.
