@@ -48,8 +48,8 @@ fn the_checker_sees_missing_exclusion() {
 }
 
 /// Three tasks on each of two CPUs share two resources, one nested in the other, and spend most of the time in
-/// sections, `scale` times as long as on this machine's own processors. If sections execute on a home CPU, two migrations take longer than a section, so the periods are long
-/// enough for the machine to keep up.
+/// sections, `scale` times as long as on this machine's own processors. If sections execute on a home CPU, two
+/// migrations take longer than a section, so the periods are long enough for the machine to keep up.
 fn contended(protocol: Protocol, scale: u64) -> System {
     let stretch = if protocol.has_homes() { 4 * scale } else { scale };
     let run_us = |time| run_us(time * scale);
