@@ -73,7 +73,8 @@ LW_PRIVATE_INLINE_ int lw_private_ics_exchange_(uint64_t *word, uint64_t before,
 
     if (commit != LW_ICS_PLAIN)
         return __atomic_compare_exchange_n(word, &before, next, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    __asm__ volatile("cmpxchgq %3, %1\n\tsete %0"
+    /* In both syntaxes of the assembler: programs may be compiled with -masm=intel. */
+    __asm__ volatile("cmpxchg{q %3, %1| %1, %3}\n\tsete %0"
                      : "=q"(is_done), "+m"(*word), "+a"(before)
                      : "r"(next)
                      : "cc", "memory");
