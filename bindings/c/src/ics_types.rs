@@ -97,9 +97,9 @@ pub struct lw_ics_t {
 /// share one under a lock. Never move or copy it: a copy is no slot. Its fields are private.
 #[repr(C)]
 pub struct lw_ics_slot_t {
-    lw_object: *mut lw_private_ics_t,
-    lw_index: u32,
-    lw_check: u32,
+    pub lw_object: *mut lw_private_ics_t,
+    pub lw_index: u32,
+    pub lw_check: u32,
 }
 
 /// Private: one execution of a body.
