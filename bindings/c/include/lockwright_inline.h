@@ -2,7 +2,7 @@
  * Private: lockwright.h includes this file. It contains the usual course of three functions, so that the compiler can
  * put them and a known body in one place: lw_ics_update, lw_ics_read and lw_ics_write. For everything else they call
  * the functions of the same name in the library. So do all calls without optimisation, with -fno-inline or under
- * ThreadSanitizer, and on other processors.
+ * ThreadSanitizer, and on other processors. clang takes the two functions of one name for one that calls itself.
  *
  * The usual course of lw_ics_update:
  *   - There is nothing to perform; or the last commit was that of this slot and wrote one word, which is performed.
@@ -15,14 +15,8 @@
 #ifndef LOCKWRIGHT_INLINE_H
 #define LOCKWRIGHT_INLINE_H
 
-#ifdef __has_feature
-#if __has_feature(thread_sanitizer)
-#define LW_PRIVATE_CALL_
-#endif
-#endif
-
-#if defined(__GNUC__) && defined(__x86_64__) && defined(__LP64__) && defined(__OPTIMIZE__) \
-    && !defined(__NO_INLINE__) && !defined(__SANITIZE_THREAD__) && !defined(LW_PRIVATE_CALL_)
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__LP64__) && defined(__OPTIMIZE__) \
+    && !defined(__NO_INLINE__) && !defined(__SANITIZE_THREAD__)
 
 #define LW_PRIVATE_INLINE_ extern __inline__ __attribute__((gnu_inline, always_inline, artificial))
 
