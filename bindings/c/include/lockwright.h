@@ -111,7 +111,7 @@
 // Private: the check value of a slot, combined with its address, and the kind of a section that writes. Functions that
 // are compiled with their caller follow pointers only if they find these values. Whoever changes one of the private
 // types, or what their fields mean, changes both values: programs compiled before then call the library.
-#define LW_PRIVATE_ICS_SLOT_ 1280799596
+#define LW_PRIVATE_ICS_SLOT_ 1280799537
 
 #define LW_PRIVATE_ICS_WRITES_ 1280799589
 

@@ -2,7 +2,7 @@
  * Private: lockwright.h includes this file. It contains the usual course of three functions, so that the compiler can
  * put them and a known body in one place: lw_ics_update, lw_ics_read and lw_ics_write. For everything else they call
  * the functions of the same name in the library. So do all calls without optimisation, with -fno-inline or under
- * ThreadSanitizer, and on other processors.
+ * ThreadSanitizer, and on other processors. clang takes the two functions of one name for one that calls itself.
  *
  * The usual course of lw_ics_update:
  *   - There is nothing to perform; or the last commit was that of this slot and wrote one word, which is performed.
@@ -15,14 +15,8 @@
 #ifndef LOCKWRIGHT_INLINE_H
 #define LOCKWRIGHT_INLINE_H
 
-#ifdef __has_feature
-#if __has_feature(thread_sanitizer)
-#define LW_PRIVATE_CALL_
-#endif
-#endif
-
-#if defined(__GNUC__) && defined(__x86_64__) && defined(__LP64__) && defined(__OPTIMIZE__) \
-    && !defined(__NO_INLINE__) && !defined(__SANITIZE_THREAD__) && !defined(LW_PRIVATE_CALL_)
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__LP64__) && defined(__OPTIMIZE__) \
+    && !defined(__NO_INLINE__) && !defined(__SANITIZE_THREAD__)
 
 #define LW_PRIVATE_INLINE_ extern __inline__ __attribute__((gnu_inline, always_inline, artificial))
 
@@ -73,7 +67,8 @@ LW_PRIVATE_INLINE_ int lw_private_ics_exchange_(uint64_t *word, uint64_t before,
 
     if (commit != LW_ICS_PLAIN)
         return __atomic_compare_exchange_n(word, &before, next, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    __asm__ volatile("cmpxchgq %3, %1\n\tsete %0"
+    /* In both syntaxes of the assembler: programs may be compiled with -masm=intel. */
+    __asm__ volatile("cmpxchg{q %3, %1| %1, %3}\n\tsete %0"
                      : "=q"(is_done), "+m"(*word), "+a"(before)
                      : "r"(next)
                      : "cc", "memory");

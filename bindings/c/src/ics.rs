@@ -31,6 +31,9 @@ const _: () = assert!(
     offset_of!(Shared, chosen) == offset_of!(lw_private_ics_t, lw_chosen)
         && offset_of!(Shared, commit) == offset_of!(lw_private_ics_t, lw_commit)
         && offset_of!(Shared, object) == offset_of!(lw_private_ics_t, lw_object)
+        && offset_of!(IcsSlot, object) == offset_of!(lw_ics_slot_t, lw_object)
+        && offset_of!(IcsSlot, index) == offset_of!(lw_ics_slot_t, lw_index)
+        && offset_of!(IcsSlot, check) == offset_of!(lw_ics_slot_t, lw_check)
 );
 
 /// A body that is not null.

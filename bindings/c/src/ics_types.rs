@@ -27,7 +27,7 @@ pub const LW_ICS_RSEQ: u32 = 3;
 /// Private: the check value of a slot, combined with its address, and the kind of a section that writes. Functions that
 /// are compiled with their caller follow pointers only if they find these values. Whoever changes one of the private
 /// types, or what their fields mean, changes both values: programs compiled before then call the library.
-pub const LW_PRIVATE_ICS_SLOT_: u32 = 0x4c57_736c;
+pub const LW_PRIVATE_ICS_SLOT_: u32 = 0x4c57_7331;
 pub const LW_PRIVATE_ICS_WRITES_: u32 = 0x4c57_7365;
 /// Private: the number of places that belong to slots.
 pub const LW_PRIVATE_ICS_PLACES_: u32 = LW_ICS_SLOTS * LW_ICS_WRITES;
@@ -97,9 +97,9 @@ pub struct lw_ics_t {
 /// share one under a lock. Never move or copy it: a copy is no slot. Its fields are private.
 #[repr(C)]
 pub struct lw_ics_slot_t {
-    lw_object: *mut lw_private_ics_t,
-    lw_index: u32,
-    lw_check: u32,
+    pub lw_object: *mut lw_private_ics_t,
+    pub lw_index: u32,
+    pub lw_check: u32,
 }
 
 /// Private: one execution of a body.

@@ -207,6 +207,18 @@ fn sections_pass_when_they_are_called() {
     }
 }
 
+/// The header contains an instruction, and programs may choose the other syntax of the assembler.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn sections_pass_in_the_syntax_of_intel() {
+    if !require_compilers(Linking::Shared) {
+        return;
+    }
+    if let Some(output) = perform(&here().join("tests/ics.c"), Linking::Shared, &["-masm=intel"]) {
+        assert!(output.status.success(), "{}", said(&output));
+    }
+}
+
 /// A program that was compiled with the header of another layout calls the library. Without other check values it would
 /// follow wrong pointers.
 #[test]

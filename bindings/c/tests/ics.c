@@ -5,9 +5,10 @@
 #include "check.h"
 #include <sched.h>
 
-enum { ROUNDS = 40000, THREADS = 3 };
+enum { ROUNDS = 100000, THREADS = 3 };
 
 static lw_ics_t ics;
+static pthread_barrier_t together;
 
 static int add_to_both(lw_ics_section_t *section, void *argument) {
     uint64_t left = 0, right = 0;
@@ -31,16 +32,45 @@ static int add_to_both(lw_ics_section_t *section, void *argument) {
     return answer ? answer : lw_ics_write(section, 1, right + 1);
 }
 
+static int add_to_third(lw_ics_section_t *section, void *argument) {
+    uint64_t value = 0;
+    int answer = lw_ics_read(section, 2, &value);
+    (void)argument;
+    return answer ? answer : lw_ics_write(section, 2, value + 1);
+}
+
 static int read_both(lw_ics_section_t *section, void *argument) {
     uint64_t *words = argument;
     int answer = lw_ics_read(section, 0, &words[0]);
     return answer ? answer : lw_ics_read(section, 1, &words[1]);
 }
 
+static int read_third(lw_ics_section_t *section, void *value) {
+    return lw_ics_read(section, 2, value);
+}
+
+/* Binds this thread, and those that it starts, to one of its CPUs: the first one has the number 0. */
+static void bind_to(int number) {
+    cpu_set_t all, one;
+    int cpu = 0;
+    CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+    for (int left = number % CPU_COUNT(&all); !CPU_ISSET(cpu, &all) || left-- > 0; cpu++) {
+    }
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+}
+
+/* A section calls the library if it follows one that wrote several words. The second and third of each round do not. */
 static void *adds(void *argument) {
+    static int threads;
     lw_ics_slot_t slot;
+    bind_to(__atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED));
     EXPECT(0, lw_ics_slot_open(&ics, &slot));
+    (void)pthread_barrier_wait(&together);
     for (int round = 0; round < ROUNDS; round++) {
+        EXPECT(0, lw_ics_update(&slot, add_to_third, NULL));
+        EXPECT(0, lw_ics_update(&slot, add_to_third, NULL));
         EXPECT(0, lw_ics_update(&slot, add_to_both, argument));
         if (round % 64 == 0) {
             uint64_t words[2] = {0, 1};
@@ -50,7 +80,7 @@ static void *adds(void *argument) {
     }
     lw_ics_stats_t stats;
     EXPECT(0, lw_ics_slot_stats(&slot, &stats));
-    CHECK(stats.commits >= ROUNDS && stats.entries == stats.commits + stats.conflicts + stats.restarts);
+    CHECK(stats.commits >= 3 * ROUNDS && stats.entries == stats.commits + stats.conflicts + stats.restarts);
     EXPECT(0, lw_ics_slot_close(&slot));
     return NULL;
 }
@@ -99,19 +129,6 @@ static void conflicts_are_no_values(void) {
     EXPECT(0, lw_ics_destroy(&ics));
 }
 
-/* Binds all threads, including this one, to one CPU from here on. */
-static void bind_to_one(void) {
-    cpu_set_t all, one;
-    int cpu = 0;
-    CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
-    while (!CPU_ISSET(cpu, &all)) {
-        cpu++;
-    }
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
-}
-
 /* A section that commits on another CPU than that of its object ends the restartable sequences of the object. */
 static void commits_elsewhere(void) {
     lw_ics_slot_t slot;
@@ -131,17 +148,21 @@ static void commits_elsewhere(void) {
 
 static void several(uint32_t commit) {
     pthread_t threads[THREADS];
-    uint64_t words[2] = {0, 1};
+    uint64_t words[2] = {0, 1}, third = 0;
     static int flag;
     EXPECT(0, lw_ics_init(&ics, commit, 0));
+    EXPECT(0, pthread_barrier_init(&together, NULL, THREADS));
     for (int i = 0; i < THREADS; i++) {
         threads[i] = start(adds, &flag);
     }
     for (int i = 0; i < THREADS; i++) {
         join(threads[i]);
     }
+    EXPECT(0, pthread_barrier_destroy(&together));
     EXPECT(0, lw_ics_query(&ics, read_both, words));
     CHECK(words[0] == THREADS * ROUNDS && words[1] == THREADS * ROUNDS);
+    EXPECT(0, lw_ics_query(&ics, read_third, &third));
+    CHECK(third == 2 * THREADS * ROUNDS);
     EXPECT(0, lw_ics_destroy(&ics));
 }
 
@@ -321,7 +342,7 @@ int main(void) {
     conflicts_are_no_values();
     a_thread_may_end_inside(LW_ICS_AUTO);
     a_thread_may_end_inside(LW_ICS_LOCKED);
-    bind_to_one();
+    bind_to(0);
     commits_elsewhere();
     what_is_refused(LW_ICS_PLAIN);
     several(LW_ICS_PLAIN);
