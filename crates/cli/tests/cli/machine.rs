@@ -322,7 +322,7 @@ fn global_deadlines_are_executed_or_refused() {
     for (text, arguments, status, said) in [
         (of(cpus, mixed), &["--protocol", "fmlp_long"][..], 2, beside),
         (of(cpus, shares), &["--protocol", "mpcp"][..], 2, "`r` is under `mpcp`, which is not executed under `g-edf`"),
-        (of(cpus + 1, "wcet = \"2 ms\""), &[], 3, "under `g-edf` jobs execute on every CPU that the process may use"),
+        (of(cpus + 1, "wcet = \"2 ms\""), &[], 3, "under SCHED_DEADLINE jobs execute on every CPU"),
         (
             of(cpus, "wcet = \"2 ms\""),
             &["--overheads", "x"],
