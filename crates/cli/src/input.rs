@@ -259,15 +259,10 @@ pub(crate) fn by_deadlines(
         return Err(Exit::BadInput);
     }
     if protocols.len() < all {
-        console.note(match is_global {
-            true => {
-                "all protocols except none, fmlp_short, fmlp_long, lock_free and wait_free are left out: they are not \
-                 executed under `g-edf`"
-            }
-            false => {
-                "all protocols except lock_free and wait_free are left out: the kernel's EDF does not support them"
-            }
-        });
+        let names: Vec<&str> = protocols.iter().map(|protocol| protocol.name()).collect();
+        let how = if is_global { "under `g-edf`" } else { "by the kernel's EDF" };
+        let names = names.join(", ");
+        console.note(format!("all protocols except {names} are left out: this system is not executed with them {how}"));
     }
     Ok(protocols)
 }

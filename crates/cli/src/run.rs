@@ -122,7 +122,11 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let is_by_kernel = |&protocol: &Protocol| is_by_kernel(system, protocol, arguments.sched_deadline);
     if arguments.audit && protocols.iter().any(is_by_kernel) {
         let why = "no audit: under SCHED_DEADLINE the kernel decides, and the protocols order nothing";
-        console.error(why, "remove --audit, or choose another scheduler");
+        let help = match arguments.sched_deadline {
+            true => "remove --audit or --sched-deadline",
+            false => "remove --audit, or choose `fmlp_short` or `fmlp_long`, or another scheduler",
+        };
+        console.error(why, help);
         return Err(Exit::BadInput);
     }
     let is_strict = arguments.strict || charges.is_some();

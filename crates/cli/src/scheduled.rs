@@ -340,8 +340,7 @@ pub fn refuse_charges(what: &str, input: &Input, help: &str, console: &Console) 
     }
     console.error(
         format!(
-            "{}: {what} under `{scheduler}` does not support overheads: those of the kernel's EDF (SCHED_DEADLINE) are \
-             not measured",
+            "{}: {what} under `{scheduler}` does not support overheads: those of its execution are not measured",
             input.name
         ),
         help,

@@ -107,8 +107,8 @@ impl fmt::Display for RunError {
             }
             Self::NotAllCpus { needed, have } => write!(
                 f,
-                "under `g-edf` jobs execute on every CPU that the process may use: {have}, and the system has {needed}; \
-                 set `cpus = {have}`, or give the process {needed} in a cpuset partition of their own"
+                "under SCHED_DEADLINE jobs execute on every CPU that the process may use: {have}, and the system has \
+                 {needed}; set `cpus = {have}`, or give the process {needed} in a cpuset partition of their own"
             ),
             Self::NotByDeadlines { resource, protocol } => write!(
                 f,

@@ -2,10 +2,10 @@
 //! bounds.
 //!
 //! [`run`] executes a [`System`](lockwright_model::System), by fixed priorities or by deadlines (`p-fp`, `c-fp`,
-//! `p-edf`, `g-edf`). Each task is a SCHED_FIFO thread bound to its CPU, or a SCHED_DEADLINE thread under `g-edf` and,
-//! on request, under `p-edf`. It burns the execution times that its body names, and acquires real locks under the
-//! chosen protocol. The result is an [`Outcome`]: response times, deadline misses, lock waits, and a record of which
-//! task executed when.
+//! `p-edf`, `g-edf`). Each task is a SCHED_FIFO thread, bound to its CPU or its cluster, or to none under `g-edf`. It
+//! is a SCHED_DEADLINE thread under `g-edf` without locks and, on request, under `p-edf`. It burns the execution times
+//! that its body names, and acquires real locks under the chosen protocol. The result is an [`Outcome`]: response
+//! times, deadline misses, lock waits, and a record of which task executed when.
 //!
 //! - [`observe`] derives blocking and time lines from such records, of a run or of a simulation.
 //! - [`doctor`] reports what this machine lacks for real time, and how to fix it.

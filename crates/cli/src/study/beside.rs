@@ -61,8 +61,7 @@ pub fn execute(seed: u64, duration: Duration, folder: &Folder, console: &Console
     // As long again without the set, and about as long to set a run up.
     let seconds = all as u64 * 3 * duration.as_ns() / 1_000_000_000;
     console.note(format!(
-        "executing {all} sets of figure 2 with real threads on {}, for about {} under `p-fp`: `run` has no semaphores \
-         under `g-edf`",
+        "executing {all} sets of figure 2 with real threads on {}, for about {} under `p-fp`",
         units::count(cpus as u64, "CPU"),
         units::count(seconds.max(1), "second"),
     ));

@@ -87,7 +87,7 @@ fn a_run_is_audited() {
     let by_kernel = BY_DEADLINE.replace("p-edf", "g-edf");
     let refused = on(&by_kernel, "run", &["--for", "300 ms", "--audit"]);
     assert_eq!((refused.status, refused.out.as_str()), (2, ""), "{}", refused.err);
-    assert!(refused.err.contains("remove --audit"), "{}", refused.err);
+    assert!(refused.err.contains("remove --audit, or choose `fmlp_short`"), "{}", refused.err);
 }
 
 /// Two tasks with utilization 0.92, one of which misses by fixed priorities.
@@ -309,19 +309,25 @@ fn global_deadlines_are_executed_or_refused() {
         assert!(ended.err.contains("among themselves (SCHED_FIFO)"), "{}", ended.err);
     }
     let ended = on(&of(cpus, shares), "run", &["--for", "100 ms", "--protocol", "all"]);
-    assert!(ended.err.contains("all protocols except none, fmlp_short, fmlp_long"), "{}", ended.err);
+    assert!(
+        ended.err.contains("all protocols except none, fmlp_long, fmlp_short, lock_free, wait_free are"),
+        "{}",
+        ended.err
+    );
     let mixed = "wcet = \"2 ms\"\nrequests = [{ resource = \"r\", length = \"1 ms\" }, { resource = \"s\", \
                  length = \"500 us\" }]\n[[resource]]\nname = \"r\"\nprotocol = \"none\"\n[[resource]]\nname = \"s\"";
+    let ended = on(&of(cpus, mixed), "run", &["--for", "100 ms", "--protocol", "all"]);
+    assert!(ended.err.contains("all protocols except none, lock_free, wait_free are left out"), "{}", ended.err);
     let beside = "`r` is under `none`, which is not executed beside locks of the FMLP";
     for (text, arguments, status, said) in [
         (of(cpus, mixed), &["--protocol", "fmlp_long"][..], 2, beside),
         (of(cpus, shares), &["--protocol", "mpcp"][..], 2, "`r` is under `mpcp`, which is not executed under `g-edf`"),
-        (of(cpus + 1, "wcet = \"2 ms\""), &[], 3, "under `g-edf` jobs execute on every CPU that the process may use"),
+        (of(cpus + 1, "wcet = \"2 ms\""), &[], 3, "under SCHED_DEADLINE jobs execute on every CPU"),
         (
             of(cpus, "wcet = \"2 ms\""),
             &["--overheads", "x"],
             2,
-            "a run under `g-edf` does not support overheads: those of the kernel's EDF (SCHED_DEADLINE) are not measured",
+            "a run under `g-edf` does not support overheads: those of its execution are not measured",
         ),
     ] {
         let ended = on(&text, "run", &[&["--for", "100 ms"], arguments].concat());

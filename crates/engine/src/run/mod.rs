@@ -5,7 +5,7 @@
 //! | `watchdog` | ends the run in bounded time | 99 |
 //! | `script` | changes base priorities on time | 98 |
 //! | `job` | one per task, bound to its CPU | 1..=97, see `priorities` |
-//! | `reservation` | the parameters of the tasks under `g-edf`, which have no levels | - |
+//! | `reservation` | the parameters of the tasks under SCHED_DEADLINE, which have no levels | - |
 //! | `set_up` | the caller, under its own policy: prepares, then waits for the watchdog | - |
 //!
 //! All threads are ready, and their memory is touched, before the common start is chosen. Job k of a task arrives at

@@ -55,8 +55,8 @@ pub struct TaskOutcome {
     pub responses: Histogram<u64>,
     /// The times from each request to its grant, in nanoseconds.
     pub lock_waits: Histogram<u64>,
-    /// Under `g-edf`, the number of jobs that executed for longer than their reservation. The kernel may have throttled
-    /// them until their deadline.
+    /// Under SCHED_DEADLINE, the number of jobs that executed for longer than their reservation. The kernel may have
+    /// throttled them until their deadline.
     pub throttled: u64,
     /// The job with the longest response time.
     pub worst_job: Option<Job>,

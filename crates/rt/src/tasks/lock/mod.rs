@@ -95,8 +95,9 @@ impl Locks {
             known.extend(used.map(|cpu| (Protocol::Srp, Some(cpu))));
         }
         let mut lock = |resource| match system.protocol_of(resource, protocol) {
-            short_or_long @ (Protocol::FmlpShort | Protocol::FmlpLong) if is_global => {
-                Lock::Managed(0, Rise::Above { spins: short_or_long == Protocol::FmlpShort })
+            // A resource without users may be under any protocol: it has no machine of its own either.
+            ruling if is_global && !ruling.is_object() => {
+                Lock::Managed(0, Rise::Above { spins: ruling == Protocol::FmlpShort })
             }
             Protocol::None => Lock::None(PlainLock::new()),
             Protocol::Pip => Lock::Pip(PipLock::new()),

@@ -168,6 +168,36 @@ fn a_decision_waits_only_for_users_of_its_resources() {
     });
 }
 
+/// Under `g-edf`, two schedulers would let different jobs execute.
+#[test]
+fn one_machine_schedules_all_cpus_whatever_resources_without_users_name() {
+    let run = Step::Run(Duration::from_us(10));
+    let body = vec![Step::Lock(LOCAL), run, Step::Unlock(LOCAL)];
+    let task = Task {
+        name: "me".into(),
+        cpu: CpuId(0),
+        priority: Priority::base(1),
+        period: Duration::from_ms(10),
+        deadline: Duration::from_ms(10),
+        jitter: Duration::ZERO,
+        offset: Duration::ZERO,
+        wcet: Duration::from_us(10),
+        body,
+    };
+    for unused in Protocol::ALL {
+        let mut resources = vec![Resource::new("used"), Resource::new("unused")];
+        resources[1].protocol = Some(unused);
+        let system = System::new("s".into(), 2, None, resources, vec![task.clone()]).expect("valid");
+        let system = system.under(Scheduler::GEdf);
+        for protocol in [Protocol::FmlpShort, Protocol::FmlpLong] {
+            let levels = Levels::of(&system, protocol, &[]).expect("few levels");
+            let locks = Locks::new(&system, protocol, levels, &[0, 1]);
+            assert_eq!(locks.machines.len(), 1, "{unused}");
+            assert_eq!(locks.spins(LOCAL), protocol == Protocol::FmlpShort);
+        }
+    }
+}
+
 #[test]
 fn a_task_that_cannot_rise_locks_nothing() {
     let Some(_machine) = require_realtime() else { return };
