@@ -310,11 +310,13 @@ fn late_jobs_keep_their_order() {
 #[test]
 fn each_wrong_order_is_noticed() {
     let tasks = (0..4).map(|index| {
-        task(&format!("t{index}"), 0, 1, 100_000 + 10_000 * index, [section(R, 5_000), section(OTHER, 5_000)].concat())
+        let body = [section(R, 5_000 * scale()), section(OTHER, 5_000 * scale())].concat();
+        task(&format!("t{index}"), 0, 1, (100_000 + 10_000 * index) * scale(), body)
     });
     let system = system(2, 2, tasks.collect()).under(Scheduler::GEdf);
     let judged = |protocol, events: &[(u64, u16, Event)]| {
-        let record = |&(at, task, event)| Record { at: Instant::from_ns(at * 1_000_000), task: TaskId(task), event };
+        let record =
+            |&(at, task, event)| Record { at: Instant::from_ns(at * 1_000_000 * scale()), task: TaskId(task), event };
         judge(&system, protocol, &events.iter().map(record).collect::<Vec<_>>())
     };
     let (arrives, runs, stops, ends) = (Event::Arrive, Event::Run, Event::Stop, Event::Finish);
