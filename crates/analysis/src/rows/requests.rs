@@ -230,8 +230,7 @@ impl RequestTables {
         Ok(())
     }
 
-    /// Replaces the lengths of the requests of these tasks. `sharing` differs from the former one in lengths alone, and
-    /// requests are [`Apart`](Grouping::Apart).
+    /// Replaces the lengths of the requests of these tasks. `sharing` differs from the former one in lengths alone.
     pub(crate) fn set_lengths(&mut self, sharing: &Sharing, tasks: &[TaskId]) {
         for task in tasks.iter().map(|task| task.index()) {
             let demands = sharing.tasks[task].requests.iter().filter(|demand| demand.count > 0);

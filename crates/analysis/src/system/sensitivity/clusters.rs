@@ -15,6 +15,10 @@
 //!   begin there;
 //! - a deadline that one equation alone misses at values that are not above the fixed point is missed.
 //!
+//! Both this search and the analysis give up a fixed point that takes too many steps, and count it as missed. They take
+//! different steps, so in systems that creep towards it, a factor can differ from that of bisection over the analysis.
+//! It is safe: a fixed point that was reached proves all deadlines.
+//!
 //! `solve.rs` reaches the same least fixed point: none of its response times has a lag above that of the fixed point.
 //! Its first response times have none, and each evaluation gives the least solution for lags and delays that are not
 //! above.
@@ -30,6 +34,7 @@ use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::scale::{Part, Scale, halve, users};
 use crate::blocking::Delay;
 use crate::blocking::spin::{Fifo, Waits};
+use crate::rows::bound::Unbounded;
 use crate::rows::divisor::Divisor;
 use crate::rows::fixed_point::Budget;
 use crate::rows::mutant::Omission;
@@ -146,14 +151,24 @@ impl Shape {
         sum + self.work.sum(at, place + 1..end, waiting, &mut after[1..])
     }
 
-    /// Returns the least time for which the job at `place` waits, at least `start`, or `None` if it misses its
-    /// deadline.
-    fn least(&self, at: &Point, place: usize, start: u64) -> Option<u64> {
-        let limit = self.limits[place].checked_sub(at.executed[place])?;
+    /// Returns the least time for which the job at `place` waits, at least `start`.
+    fn least(&self, at: &Point, place: usize, start: u64, budget: &Budget) -> Result<u64, Missed> {
+        let limit = self.limits[place].checked_sub(at.executed[place]).ok_or(Missed::Deadline)?;
         let terms = 1 + (self.ends[place] - self.firsts[place]) as u64;
         let (mut untils, mut rises) = (Vec::new(), Vec::new());
-        Budget::new().least(start, limit, terms, |lag| Some(self.next(at, place, lag, (&mut untils, &mut rises)))).ok()
+        let next = |lag| Some(self.next(at, place, lag, (&mut untils, &mut rises)));
+        budget.least(start, limit, terms, next).map_err(|reason| match reason {
+            Unbounded::Unsettled => Missed::Limit,
+            _ => Missed::Deadline,
+        })
     }
+}
+
+/// Why execution times do not settle.
+enum Missed {
+    Deadline,
+    /// The fixed point takes too many steps. This counts as a missed deadline, as in the analysis.
+    Limit,
 }
 
 /// Returns the least time, not below `lag`, that is at least the sum divided by `processors` and rounded down. The sum
@@ -236,7 +251,7 @@ impl Trials for Search<'_> {
                 mixed.executed[place] = executed.min(self.shape.limits[place]);
                 mixed.lags[place] = mix(from.lags[place], to.lags[place], share);
             }
-            Some(self.shape.least(&mixed, critical, least).is_some())
+            Some(self.shape.least(&mixed, critical, least, &Budget::new()).is_ok())
         })
     }
 
@@ -344,12 +359,14 @@ impl<'a> Search<'a> {
         // The response times for which the waits are known.
         let mut before = from.map(|from| by_task(&from.point));
         let mut found = vec![Delay::default(); count];
+        let budget = Budget::new();
         for _ in 0..ROUNDS_MAX {
             // Longer sections delay others at once.
             if requests == Requests::Same || delays == Delays::Known {
-                let raised = self.raise(&mut settled.point, &risen);
-                if raised.is_none() {
-                    return Err(Some(Box::new(settled)));
+                match self.raise(&mut settled.point, &risen, &budget) {
+                    Ok(()) => {}
+                    Err(Missed::Deadline) => return Err(Some(Box::new(settled))),
+                    Err(Missed::Limit) => return Err(None),
                 }
                 if delays == Delays::Known {
                     return Ok(settled);
@@ -379,28 +396,28 @@ impl<'a> Search<'a> {
     }
 
     /// Raises the lags to their least fixed point for the present execution times with waits. Those that are `risen`
-    /// differ from the values for which the lags are a fixed point. Returns `None` if a deadline is missed.
-    fn raise(&self, point: &mut Point, risen: &[bool]) -> Option<()> {
+    /// differ from the values for which the lags are a fixed point.
+    fn raise(&self, point: &mut Point, risen: &[bool], budget: &Budget) -> Result<(), Missed> {
         let shape = &self.shape;
         if let Some(late) = (0..shape.count()).find(|&place| point.executed[place] > shape.limits[place]) {
             self.critical.set(late);
-            return None;
+            return Err(Missed::Deadline);
         }
         let critical = self.critical.get();
         let rests = |place: usize| risen[shape.firsts[place]..shape.ends[place]].contains(&true);
         if rests(critical) {
-            shape.least(point, critical, point.lags[critical] - shape.jitters[critical])?;
+            shape.least(point, critical, point.lags[critical] - shape.jitters[critical], budget)?;
         }
         // The cluster whose deadline was missed last is the first to miss one again.
         let (first, last) = (shape.firsts[critical], shape.lasts[critical]);
         for places in [first..last, 0..first, last..shape.count()] {
-            self.raise_in(places, point, risen)?;
+            self.raise_in(places, point, risen, budget)?;
         }
-        Some(())
+        Ok(())
     }
 
     /// Like [`raise`](Self::raise), for the clusters at these places.
-    fn raise_in(&self, places: Range<usize>, point: &mut Point, risen: &[bool]) -> Option<()> {
+    fn raise_in(&self, places: Range<usize>, point: &mut Point, risen: &[bool], budget: &Budget) -> Result<(), Missed> {
         let shape = &self.shape;
         let (mut place, mut is_risen) = (places.start, false);
         while place < places.end {
@@ -408,14 +425,17 @@ impl<'a> Search<'a> {
             is_risen &= place > shape.firsts[place];
             is_risen |= risen[place..end].contains(&true);
             let mut again = is_risen;
-            // BOUND: each round except the last raises a lag, which the deadline limits.
+            let mut rounds = 0;
+            // BOUND: ROUNDS_MAX. Equal priorities can raise each other's lags by a nanosecond in each round.
             while again {
+                if rounds == ROUNDS_MAX {
+                    return Err(Missed::Limit);
+                }
+                rounds += 1;
                 again = false;
                 for own in place..end {
-                    let Some(lag) = shape.least(point, own, point.lags[own] - shape.jitters[own]) else {
-                        self.critical.set(own);
-                        return None;
-                    };
+                    let lag = shape.least(point, own, point.lags[own] - shape.jitters[own], budget);
+                    let lag = lag.inspect_err(|_| self.critical.set(own))?;
                     let lag = lag + shape.jitters[own];
                     again |= end - place > 1 && lag > point.lags[own];
                     point.lags[own] = lag;
@@ -423,7 +443,7 @@ impl<'a> Search<'a> {
             }
             place = end;
         }
-        Some(())
+        Ok(())
     }
 
     /// Returns whether all interrupts have bounds. Without one, the tasks of other clusters may have bounds still.
@@ -433,7 +453,8 @@ impl<'a> Search<'a> {
         let risen = vec![true; shape.count()];
         let is_interrupt = |&place: &usize| shape.is_interrupt[place];
         let mut groups = (0..shape.count()).filter(is_interrupt).filter(|&place| shape.equals[place] == place);
-        groups.all(|place| self.raise_in(place..shape.ends[place], &mut point, &risen).is_some())
+        let budget = Budget::new();
+        groups.all(|place| self.raise_in(place..shape.ends[place], &mut point, &risen, &budget).is_ok())
     }
 
     /// Returns the rooms of these tasks, or `None` if the search was interrupted.

@@ -29,9 +29,10 @@ use scale::Scale;
 /// Finds how far execution times and blocking can grow with all deadlines met.
 ///
 /// The factors are found by bisection over the verdict of [`analyse`], or of [`scheduled()`](crate::scheduled()) under
-/// other schedulers. The verdict never improves as execution times grow. Scaled times are rounded up, so no factor is
-/// too large. `protocol` governs the resources for which the system names no protocol. Overheads are charged anew to
-/// each scaled system, so they do not grow. The homes of resources do not change.
+/// other schedulers, or by searches for the same factors. The verdict never improves as execution times grow, except
+/// where an analysis ends for want of steps: there, the factors can be other ones that are safe as well. Scaled times
+/// are rounded up, so no factor is too large. `protocol` governs the resources for which the system names no protocol.
+/// Overheads are charged anew to each scaled system, so they do not grow. The homes of resources do not change.
 ///
 /// `go_on` is called repeatedly with the number of factors found and the number of all factors. If it returns `false`,
 /// the search ends and the result is `None`. Other threads may take part in the search; `go_on` is called by the

@@ -1,7 +1,7 @@
 //! The fast searches find what bisection over whole analyses finds.
 
 use super::bisection::{self, Subject, growth, tolerance};
-use super::scale::{Part, halve, scaled};
+use super::scale::{Part, halve, lengthened, scaled};
 use super::*;
 use fastrand::Rng;
 use lockwright_model::format::parse_system;
@@ -458,6 +458,50 @@ fn in_clusters_from_point_to_point_is_as_from_the_beginning() {
     let seen = compare_clusters(3_000, 18).unwrap_or_else(|difference| panic!("{difference}"));
     assert!(seen.grows > 1_000 && seen.shrinks > 20 && seen.broken > 20, "{seen:?}");
     assert!(seen.tolerates > 1_000 && seen.wide > 500 && seen.charged > 100, "{seen:?}");
+}
+
+/// Equal priorities raise each other's lags by a few nanoseconds in each round, over seconds.
+#[test]
+fn a_search_that_creeps_gives_up() {
+    let task = |name: &str, priority: u32, period: u64, body: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpus = [0, 1]\npriority = {priority}\nperiod = \"{period} ns\"\n\
+             body = [{body}]\n"
+        )
+    };
+    let run = |ns: u64| format!("{{ run = \"{ns} ns\" }}, ");
+    let section = |of: &str, ns: u64| format!("{{ lock = \"{of}\" }}, {} {{ unlock = \"{of}\" }}, ", run(ns));
+    let (first, second) = (section("r0", 1_700_000_011), section("r0", 1_000_000_007));
+    let own = run(3_200_000_022);
+    let body = format!("{own}{first}{own}{}{own}{second}{}", section("r2", 3_000_000_021), run(4_000_000_028));
+    let text = "[platform]\ncpus = 2\nscheduler = \"c-fp\"\n".to_owned()
+        + &["r0", "r2"].map(|name| format!("[[resource]]\nname = \"{name}\"\n")).concat()
+        + &task(
+            "t0",
+            1,
+            310_000_002_170,
+            &(run(10_800_000_075) + &section("r0", 2_800_000_017) + &run(13_500_000_094)),
+        )
+        + "jitter = \"29959544061 ns\"\n"
+        + &task(
+            "t1",
+            6,
+            360_000_002_520,
+            &(run(17_600_000_123) + &section("r2", 8_000_000_056) + &run(22_000_000_154)),
+        )
+        + &task("t2", 1, 130_000_000_910, &run(23_000_000_161))
+        + &task("t3", 1, 190_000_001_330, &body);
+    let system = parse_system(&text).expect("a valid task set");
+    let progress = Progress::new(0, |_, _| true);
+    let overheads = Overheads::default();
+    let scale = Scale::new(&system, &overheads, Protocol::Omlp).expect("clusters");
+    let found = clusters::find(&scale, &progress).expect("not interrupted").expect("covered");
+    let Growth::Permille(all) = found.all else { panic!("{found:?}") };
+    assert!(all > 1_000, "{found:?}");
+    for (task, most) in &found.tolerated {
+        let longer = lengthened(&system, *task, most.expect("it holds").as_ns()).expect("a valid system");
+        assert!(analyse(&longer, Protocol::Omlp).schedulable(), "{task:?} {most:?}");
+    }
 }
 
 #[test]
