@@ -30,7 +30,7 @@ mod work;
 
 use super::crew::Crew;
 use super::greatest::{self, Delays, Requests, Trials};
-use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
+use super::growth::{Progress, Sensitivity};
 use super::scale::{Part, Scale, halve, users};
 use crate::blocking::Delay;
 use crate::blocking::spin::{Fifo, Waits};
@@ -42,7 +42,7 @@ use crate::rows::sharing::{Sharing, demands, sharing_of};
 use crate::rows::tables::Tables;
 use crate::system::clustered;
 use crate::system::solve::ROUNDS_MAX;
-use lockwright_model::{CpuId, Duration, STEPS_MAX, Step, System, TaskId};
+use lockwright_model::{CpuId, STEPS_MAX, Step, System, TaskId};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use work::{Point, Waiting, Work};
@@ -260,6 +260,32 @@ impl Trials for Search<'_> {
         let window = settled.point.executed[place] + settled.point.lags[place] - self.shape.jitters[place];
         Some((self.shape.limits[place].checked_sub(window)?, window))
     }
+
+    fn scale(&self) -> &Scale<'_> {
+        self.scale
+    }
+
+    fn crew(&self) -> &Crew {
+        self.crew
+    }
+
+    fn room_at(&self, _: &Settled, _: TaskId, room: u64) -> u64 {
+        room
+    }
+
+    fn settle_scaled(&self, part: Part, permille: u64, from: Option<&Settled>, delays: Delays) -> Outcome {
+        let users = users(self.scale.system, part);
+        let body = |task| self.scale.body(task, part, permille);
+        self.with_bodies(&users, body, |costs| self.settle(costs, from.map(|from| (from, Requests::Other)), delays))
+            .ok_or(None)?
+    }
+
+    fn settle_shrunk(&self, tasks: &Range<usize>, from: Option<&Settled>) -> Option<Settled> {
+        let ids: Vec<TaskId> = tasks.clone().map(TaskId::new).collect();
+        let body = |task| self.scale.body(task, Part::Task(task), 1);
+        let from = from.map(|from| (from, Requests::Other));
+        self.with_bodies(&ids, body, |costs| self.settle(costs, from, Delays::Own))?.ok()
+    }
 }
 
 impl<'a> Search<'a> {
@@ -296,41 +322,14 @@ impl<'a> Search<'a> {
     }
 
     fn all(&self) -> Option<Sensitivity> {
-        let system = self.scale.system;
-        let (tasks, resources) = (system.tasks().len(), system.resources().len());
         let unchanged = self.settle(self.costs.clone(), None, Delays::Own).ok();
-        let rooms = match &unchanged {
-            Some(settled) => {
-                let rooms = self.shared(tasks, |search, indices| search.rooms(settled, indices))?;
-                rooms.into_iter().map(Some).collect()
-            }
-            None => {
-                self.crew.add(tasks);
-                vec![None; tasks]
-            }
-        };
-        let mut parts = vec![Part::All];
-        if unchanged.is_some() {
-            parts.extend(system.task_ids().map(Part::Task));
-        }
-        parts.extend(system.resource_ids().map(Part::Sections));
-        let mut found = self.shared(parts.len(), |search, indices| {
-            let growth = |index: usize| {
-                let growth = search.growth(parts[index], unchanged.as_ref(), &rooms)?;
-                search.crew.add(1);
-                Some((index, growth))
-            };
-            indices.map(growth).collect()
-        })?;
-        let of_resources = found.split_off(found.len() - resources);
-        let all = found.remove(0);
-        if unchanged.is_none() {
-            self.shrink(0..tasks, None, &mut found)?;
-        }
-        let tasks = system.task_ids().zip(found).collect();
-        let resources = system.resource_ids().zip(of_resources).collect();
-        let tolerated = system.task_ids().zip(rooms).map(|(task, most)| (task, most.map(Duration::from_ns))).collect();
-        Some(Sensitivity { all, tasks, resources, tolerated })
+        self.whole(
+            unchanged,
+            |count, settled| self.shared(count, |search, indices| search.rooms(settled, indices)),
+            |parts, unchanged, rooms| {
+                self.shared(parts.len(), |search, indices| search.growths(parts, unchanged, rooms, indices))
+            },
+        )
     }
 
     /// Returns the least fixed point of these execution times if all deadlines are met there. `from` is the fixed point
@@ -530,64 +529,5 @@ impl<'a> Search<'a> {
             system.set_body(task, self.system.task(task).body.clone()).ok()?;
         }
         found
-    }
-
-    /// Settles the system with the execution times of a part multiplied by `permille` / 1000.
-    fn settle_scaled(&self, part: Part, permille: u64, from: Option<&Settled>, delays: Delays) -> Outcome {
-        let users = users(self.scale.system, part);
-        let body = |task| self.scale.body(task, part, permille);
-        self.with_bodies(&users, body, |costs| self.settle(costs, from.map(|from| (from, Requests::Other)), delays))
-            .ok_or(None)?
-    }
-
-    /// Adds the factors of the given tasks, by id, if the unchanged system misses a deadline; see `forms.rs`. Returns
-    /// `None` if the search was interrupted.
-    fn shrink(&self, tasks: Range<usize>, from: Option<&Settled>, found: &mut Vec<Growth>) -> Option<()> {
-        self.asked()?;
-        let ids: Vec<TaskId> = tasks.clone().map(TaskId::new).collect();
-        let body = |task| self.scale.body(task, Part::Task(task), 1);
-        let from = from.map(|from| (from, Requests::Other));
-        let settled = self.with_bodies(&ids, body, |costs| self.settle(costs, from, Delays::Own));
-        let Some(Ok(settled)) = settled else {
-            for _ in tasks {
-                found.push(Growth::Broken);
-                self.crew.add(1);
-            }
-            return Some(());
-        };
-        if tasks.len() > 1 {
-            let middle = tasks.start + tasks.len() / 2;
-            self.shrink(tasks.start..middle, Some(&settled), found)?;
-            return self.shrink(middle..tasks.end, Some(&settled), found);
-        }
-        for task in ids {
-            let settle =
-                |permille, from: &Settled, delays| self.settle_scaled(Part::Task(task), permille, Some(from), delays);
-            let most = self.greatest((1, 999), &settled, |most| most, settle)?;
-            found.push(Growth::Permille(most));
-            self.crew.add(1);
-        }
-        Some(())
-    }
-
-    fn growth(&self, part: Part, unchanged: Option<&Settled>, rooms: &[Option<u64>]) -> Option<Growth> {
-        self.asked()?;
-        let users = users(self.scale.system, part);
-        if users.is_empty() {
-            return Some(Growth::Unlimited);
-        }
-        let settle = |permille, from: &Settled, delays| self.settle_scaled(part, permille, Some(from), delays);
-        let Some(settled) = unchanged else {
-            let Ok(least) = self.settle_scaled(part, 1, None, Delays::Own) else { return Some(Growth::Broken) };
-            return self.greatest((1, 999), &least, |most| most, settle).map(Growth::Permille);
-        };
-        let within = |&user: &TaskId| self.scale.factor_within(user, part, rooms[user.index()].unwrap_or(0));
-        let most = users.iter().map(within).min().unwrap_or(FACTOR_MAX);
-        let found = match part {
-            // If only execution outside of sections grows, the room is the limit.
-            Part::Task(task) if self.system.sections(task).is_empty() => most,
-            _ => self.greatest((1000, most), settled, |most| most, settle)?,
-        };
-        Some(Growth::found(found))
     }
 }

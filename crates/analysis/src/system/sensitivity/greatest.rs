@@ -1,4 +1,10 @@
-//! The search for the greatest amount that settles.
+//! The search for the greatest amounts that settle, and the factors of all parts that follow from it.
+
+use super::crew::Crew;
+use super::growth::{FACTOR_MAX, Growth, Sensitivity};
+use super::scale::{Part, Scale, users};
+use lockwright_model::{Duration, TaskId};
+use std::ops::Range;
 
 /// The delays with which execution times are settled.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +54,130 @@ pub(super) trait Trials {
     /// Returns how far the response time of the task whose deadline was missed last is from the deadline, and how long
     /// it is.
     fn left(&self, settled: &Self::Settled) -> Option<(u64, u64)>;
+
+    /// The system and what is charged to it.
+    fn scale(&self) -> &Scale<'_>;
+
+    /// The threads that share the search.
+    fn crew(&self) -> &Crew;
+
+    /// Returns how much longer a task of the settled system can execute, given how much longer it can execute outside
+    /// of its sections.
+    fn room_at(&self, settled: &Self::Settled, task: TaskId, room: u64) -> u64;
+
+    /// Settles the system with the execution times of a part multiplied by `permille` / 1000.
+    fn settle_scaled(
+        &self,
+        part: Part,
+        permille: u64,
+        from: Option<&Self::Settled>,
+        delays: Delays,
+    ) -> Outcome<Self::Settled>;
+
+    /// Settles the system with the execution times of these tasks divided by 1000, or returns `None` if a deadline is
+    /// missed.
+    fn settle_shrunk(&self, tasks: &Range<usize>, from: Option<&Self::Settled>) -> Option<Self::Settled>;
+
+    /// Returns all results. `unchanged` is the settled system, if it meets all deadlines; `rooms` returns the rooms of
+    /// that many tasks, and `growths` the factors of parts. Returns `None` if the search was interrupted.
+    fn whole(
+        &self,
+        unchanged: Option<Self::Settled>,
+        rooms: impl FnOnce(usize, &Self::Settled) -> Option<Vec<u64>>,
+        growths: impl FnOnce(&[Part], Option<&Self::Settled>, &[Option<u64>]) -> Option<Vec<Growth>>,
+    ) -> Option<Sensitivity> {
+        let system = self.scale().system;
+        let (tasks, resources) = (system.tasks().len(), system.resources().len());
+        let rooms = match &unchanged {
+            Some(settled) => rooms(tasks, settled)?.into_iter().map(Some).collect(),
+            None => {
+                self.crew().add(tasks);
+                vec![None; tasks]
+            }
+        };
+        let mut parts = vec![Part::All];
+        if unchanged.is_some() {
+            parts.extend(system.task_ids().map(Part::Task));
+        }
+        parts.extend(system.resource_ids().map(Part::Sections));
+        let mut found = growths(&parts, unchanged.as_ref(), &rooms)?;
+        let of_resources = found.split_off(found.len() - resources);
+        let all = found.remove(0);
+        if unchanged.is_none() {
+            self.shrink(0..tasks, None, &mut found)?;
+        }
+        let tasks = system.task_ids().zip(found).collect();
+        let resources = system.resource_ids().zip(of_resources).collect();
+        let tolerated = system.task_ids().zip(rooms).map(|(task, most)| (task, most.map(Duration::from_ns))).collect();
+        Some(Sensitivity { all, tasks, resources, tolerated })
+    }
+
+    /// Returns the factors of the parts with these indices, or `None` if the search was interrupted.
+    fn growths(
+        &self,
+        parts: &[Part],
+        unchanged: Option<&Self::Settled>,
+        rooms: &[Option<u64>],
+        indices: &mut dyn Iterator<Item = usize>,
+    ) -> Option<Vec<(usize, Growth)>> {
+        let growth = |index: usize| {
+            let growth = self.growth(parts[index], unchanged, rooms)?;
+            self.crew().add(1);
+            Some((index, growth))
+        };
+        indices.map(growth).collect()
+    }
+
+    /// Returns the factor of a part, or `None` if the search was interrupted.
+    fn growth(&self, part: Part, unchanged: Option<&Self::Settled>, rooms: &[Option<u64>]) -> Option<Growth> {
+        self.asked()?;
+        let scale = self.scale();
+        let users = users(scale.system, part);
+        if users.is_empty() {
+            return Some(Growth::Unlimited);
+        }
+        let settle = |permille, from: &Self::Settled, delays| self.settle_scaled(part, permille, Some(from), delays);
+        let Some(settled) = unchanged else {
+            let Ok(least) = self.settle_scaled(part, 1, None, Delays::Own) else { return Some(Growth::Broken) };
+            return self.greatest((1, 999), &least, |most| most, settle).map(Growth::Permille);
+        };
+        let room = |user: TaskId| self.room_at(settled, user, rooms[user.index()].unwrap_or(0));
+        let most = users.iter().map(|&user| scale.factor_within(user, part, room(user))).min();
+        let most = most.unwrap_or(FACTOR_MAX);
+        let found = match part {
+            // If only execution outside of sections grows, the room is the limit.
+            Part::Task(task) if scale.charged.sections(task).is_empty() => most,
+            _ => self.greatest((1000, most), settled, |most| most, settle)?,
+        };
+        Some(Growth::found(found))
+    }
+
+    /// Adds the factors of the given tasks, by id, if the unchanged system misses a deadline; see `forms.rs`. Returns
+    /// `None` if the search was interrupted.
+    fn shrink(&self, tasks: Range<usize>, from: Option<&Self::Settled>, found: &mut Vec<Growth>) -> Option<()> {
+        self.asked()?;
+        let Some(settled) = self.settle_shrunk(&tasks, from) else {
+            for _ in tasks {
+                found.push(Growth::Broken);
+                self.crew().add(1);
+            }
+            return Some(());
+        };
+        if tasks.len() > 1 {
+            let middle = tasks.start + tasks.len() / 2;
+            self.shrink(tasks.start..middle, Some(&settled), found)?;
+            return self.shrink(middle..tasks.end, Some(&settled), found);
+        }
+        for task in tasks.map(TaskId::new) {
+            let settle = |permille, from: &Self::Settled, delays| {
+                self.settle_scaled(Part::Task(task), permille, Some(from), delays)
+            };
+            let most = self.greatest((1, 999), &settled, |most| most, settle)?;
+            found.push(Growth::Permille(most));
+            self.crew().add(1);
+        }
+        Some(())
+    }
 
     /// Returns the greatest amount that settles, between the two given. The first amount settles, at or above
     /// `settled`. Returns `None` if the search was interrupted.

@@ -16,7 +16,7 @@ mod near;
 
 use super::crew::Crew;
 use super::greatest::{self, Delays, Requests, Trials};
-use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
+use super::growth::{Progress, Sensitivity};
 use super::joint::{Climb, Form, Point};
 use super::rooms::Rooms;
 use super::scale::{Part, Scale, users};
@@ -146,6 +146,43 @@ impl Trials for Search<'_> {
         let response = settled.form.costs[place] + settled.point.beside[place];
         Some((self.shape.deadlines[place].checked_sub(response)?, response))
     }
+
+    fn scale(&self) -> &Scale<'_> {
+        self.scale
+    }
+
+    fn crew(&self) -> &Crew {
+        self.crew
+    }
+
+    fn room_at(&self, settled: &Settled, task: TaskId, room: u64) -> u64 {
+        let place = self.shape.place(task);
+        if self.load.away[place] == 0 {
+            return room;
+        }
+        // Its execution on other processors delays no task of its own.
+        let response = settled.form.costs[place] + settled.point.beside[place];
+        self.system.task(task).deadline.as_ns().saturating_sub(response)
+    }
+
+    fn settle_scaled(&self, part: Part, permille: u64, from: Option<&Settled>, delays: Delays) -> Outcome {
+        let users = users(self.scale.system, part);
+        let body = |task| self.scale.body(task, part, permille);
+        let settle = |tables: &Tables<'_>, sharing: &Sharing| {
+            let load = self.load_with(tables, &users).ok_or(None)?;
+            match (from, delays) {
+                (Some(from), Delays::Known) => self.settle_beside(load, from),
+                _ => self.with_bounds((tables, sharing, &users), |bounds| {
+                    self.settle(load, bounds, from.map(|from| (from, self.others())))
+                }),
+            }
+        };
+        self.with_bodies(&users, body, settle).ok_or(None)?
+    }
+
+    fn settle_shrunk(&self, tasks: &Range<usize>, from: Option<&Settled>) -> Option<Settled> {
+        self.scale.shrunk(tasks).and_then(|system| self.settle_system(&system, from).ok())
+    }
 }
 
 impl<'a> Search<'a> {
@@ -187,41 +224,14 @@ impl<'a> Search<'a> {
     }
 
     fn all(&self) -> Option<Sensitivity> {
-        let system = self.scale.system;
-        let (tasks, resources) = (system.tasks().len(), system.resources().len());
         let unchanged = self.settle(self.load.clone(), &mut self.bounds.borrow_mut(), None).ok();
-        let rooms = match &unchanged {
-            Some(settled) => {
-                let rooms = self.shared(tasks, |search, indices| search.rooms(settled, indices))?;
-                rooms.into_iter().map(Some).collect()
-            }
-            None => {
-                self.crew.add(tasks);
-                vec![None; tasks]
-            }
-        };
-        let mut parts = vec![Part::All];
-        if unchanged.is_some() {
-            parts.extend(system.task_ids().map(Part::Task));
-        }
-        parts.extend(system.resource_ids().map(Part::Sections));
-        let mut found = self.shared(parts.len(), |search, indices| {
-            let growth = |index: usize| {
-                let growth = search.growth(parts[index], unchanged.as_ref(), &rooms)?;
-                search.crew.add(1);
-                Some((index, growth))
-            };
-            indices.map(growth).collect()
-        })?;
-        let of_resources = found.split_off(found.len() - resources);
-        let all = found.remove(0);
-        if unchanged.is_none() {
-            self.shrink(0..tasks, None, &mut found)?;
-        }
-        let tasks = system.task_ids().zip(found).collect();
-        let resources = system.resource_ids().zip(of_resources).collect();
-        let tolerated = system.task_ids().zip(rooms).map(|(task, most)| (task, most.map(Duration::from_ns))).collect();
-        Some(Sensitivity { all, tasks, resources, tolerated })
+        self.whole(
+            unchanged,
+            |count, settled| self.shared(count, |search, indices| search.rooms(settled, indices)),
+            |parts, unchanged, rooms| {
+                self.shared(parts.len(), |search, indices| search.growths(parts, unchanged, rooms, indices))
+            },
+        )
     }
 
     /// Returns the rooms of these tasks, or `None` if the search was interrupted.
@@ -467,22 +477,6 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// Settles the system with the execution times of a part multiplied by `permille` / 1000.
-    fn settle_scaled(&self, part: Part, permille: u64, from: Option<&Settled>, delays: Delays) -> Outcome {
-        let users = users(self.scale.system, part);
-        let body = |task| self.scale.body(task, part, permille);
-        let settle = |tables: &Tables<'_>, sharing: &Sharing| {
-            let load = self.load_with(tables, &users).ok_or(None)?;
-            match (from, delays) {
-                (Some(from), Delays::Known) => self.settle_beside(load, from),
-                _ => self.with_bounds((tables, sharing, &users), |bounds| {
-                    self.settle(load, bounds, from.map(|from| (from, self.others())))
-                }),
-            }
-        };
-        self.with_bodies(&users, body, settle).ok_or(None)?
-    }
-
     /// Returns the load of a system that differs from this one in the execution times of these tasks.
     fn load_with(&self, tables: &Tables<'_>, tasks: &[TaskId]) -> Option<Load> {
         let mut load = self.load.clone();
@@ -503,63 +497,5 @@ impl<'a> Search<'a> {
         let mut bounds = Bounds::new(&tables, self.ruling, &across::sharing(&tables, self.ruling)).map_err(|_| None)?;
         let load = load(&tables, self.ruling, &self.shape).ok_or(None)?;
         self.settle(load, &mut bounds, from.map(|from| (from, Requests::Other)))
-    }
-
-    /// Adds the factors of the given tasks, by id, if the unchanged system misses a deadline; see `forms.rs`. Returns
-    /// `None` if the search was interrupted.
-    fn shrink(&self, tasks: Range<usize>, from: Option<&Settled>, found: &mut Vec<Growth>) -> Option<()> {
-        self.asked()?;
-        let settled = self.scale.shrunk(&tasks).and_then(|system| self.settle_system(&system, from).ok());
-        let Some(settled) = settled else {
-            for _ in tasks {
-                found.push(Growth::Broken);
-                self.crew.add(1);
-            }
-            return Some(());
-        };
-        if tasks.len() > 1 {
-            let middle = tasks.start + tasks.len() / 2;
-            self.shrink(tasks.start..middle, Some(&settled), found)?;
-            return self.shrink(middle..tasks.end, Some(&settled), found);
-        }
-        for task in tasks.map(TaskId::new) {
-            let settle =
-                |permille, from: &Settled, delays| self.settle_scaled(Part::Task(task), permille, Some(from), delays);
-            let most = self.greatest((1, 999), &settled, |most| most, settle)?;
-            found.push(Growth::Permille(most));
-            self.crew.add(1);
-        }
-        Some(())
-    }
-
-    fn growth(&self, part: Part, unchanged: Option<&Settled>, rooms: &[Option<u64>]) -> Option<Growth> {
-        self.asked()?;
-        let users = users(self.scale.system, part);
-        if users.is_empty() {
-            return Some(Growth::Unlimited);
-        }
-        let settle = |permille, from: &Settled, delays| self.settle_scaled(part, permille, Some(from), delays);
-        let Some(settled) = unchanged else {
-            let Ok(least) = self.settle_scaled(part, 1, None, Delays::Own) else { return Some(Growth::Broken) };
-            return self.greatest((1, 999), &least, |most| most, settle).map(Growth::Permille);
-        };
-        let room = |user: TaskId| {
-            let place = self.shape.place(user);
-            if self.load.away[place] == 0 {
-                return rooms[user.index()].unwrap_or(0);
-            }
-            // Its execution on other processors delays no task of its own.
-            let response = settled.form.costs[place] + settled.point.beside[place];
-            self.system.task(user).deadline.as_ns().saturating_sub(response)
-        };
-        let most = users.iter().map(|&user| self.scale.factor_within(user, part, room(user))).min();
-        let most = most.unwrap_or(FACTOR_MAX);
-        let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
-        let found = match part {
-            // If only execution outside of sections grows, the room is the limit.
-            Part::Task(_) if !has_sections => most,
-            _ => self.greatest((1000, most), settled, |most| most, settle)?,
-        };
-        Some(Growth::found(found))
     }
 }
