@@ -8,8 +8,8 @@
 extern crate std;
 
 use super::{Edf, Job, TaskState};
-use crate::testing::{check_states, reach};
-use crate::{Action, Machine, Refusal};
+use crate::testing::{Answer, Event, check_states, reach};
+use crate::{Action, Refusal};
 use lockwright_model::{CpuId, Instant, Priority, ResourceId, TaskId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::vec::Vec;
@@ -22,54 +22,6 @@ const LEVELS: [u32; TASKS] = [3, 2, 1];
 const CEILINGS: [u32; RESOURCES] = [3, 2];
 
 type Walked = Edf<TASKS, RESOURCES>;
-type Answer = Result<Vec<Action>, Refusal>;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Event {
-    Arrive(usize, u64),
-    Finish(usize),
-    Request(usize, usize),
-    Release(usize, usize),
-    Woken(usize),
-    Cancel(usize),
-}
-
-impl Event {
-    fn all() -> Vec<Self> {
-        let mut all = Vec::new();
-        // One task and one resource more than there are.
-        for task in 0..=TASKS {
-            all.extend((0..DUES).map(|due| Self::Arrive(task, due)));
-            all.extend([Self::Finish(task), Self::Woken(task), Self::Cancel(task)]);
-            all.extend((0..=RESOURCES).flat_map(|on| [Self::Request(task, on), Self::Release(task, on)]));
-        }
-        all
-    }
-
-    fn task(self) -> usize {
-        let (Self::Arrive(task, _)
-        | Self::Finish(task)
-        | Self::Request(task, _)
-        | Self::Release(task, _)
-        | Self::Woken(task)
-        | Self::Cancel(task)) = self;
-        task
-    }
-
-    fn give(self, machine: &mut Walked) -> Answer {
-        let (mut actions, task) = (Vec::new(), TaskId::new(self.task()));
-        let act = &mut |action| actions.push(action);
-        match self {
-            Self::Arrive(_, due) => machine.arrive_due(task, Instant::from_ns(due), act),
-            Self::Finish(_) => machine.finish(task, act),
-            Self::Request(_, on) => machine.request(task, ResourceId::new(on), act),
-            Self::Release(_, on) => machine.release(task, ResourceId::new(on), act),
-            Self::Woken(_) => machine.woken(task, act),
-            Self::Cancel(_) => machine.cancel(task, act),
-        }?;
-        Ok(actions)
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Is {
@@ -140,12 +92,9 @@ impl Shadow {
 
     fn refusals(&self, event: Event) -> Vec<Refusal> {
         let task = event.task();
-        let on = if let Event::Request(_, on) | Event::Release(_, on) = event { on } else { 0 };
-        if task >= TASKS || on >= RESOURCES {
-            return [(task >= TASKS, Refusal::UnknownTask), (on >= RESOURCES, Refusal::UnknownResource)]
-                .into_iter()
-                .filter_map(|(applies, refusal)| applies.then_some(refusal))
-                .collect();
+        let unknown = event.refusals_of_unknown(TASKS, RESOURCES);
+        if !unknown.is_empty() {
+            return unknown;
         }
         let mut found = Vec::new();
         let mut check = |is_wrong: bool, refusal| found.extend(is_wrong.then_some(refusal));
@@ -301,7 +250,7 @@ fn walk(cpus: [usize; TASKS], mutate: Mutation) -> usize {
     }
     let machine = Walked::new(&tasks, &CEILINGS.map(Priority::base));
     let (is, due, owners) = ([Is::Without; TASKS], [0; TASKS], [None; RESOURCES]);
-    let events = Event::all();
+    let events = Event::all(TASKS, RESOURCES, DUES);
     reach((machine, Shadow { cpus, is, due, stack: Vec::new(), owners }), |(machine, shadow), successors| {
         ends(machine, shadow, mutate);
         successors.extend(events.iter().filter_map(|&event| check(machine, shadow, event, mutate)));

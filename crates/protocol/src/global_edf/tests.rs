@@ -7,9 +7,9 @@
 extern crate std;
 
 use super::GlobalEdf;
-use crate::testing::{check_states, reach};
-use crate::{Action, Machine, Refusal};
-use lockwright_model::{Instant, Priority, ResourceId, TaskId};
+use crate::testing::{Answer, Event, check_states, reach};
+use crate::{Action, Refusal};
+use lockwright_model::{Priority, ResourceId, TaskId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::vec::Vec;
 
@@ -18,54 +18,6 @@ const RESOURCES: usize = 2;
 const SHORT: usize = 0;
 
 type Walked<const TASKS: usize> = GlobalEdf<TASKS, RESOURCES>;
-type Answer = Result<Vec<Action>, Refusal>;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Event {
-    Arrive(usize, u64),
-    Finish(usize),
-    Request(usize, usize),
-    Release(usize, usize),
-    Woken(usize),
-    Cancel(usize),
-}
-
-impl Event {
-    fn all(tasks: usize, dues: u64) -> Vec<Self> {
-        let mut all = Vec::new();
-        // One task and one resource more than there are.
-        for task in 0..=tasks {
-            all.extend((0..dues).map(|due| Self::Arrive(task, due)));
-            all.extend([Self::Finish(task), Self::Woken(task), Self::Cancel(task)]);
-            all.extend((0..=RESOURCES).flat_map(|on| [Self::Request(task, on), Self::Release(task, on)]));
-        }
-        all
-    }
-
-    fn task(self) -> usize {
-        let (Self::Arrive(task, _)
-        | Self::Finish(task)
-        | Self::Request(task, _)
-        | Self::Release(task, _)
-        | Self::Woken(task)
-        | Self::Cancel(task)) = self;
-        task
-    }
-
-    fn give<const TASKS: usize>(self, machine: &mut Walked<TASKS>) -> Answer {
-        let (mut actions, task) = (Vec::new(), TaskId::new(self.task()));
-        let act = &mut |action| actions.push(action);
-        match self {
-            Self::Arrive(_, due) => machine.arrive_due(task, Instant::from_ns(due), act),
-            Self::Finish(_) => machine.finish(task, act),
-            Self::Request(_, on) => machine.request(task, ResourceId::new(on), act),
-            Self::Release(_, on) => machine.release(task, ResourceId::new(on), act),
-            Self::Woken(_) => machine.woken(task, act),
-            Self::Cancel(_) => machine.cancel(task, act),
-        }?;
-        Ok(actions)
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Asks {
@@ -207,12 +159,9 @@ impl<const TASKS: usize> Shadow<TASKS> {
 
     fn refusals(&self, event: Event) -> Vec<Refusal> {
         let task = event.task();
-        let on = if let Event::Request(_, on) | Event::Release(_, on) = event { on } else { 0 };
-        if task >= TASKS || on >= RESOURCES {
-            return [(task >= TASKS, Refusal::UnknownTask), (on >= RESOURCES, Refusal::UnknownResource)]
-                .into_iter()
-                .filter_map(|(applies, refusal)| applies.then_some(refusal))
-                .collect();
+        let unknown = event.refusals_of_unknown(TASKS, RESOURCES);
+        if !unknown.is_empty() {
+            return unknown;
         }
         let mut found = Vec::new();
         let mut check = |is_wrong: bool, refusal| found.extend(is_wrong.then_some(refusal));
@@ -220,13 +169,13 @@ impl<const TASKS: usize> Shadow<TASKS> {
         match event {
             Event::Arrive(..) => check(self.due[task].is_some(), Refusal::Job),
             Event::Finish(_) => check(self.due[task].is_none() || asks != Asks::Nothing, Refusal::Job),
-            Event::Request(..) => {
+            Event::Request(_, on) => {
                 check(self.due[task].is_none(), Refusal::Job);
                 check(owned == Some(on), Refusal::AlreadyHeld);
                 check(owned.is_some_and(|owned| owned != on), Refusal::Nested);
                 check(owned.is_none() && asks != Asks::Nothing, Refusal::Waiting);
             }
-            Event::Release(..) => check(owned != Some(on), Refusal::NotHeld),
+            Event::Release(_, on) => check(owned != Some(on), Refusal::NotHeld),
             Event::Woken(_) => check(!matches!(asks, Asks::Woken(_)), Refusal::NotWaiting),
             Event::Cancel(_) => check(asks == Asks::Nothing || owned.is_some(), Refusal::NotWaiting),
         }
@@ -404,7 +353,7 @@ fn ends<const TASKS: usize>(state: &State<TASKS>, mutate: Mutation<TASKS>) {
 
 fn walk<const TASKS: usize>(dues: u64, mutate: Mutation<TASKS>) -> usize {
     let machine = Walked::new(TASKS, &[true, false], PROCESSORS);
-    let events = Event::all(TASKS, dues);
+    let events = Event::all(TASKS, RESOURCES, dues);
     reach((machine, Shadow::new()), |state, successors| {
         ends(state, mutate);
         successors.extend(events.iter().filter_map(|&event| check(state, event, mutate)));

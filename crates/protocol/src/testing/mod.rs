@@ -8,8 +8,10 @@
 //! | `fulock` | fulocks of each pair of protections |
 //! | `effects` | the threads that carry the actions out, one step at a time |
 //!
-//! `settled` draws its events at random instead, for more tasks.
+//! `settled` draws its events at random instead, for more tasks. The walks of the schedulers are beside these, and have
+//! the events of `deadlines`.
 
+mod deadlines;
 mod effects;
 mod fulock;
 mod harness;
@@ -18,4 +20,5 @@ mod rules;
 mod sections;
 mod settled;
 
+pub(crate) use deadlines::{Answer, Event};
 pub(crate) use harness::{STATES_MOST, check_states, reach, reach_at_most};
