@@ -360,10 +360,15 @@ fn no_lock_that_suspends_is_missed_in_statistics() {
     let _machine = alone();
     for policy in [&[][..], &[("LOCKWRIGHT_PROTOCOL", "inherit")], &[("LOCKWRIGHT_UNLOCK", "serial")]] {
         let on = [policy, &[("LOCKWRIGHT_STATS", "1")]].concat();
-        let Some(said) = program.holds(&[], &on) else { return };
-        let suspended = said.lines().find_map(|line| line.strip_prefix("suspended ")?.parse::<f64>().ok());
-        let bus = row(&said, "suspends");
-        assert!(bus[0] == 40_000.0 && suspended.is_some_and(|times| times > 0.0 && times <= bus[1]), "{said}");
+        // Whether threads suspend in a run depends on the machine, so a run in which none does is repeated.
+        let has_suspended = (0..10).any(|_attempt| {
+            let Some(said) = program.holds(&[], &on) else { return true };
+            let suspended = said.lines().find_map(|line| line.strip_prefix("suspended ")?.parse::<f64>().ok());
+            let (suspended, bus) = (suspended.expect("it counts"), row(&said, "suspends"));
+            assert!(bus[0] == 40_000.0 && suspended <= bus[1], "{said}");
+            suspended > 0.0
+        });
+        assert!(has_suspended, "no thread has suspended in ten runs");
     }
 }
 
