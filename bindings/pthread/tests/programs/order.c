@@ -8,8 +8,10 @@ enum { THREADS = 6 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+/* The last thread that is about to wait. */
 static atomic_int waiting;
-static int order[THREADS], woken;
+static atomic_int woken;
+static int order[THREADS];
 static bool on_cond;
 
 static void *waiter(void *level)
@@ -17,10 +19,10 @@ static void *waiter(void *level)
     become_fifo((int)(long)level);
     if (on_cond) {
         GIVES(0, pthread_mutex_lock(&mutex));
-        waiting++;
+        waiting = gettid();
         GIVES(0, pthread_cond_wait(&cond, &mutex));
     } else {
-        waiting++;
+        waiting = gettid();
         GIVES(0, pthread_mutex_lock(&mutex));
     }
     order[woken++] = (int)(long)level;
@@ -34,14 +36,15 @@ static void serve(bool with_mutex, bool broadcast, bool reversed)
 {
     static const long levels[THREADS] = { 12, 30, 11, 25, 14, 20 };
     pthread_t threads[THREADS];
-    waiting = woken = 0;
+    woken = 0;
     if (!on_cond)
         GIVES(0, pthread_mutex_lock(&mutex));
     for (int i = 0; i < THREADS; i++) {
+        waiting = 0;
         threads[i] = start(waiter, (void *)levels[i]);
-        while (waiting <= i)
+        while (!waiting)
             sleep_ms(1);
-        sleep_ms(5);
+        until_asleep(waiting);
     }
     for (int i = 0; i < THREADS && reversed; i++)
         GIVES(0, pthread_setschedprio(threads[i], (int)(42 - levels[i])));
@@ -60,7 +63,8 @@ static void serve(bool with_mutex, bool broadcast, bool reversed)
             GIVES(0, pthread_cond_signal(&cond));
             if (with_mutex)
                 GIVES(0, pthread_mutex_unlock(&mutex));
-            sleep_ms(5);
+            while (woken <= i)
+                sleep_ms(1);
         }
     }
     for (int i = 0; i < THREADS; i++)

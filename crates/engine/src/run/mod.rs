@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `watchdog` | ends the run in bounded time | 99 |
 //! | `script` | changes base priorities on time | 98 |
-//! | `job` | one per task, bound to its CPU | 1..=97, see `priorities` |
+//! | `job` | one per task, on the CPUs that its scheduler gives it | 1..=97, see `priorities` |
 //! | `reservation` | the parameters of the tasks under SCHED_DEADLINE, which have no levels | - |
 //! | `set_up` | the caller, under its own policy: prepares, then waits for the watchdog | - |
 //!

@@ -1,5 +1,6 @@
 //! `ics` and `ics_lock`: an invalidated section is executed again, and is never committed.
 
+use crate::judge::scale;
 use crate::support::{
     R, at, expect, fault, require_cpus, require_realtime, run_ms, run_us, stop_after, system, task, unfinished,
     unsound, us, violation,
@@ -148,22 +149,22 @@ fn a_restarted_section_takes_its_time_again() {
 #[test]
 fn an_uncommitted_section_does_not_delay_the_end() {
     let Some(_machine) = require_cpus(2) else { return };
-    let low = task("low", 0, 1, 60_000_000, section(10, 5_000));
-    let high = task("high", 0, 3, 2_000, section(10, 100));
+    let low = task("low", 0, 1, 60_000_000, section(10, 5_000 * scale()));
+    let high = task("high", 0, 3, 2_000 * scale(), section(10, 100));
     let least = Step::Run(Duration::from_ns(1));
-    let short = task("short", 0, 2, 2_000, vec![run_us(10), Step::Lock(R), least, Step::Unlock(R)]);
+    let short = task("short", 0, 2, 2_000 * scale(), vec![run_us(10), Step::Lock(R), least, Step::Unlock(R)]);
     // The other CPU is free for the stopper.
     let system = system(1, 1, vec![low, high, short]);
     for protocol in [Protocol::Ics, Protocol::IcsLock] {
         let control = Control::new();
-        let stopper = stop_after(Duration::from_ms(100), &control);
+        let stopper = stop_after(Duration::from_ms(100 * scale()), &control);
         let config = RunConfig::new(protocol, Duration::from_ms(60_000));
         let outcome = lockwright_engine::run(&system, &config, &control).expect("a run");
         let (_, stopped) = stopper.join().expect("the stopper ends");
         let restarts = restarts(&outcome);
         let after = outcome.elapsed.saturating_sub(stopped);
         println!("{protocol}: invalidated {restarts:?}, {:?} {after} after the stop", outcome.ended);
-        assert!(after < Duration::from_ms(100), "{protocol}: {after}");
+        assert!(after < Duration::from_ms(100 * scale()), "{protocol}: {after}");
         assert_eq!((outcome.ended, outcome.tasks[0].observation.jobs), (Ended::Interrupted, 0), "{protocol}");
         assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
         assert!(restarts[0] > 10, "{protocol}: {restarts:?}");

@@ -448,7 +448,7 @@ fn a_lock_during_a_change_of_the_ceiling_gets_the_one_in_force() {
     let Some(stage) = Stage::set() else { return };
     for (family, changes_inside) in [(0, true), (0, false), (attributes::SERIAL, true), (attributes::RECURSIVE, true)] {
         let mutex = Arc::new(raw_mutex(attributes::PROTECT | family, CEILINGS[0]));
-        let (over, end) = (Gate::default(), Instant::now() + ms(2_000));
+        let (over, end) = (Gate::default(), Instant::now() + scaled(ms(2_000)));
         let changer = Player::enter(None, {
             let (mutex, over) = (Arc::clone(&mutex), over.clone());
             move || {

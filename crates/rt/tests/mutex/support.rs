@@ -166,7 +166,7 @@ pub fn until_waiting_at<T>(tid: u32, place: &T) {
 }
 
 /// A limit of time on this machine: an emulated processor is slower, and TEST_TIME_SCALE says how many times.
-fn scaled(limit: Duration) -> Duration {
+pub fn scaled(limit: Duration) -> Duration {
     let scale = std::env::var("TEST_TIME_SCALE").ok().and_then(|scale| scale.parse().ok());
     limit * scale.unwrap_or(1)
 }
