@@ -16,6 +16,8 @@ pub struct Scenario {
     /// The system to execute.
     pub system: System,
     script: Script,
+    /// All times of the script are multiplied by this, and so are those of the system.
+    stretch: u64,
     /// The protocol of the script, under which its expectations hold.
     own: Protocol,
 }
@@ -108,10 +110,6 @@ const DISTURBED: u64 = 1_000;
 /// The number of pieces into which the lost time is split.
 const PIECES: u32 = 8;
 
-fn time(text: &str) -> Duration {
-    Duration::parse(text).unwrap_or_else(|error| panic!("{text:?} in a script: {error}"))
-}
-
 impl Scenario {
     /// Reads `scripts/<name>`.
     ///
@@ -126,7 +124,7 @@ impl Scenario {
         let system = parse_system(&text("system.toml")).unwrap_or_else(|faults| panic!("{name}: {faults:#?}"));
         let script: Script = toml::from_str(&text("script.toml")).unwrap_or_else(|fault| panic!("{name}: {fault}"));
         let own = Protocol::from_name(&script.protocol).expect("a script names a protocol");
-        Self { system, script, own }
+        Self { system, script, stretch: 1, own }
     }
 
     /// Returns the same scenario under another protocol, where its expectations should fail.
@@ -134,6 +132,30 @@ impl Scenario {
     pub fn under(mut self, protocol: Protocol) -> Self {
         self.script.protocol = protocol.name().into();
         self
+    }
+
+    /// Returns the same scenario with all times multiplied by `factor`, for slow processors.
+    ///
+    /// # Panics
+    /// Panics if a time exceeds the range of the clock.
+    #[must_use]
+    pub fn stretched(mut self, factor: u64) -> Self {
+        let mut tasks = self.system.tasks().to_vec();
+        for task in &mut tasks {
+            let runs =
+                task.body.iter_mut().filter_map(|step| if let Step::Run(time) = step { Some(time) } else { None });
+            let times = [&mut task.period, &mut task.deadline, &mut task.jitter, &mut task.offset, &mut task.wcet];
+            times.into_iter().chain(runs).for_each(|time| *time = multiplied(*time, factor));
+        }
+        self.system = self.system.with_tasks(tasks).expect("the system stays valid");
+        self.stretch *= factor;
+        self
+    }
+
+    /// Returns a time of the script.
+    fn time(&self, text: &str) -> Duration {
+        let time = Duration::parse(text).unwrap_or_else(|error| panic!("{text:?} in a script: {error}"));
+        multiplied(time, self.stretch)
     }
 
     /// Returns the protocol of the resources that name none.
@@ -167,15 +189,14 @@ impl Scenario {
     /// Returns the time during which jobs arrive.
     #[must_use]
     pub fn run_for(&self) -> Duration {
-        time(&self.script.run_for)
+        self.time(&self.script.run_for)
     }
 
     /// Returns the changes of base priorities: the time, the task and its new priority.
     pub fn changes(&self) -> impl Iterator<Item = (Instant, TaskId, Priority)> {
-        self.script
-            .change
-            .iter()
-            .map(|change| (Instant::ZERO + time(&change.at), self.task(&change.task), Priority::base(change.priority)))
+        self.script.change.iter().map(|change| {
+            (Instant::ZERO + self.time(&change.at), self.task(&change.task), Priority::base(change.priority))
+        })
     }
 
     fn task(&self, name: &str) -> TaskId {
@@ -276,8 +297,8 @@ impl Scenario {
         match (*expected, shown) {
             (Expectation::Acquires(expected), Shown::Acquired(acquired)) => expected == acquired,
             (Expectation::Executes(expected), Shown::Executed(executed)) => {
-                let least = expected.at_least.as_deref().map_or(Duration::ZERO, time);
-                let most = expected.at_most.as_deref().map_or_else(|| time(&expected.until), time);
+                let least = expected.at_least.as_deref().map_or(Duration::ZERO, |text| self.time(text));
+                let most = self.time(expected.at_most.as_deref().unwrap_or(&expected.until));
                 (least..=most).contains(executed)
             }
             (Expectation::Unchanged(_), Shown::Changed(changed)) => !changed,
@@ -313,7 +334,7 @@ impl Scenario {
 
     /// Returns how long the task executes in the expected interval, on the expected CPU if there is one.
     fn executed(&self, records: &[Record], expected: &Executes) -> Duration {
-        let (from, until) = (Instant::ZERO + time(&expected.from), Instant::ZERO + time(&expected.until));
+        let (from, until) = (Instant::ZERO + self.time(&expected.from), Instant::ZERO + self.time(&expected.until));
         let task = self.task(&expected.task);
         let counts = |cpu: CpuId| expected.cpu.is_none_or(|wanted| wanted == cpu.0);
         let mut cpu = self.system.task(task).cpu;
@@ -348,6 +369,10 @@ impl Scenario {
         }
         total
     }
+}
+
+fn multiplied(time: Duration, factor: u64) -> Duration {
+    time.checked_mul(factor).expect("a scenario takes seconds")
 }
 
 /// Executes a scenario in virtual time.

@@ -64,8 +64,10 @@ fn every_script_is_in_the_list() {
 #[test]
 fn in_virtual_time() {
     for name in SIMULATED.into_iter().chain(ALL) {
-        let scenario = Scenario::read(name);
-        expect_none(name, "simulated", &scenario.faults(&simulate(&scenario)));
+        for factor in [1, 7] {
+            let scenario = Scenario::read(name).stretched(factor);
+            expect_none(name, "simulated", &scenario.faults(&simulate(&scenario)));
+        }
     }
 }
 
@@ -105,6 +107,7 @@ fn on_real_threads() {
             tell(&format!("{name}: simulated only, because it needs {} CPUs", scenario.system.cpus()));
             continue;
         }
+        let scenario = scenario.stretched(judge::scale());
         require(name, || attempt(&scenario));
     }
 }
@@ -129,7 +132,7 @@ fn a_disturbance_explains_only_lost_time() {
 #[test]
 fn a_plain_mutex_does_not_pass_for_inheritance() {
     let Some(_machine) = machine::require_realtime() else { return };
-    let scenario = Scenario::read("pip-chain").under(Protocol::None);
+    let scenario = Scenario::read("pip-chain").under(Protocol::None).stretched(judge::scale());
     let judgement = judge("pip-chain under none", || attempt(&scenario));
     assert!(matches!(judgement, Judgement::Fails(_)), "{judgement:?}");
 }
@@ -208,7 +211,7 @@ fn one_lock_of_the_fmlp_does_not_pass_for_the_other() {
         return tell("skipped: 2 CPUs are needed");
     }
     for (name, other) in [("fmlp_long-edf", Protocol::FmlpShort), ("fmlp_short-edf", Protocol::FmlpLong)] {
-        let scenario = Scenario::read(name).under(other);
+        let scenario = Scenario::read(name).under(other).stretched(judge::scale());
         let judgement = judge(&format!("{name} under {other}"), || attempt(&scenario));
         assert!(matches!(judgement, Judgement::Fails(_)), "{judgement:?}");
     }
