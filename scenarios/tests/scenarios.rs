@@ -14,11 +14,12 @@ use lockwright_sim::Unlock;
 
 /// Scenarios about the ways to unlock a `fulock`. No real thread of a task set executes these.
 const SIMULATED: [&str; 2] = ["fulock-parallel", "fulock-serial"];
-const ALL: [&str; 29] = [
+const ALL: [&str; 30] = [
     "dflp-home",
     "dpcp-home",
     "fmlp_long-edf",
     "fmlp_long-order",
+    "fmlp_long-pedf",
     "fmlp_plus-boost",
     "fmlp_short-edf",
     "fmlp_short-spin",
@@ -179,7 +180,8 @@ fn expectations_fail_under_another_protocol() {
         ("task_fair-order", across),
         ("fmlp_short-edf", &[None, FmlpLong, LockFree, WaitFree]),
         ("fmlp_long-edf", &[None, FmlpShort, LockFree, WaitFree]),
-        ("msrp-edf", &[LockFree, WaitFree]),
+        ("fmlp_long-pedf", &[Msrp, LockFree, WaitFree]),
+        ("msrp-edf", &[FmlpLong, LockFree, WaitFree]),
         ("lock_free-edf", &[Msrp, WaitFree]),
     ] {
         let own = Scenario::read(name).protocol();

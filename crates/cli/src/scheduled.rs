@@ -24,16 +24,17 @@ use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId}
 use lockwright_report::table_order;
 
 /// Why a scheduler leaves no choice of the locks.
-const RULED: &str = "under `p-edf` resources use SRP on one CPU and MSRP across CPUs, unless they are objects";
+const RULED: &str = "under `p-edf` resources use SRP on one CPU and MSRP across CPUs, unless they are under fmlp_long \
+    there, or objects";
 
 /// The protocol of resources that name none: under partitioned EDF `msrp`, which is `srp` on one processor, unless the
-/// file names one of objects, or all requested resources name the same one of objects; under global schedulers that of
-/// the file. None without requests.
+/// file names `fmlp_long` or one of objects, or all requested resources name the same one of objects; under global
+/// schedulers that of the file. None without requests.
 #[must_use]
 pub fn protocol(system: &System) -> Protocol {
     match system.protocol() {
         _ if !system.is_sharing() => Protocol::None,
-        Some(named) if named.is_object() => named,
+        Some(named) if named.is_object() || named == Protocol::FmlpLong => named,
         _ if system.scheduler() == Scheduler::PEdf => objects(system).unwrap_or(Protocol::Msrp),
         _ => system.protocol_or_default(),
     }
@@ -59,7 +60,8 @@ pub fn protocols(choice: ProtocolChoice, system: &System, console: &Console) -> 
         return vec![Protocol::None];
     }
     if !is_global {
-        let has_effect = |named: Protocol| matches!(named, Protocol::Srp | Protocol::Msrp) || named.is_object();
+        let has_effect =
+            |named: Protocol| matches!(named, Protocol::Srp | Protocol::Msrp | Protocol::FmlpLong) || named.is_object();
         if matches!(choice, ProtocolChoice::One(protocol) if !has_effect(protocol)) {
             console.note(format!("--protocol has no effect here: {RULED}"));
         }
@@ -76,7 +78,9 @@ pub fn protocols(choice: ProtocolChoice, system: &System, console: &Console) -> 
             [[Protocol::None, Protocol::FmlpLong, Protocol::FmlpShort].as_slice(), &OBJECTS].concat()
         }
         ProtocolChoice::All => [[Protocol::Msrp].as_slice(), &OBJECTS].concat(),
-        ProtocolChoice::One(protocol) if is_global || protocol.is_object() => vec![protocol],
+        ProtocolChoice::One(protocol) if is_global || protocol.is_object() || protocol == Protocol::FmlpLong => {
+            vec![protocol]
+        }
         ProtocolChoice::One(_) => vec![Protocol::Msrp],
         ProtocolChoice::File => vec![protocol(system)],
     }
@@ -301,6 +305,13 @@ pub fn promised(
                 console.note(format!("no deadline is proved, because {because}: {why}"));
             }
             Ok(Report { charged, ..report(system, protocol, &found) })
+        }
+        Err(why @ Untested::Uncharged(_)) => {
+            console.error(
+                tame(&why.describe(system)),
+                "use `lockwright run` or `simulate` without --overheads, or `msrp`",
+            );
+            Err(Exit::BadInput)
         }
         Err(why @ Untested::Nested(_)) if !system.scheduler().is_global() => {
             console.error(tame(&why.describe(system)), "put both into one section, or both on one CPU");

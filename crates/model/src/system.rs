@@ -111,12 +111,18 @@ impl System {
         self.resource_ids().find(|id| self.scheduler.is_global() && is_refused(id))
     }
 
-    /// Returns whether the system is under `g-edf` and has a used resource under `fmlp_short` or `fmlp_long` if it is
-    /// under `protocol`. A scheduler in user space then executes it, and otherwise the kernel's EDF.
+    /// Returns whether one scheduler in user space decides for all CPUs if the system is under `protocol`: under
+    /// `g-edf` if a used resource is under `fmlp_short` or `fmlp_long`, and under `p-edf` if one is under `fmlp_long`.
+    /// Otherwise the kernel's EDF executes `g-edf`, and a scheduler for each CPU `p-edf`.
     #[must_use]
     pub fn has_global_locks(&self, protocol: Protocol) -> bool {
-        let is_lock = |id: ResourceId| is_fmlp(self.protocol_of(id, protocol)) && !self.users(id).is_empty();
-        self.scheduler == Scheduler::GEdf && self.resource_ids().any(is_lock)
+        let is_used = |id: &ResourceId| !self.users(*id).is_empty();
+        let mut rulings = self.resource_ids().filter(is_used).map(|id| self.protocol_of(id, protocol));
+        match self.scheduler {
+            Scheduler::GEdf => rulings.any(is_fmlp),
+            Scheduler::PEdf => rulings.any(|ruling| ruling == Protocol::FmlpLong),
+            _ => false,
+        }
     }
 
     /// Returns a used resource that real threads cannot execute by deadlines if the system is under `protocol`.
@@ -127,7 +133,7 @@ impl System {
     /// wait for it.
     #[must_use]
     pub fn refused_by_deadlines(&self, protocol: Protocol) -> Option<ResourceId> {
-        let has_locks = self.has_global_locks(protocol);
+        let has_locks = self.scheduler == Scheduler::GEdf && self.has_global_locks(protocol);
         let is_refused = |&id: &ResourceId| {
             let ruling = self.protocol_of(id, protocol);
             let is_covered = if has_locks { is_fmlp(ruling) } else { ruling == Protocol::None };
@@ -240,12 +246,17 @@ impl System {
     /// processors or the scheduler is global.
     ///
     /// Under [`Scheduler::PEdf`] the result is `srp` for a resource of one processor and `msrp` for the others,
-    /// whatever is named, with one exception: `lock_free` and `wait_free` are kept.
+    /// whatever is named, with two exceptions: `lock_free` and `wait_free` are kept, and so is `fmlp_long` for a
+    /// resource that is shared across processors.
     #[must_use]
     pub fn protocol_of(&self, resource: ResourceId, protocol: Protocol) -> Protocol {
         let named = self.resource(resource).protocol.unwrap_or(protocol);
         if self.scheduler == Scheduler::PEdf && !named.is_object() {
-            return if self.is_global(resource) { Protocol::Msrp } else { Protocol::Srp };
+            return match self.is_global(resource) {
+                true if named == Protocol::FmlpLong => named,
+                true => Protocol::Msrp,
+                false => Protocol::Srp,
+            };
         }
         match named {
             Protocol::None => Protocol::None,

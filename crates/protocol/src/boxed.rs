@@ -3,12 +3,12 @@
 extern crate alloc;
 
 use crate::{
-    Dflp, Dpcp, Edf, Fairness, FmlpLong, FmlpPlus, FmlpShort, GlobalEdf, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs,
-    Mrsp, Omlp, Pcp, Pip, PlainMutex, ReaderWriter, Srp, WaitFree,
+    Dflp, Dpcp, Edf, EdfLock, Fairness, FmlpLong, FmlpPlus, FmlpShort, GlobalEdf, Icpp, Ics, IcsLock, Machine, Mpcp,
+    MpcpVs, Mrsp, Omlp, Pcp, Pip, PlainMutex, ReaderWriter, Srp, WaitFree,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use lockwright_model::{CpuId, Priority, Protocol, System};
+use lockwright_model::{CpuId, Priority, Protocol, Scheduler, System};
 
 /// Returns the machine of `protocol` for all resources of the system. A protocol without a machine gets plain mutexes.
 ///
@@ -71,6 +71,10 @@ pub fn boxed<const TASKS: usize, const RESOURCES: usize>(
             let homes: Vec<_> = homes().into_iter().map(|(home, _)| home).collect();
             Box::new(Dflp::<TASKS, RESOURCES>::new(&tasks(), &homes))
         }
+        // Under partitioned EDF, owners are before all jobs, in the order of their requests.
+        Protocol::FmlpLong if system.scheduler() == Scheduler::PEdf => {
+            Box::new(FmlpPlus::<TASKS, RESOURCES>::new(&tasks(), resources))
+        }
         Protocol::FmlpLong => Box::new(FmlpLong::<TASKS, RESOURCES>::new(&tasks(), resources)),
         Protocol::FmlpPlus => Box::new(FmlpPlus::<TASKS, RESOURCES>::new(&tasks(), resources)),
         Protocol::FmlpShort | Protocol::Msrp => Box::new(FmlpShort::<TASKS, RESOURCES>::new(&tasks(), resources)),
@@ -104,14 +108,24 @@ pub fn boxed_edf<const TASKS: usize, const RESOURCES: usize>(system: &System) ->
     Box::new(Edf::<TASKS, RESOURCES>::new(&tasks, &ceilings))
 }
 
-/// Returns the scheduler of a system under `g-edf`, with the resources under `fmlp_short` and `fmlp_long`. `protocol`
-/// is that of the resources that name none.
+/// Returns the scheduler of a system with [`System::has_global_locks`], with its resources under `fmlp_short` and
+/// `fmlp_long`, and under `p-edf` also under `msrp` and `srp`. `protocol` is that of the resources that name none.
 #[must_use]
 pub fn boxed_global_edf<const TASKS: usize, const RESOURCES: usize>(
     system: &System,
     protocol: Protocol,
 ) -> Box<dyn Machine + Send> {
-    let is_short = |resource| system.protocol_of(resource, protocol) == Protocol::FmlpShort;
-    let are_short: Vec<bool> = system.resource_ids().map(is_short).collect();
-    Box::new(GlobalEdf::<TASKS, RESOURCES>::new(system.tasks().len(), &are_short, system.cpus()))
+    let levels = system.with_preemption_levels();
+    let lock = |resource| match system.protocol_of(resource, protocol) {
+        Protocol::FmlpShort | Protocol::Msrp => EdfLock::Short,
+        Protocol::Srp => EdfLock::Local(levels.ceiling(resource)),
+        _ => EdfLock::Long,
+    };
+    let locks: Vec<EdfLock> = system.resource_ids().map(lock).collect();
+    if system.scheduler() == Scheduler::PEdf {
+        let tasks: Vec<_> = levels.tasks().iter().map(|task| (task.priority, task.cpu)).collect();
+        Box::new(GlobalEdf::<TASKS, RESOURCES>::partitioned(&tasks, &locks, system.cpus()))
+    } else {
+        Box::new(GlobalEdf::<TASKS, RESOURCES>::new(system.tasks().len(), &locks, system.cpus()))
+    }
 }

@@ -66,7 +66,7 @@
 //!
 //! [`Edf`] is a scheduler, not a protocol: it decides by deadlines which job of a processor executes, with the machine
 //! [`Srp`] for the resources of the processor. [`GlobalEdf`] does the same for the jobs of all processors, and contains
-//! both locks of the FMLP.
+//! both locks of the FMLP; its tasks may have processors of their own.
 //!
 //! Machines are total: in every state, every event gives actions or a [`Refusal`] with the reason, and a refused event
 //! changes nothing. All machines have a fixed capacity, `TASKS` and `RESOURCES`.
@@ -120,7 +120,7 @@ pub use fmlp_long::FmlpLong;
 pub use fmlp_plus::FmlpPlus;
 pub use fmlp_short::FmlpShort;
 pub use fulock::{Fulock, Fuqueue};
-pub use global_edf::GlobalEdf;
+pub use global_edf::{EdfLock, GlobalEdf};
 pub use icpp::Icpp;
 pub use ics::Ics;
 pub use ics_lock::IcsLock;

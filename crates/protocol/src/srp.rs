@@ -116,6 +116,29 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
         resource.index() < self.counts.1
     }
 
+    /// The highest ceiling of the resources that the task holds.
+    pub(crate) fn top(&self, task: TaskId) -> Option<Priority> {
+        self.tasks[task.index()].top
+    }
+
+    /// The preemption level of the job of the task.
+    pub(crate) fn level(&self, task: TaskId) -> Priority {
+        self.tasks[task.index()].level
+    }
+
+    /// Refuses a request of a job without a meaning, if the job has started.
+    pub(crate) fn may_ask(&self, task: TaskId, resource: ResourceId) -> Result<(), Refusal> {
+        let state = self.known(task)?;
+        match resource.index() {
+            place if place >= self.counts.1 => Err(Refusal::UnknownResource),
+            _ if state.waits_for.is_some() => Err(Refusal::Waiting),
+            _ if self.owner(resource) == Some(task) => Err(Refusal::AlreadyHeld),
+            _ if usize::from(state.held) == NESTING_MAX => Err(Refusal::TooDeep),
+            place if state.level > self.ceilings[place] => Err(Refusal::AboveCeiling),
+            _ => Ok(()),
+        }
+    }
+
     fn known(&self, task: TaskId) -> Result<TaskState, Refusal> {
         self.tasks[..self.counts.0].get(task.index()).copied().ok_or(Refusal::UnknownTask)
     }
@@ -247,25 +270,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Srp<TASKS, RESOURCE
     }
 
     fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-        let state = self.known(task)?;
-        if resource.index() >= self.counts.1 {
-            return Err(Refusal::UnknownResource);
-        }
-        if state.job != Job::Started {
+        if self.known(task)?.job != Job::Started && self.knows(resource) {
             return Err(Refusal::Job);
         }
-        if state.waits_for.is_some() {
-            return Err(Refusal::Waiting);
-        }
-        if self.owner(resource) == Some(task) {
-            return Err(Refusal::AlreadyHeld);
-        }
-        if usize::from(state.held) == NESTING_MAX {
-            return Err(Refusal::TooDeep);
-        }
-        if state.level > self.ceilings[resource.index()] {
-            return Err(Refusal::AboveCeiling);
-        }
+        self.may_ask(task, resource)?;
         if self.owner(resource).is_none() {
             self.take(task, resource);
             act(Action::Grant { task, resource });
@@ -276,7 +284,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Srp<TASKS, RESOURCE
             return Err(Refusal::Deadlock);
         }
         self.tasks[task.index()].waits_for = Some(resource);
-        self.queues[resource.index()].insert(&mut self.links, task, state.level);
+        let level = self.level(task);
+        self.queues[resource.index()].insert(&mut self.links, task, level);
         act(Action::Block { task, resource });
         Ok(())
     }

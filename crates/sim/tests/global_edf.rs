@@ -1,19 +1,20 @@
-//! The machine of `g-edf` and the simulator's own rule for it give the same schedules: in random systems, exactly the
-//! same jobs execute at every time.
+//! The machine of `g-edf`, and of `p-edf` with long resources, and the simulator's own rules for them give the same
+//! schedules: in random systems, exactly the same jobs execute at every time.
 //!
 //! The machine is executed as threads execute it: a thread executes if it is not blocked and has at least the priority
-//! of a running job. There must never be more of these than processors. The simulator has its own rule (`global.rs`)
-//! and the machines of `fmlp_short` and `fmlp_long`.
+//! of a running job. There must never be more of these than processors, and with a processor for each task, never two
+//! on one. The simulator has its own rules (`global.rs`, `releases.rs`) and the machines of `fmlp_short`, `fmlp_long`,
+//! `fmlp_plus` and `srp`.
 
 use fastrand::Rng;
 use lockwright_model::{
     CpuId, Duration, Event, Instant, Priority, Protocol, Record, Resource, ResourceId, Scheduler, Step, System, Task,
     TaskId,
 };
-use lockwright_protocol::{Action, GlobalEdf, Machine};
+use lockwright_protocol::{Action, EdfLock, GlobalEdf, Machine};
 use lockwright_sim::{Config, Offsets, Simulation};
 
-type Scheduling = GlobalEdf<16, 8>;
+type Scheduling = GlobalEdf<16, 9>;
 
 /// A time for which a task executes: the task, the begin and the end.
 type Execution = (usize, u64, u64);
@@ -64,6 +65,73 @@ fn drawn(seed: u64) -> System {
     });
     let tasks = tasks.collect();
     System::new("s".into(), cpus, None, resources, tasks).expect("valid").under(Scheduler::GEdf)
+}
+
+/// Tasks with processors of their own, and resources across processors and of one, which may be nested.
+fn drawn_partitioned(seed: u64) -> System {
+    let mut random = Rng::with_seed(seed);
+    let cpus = random.usize(2..=3);
+    // For each processor two resources of its own, and up to three across processors, not all of them long.
+    let across = random.usize(1..=3);
+    let resource = |index: usize| {
+        let mut resource = Resource::new(format!("r{index}"));
+        resource.protocol =
+            Some(if index % 3 == 2 && seed.is_multiple_of(2) { Protocol::Msrp } else { Protocol::FmlpLong });
+        resource
+    };
+    let resources: Vec<Resource> = (0..across + 2 * cpus).map(resource).collect();
+    let count = random.usize(4..=12);
+    let same_due = random.bool().then(|| random.u64(3_000_000..9_000_000));
+    let tasks = (0..count).map(|index| {
+        let ns = Duration::from_ns;
+        let cpu = random.usize(0..cpus);
+        let offset = random.u64(0..2_000_000);
+        let deadline = same_due.map_or_else(|| random.u64(1_000_000..9_000_000), |due| due - offset);
+        let period = deadline + random.u64(0..3_000_000);
+        let share = deadline * cpus as u64 * random.u64(60..120) / 100 / count as u64;
+        let sections = random.u64(1..=4);
+        let most = (share / (1 + sections)).min(deadline / (2 + 3 * sections)).max(2);
+        let mut body = Vec::new();
+        for section in 0..=sections {
+            body.push(Step::Run(ns(random.u64(1..=most))));
+            if section == sections {
+                break;
+            }
+            let run = Step::Run(ns(random.u64(1..=most)));
+            let own = [0, 1].map(|place| ResourceId::new(across + 2 * cpu + place));
+            match random.u8(0..6) {
+                0..=2 => {
+                    let on = ResourceId::new(random.usize(0..across));
+                    body.extend([Step::Lock(on), run, Step::Unlock(on)]);
+                }
+                3 | 4 => {
+                    let on = own[random.usize(0..2)];
+                    body.extend([Step::Lock(on), run, Step::Unlock(on)]);
+                }
+                _ => {
+                    let inner = [Step::Lock(own[1]), run, Step::Unlock(own[1])];
+                    body.extend([Step::Lock(own[0]), run]);
+                    body.extend(inner);
+                    body.extend([run, Step::Unlock(own[0])]);
+                }
+            }
+        }
+        let wcet: Duration =
+            body.iter().map(|step| if let Step::Run(time) = step { *time } else { Duration::ZERO }).sum();
+        Task {
+            name: format!("t{index}"),
+            cpu: CpuId::new(cpu),
+            priority: Priority::base(index as u32 + 1),
+            period: ns(period.max(wcet.as_ns())),
+            deadline: ns(deadline.max(wcet.as_ns())),
+            jitter: Duration::ZERO,
+            offset: ns(offset),
+            wcet,
+            body,
+        }
+    });
+    let tasks = tasks.collect();
+    System::new("s".into(), cpus, None, resources, tasks).expect("valid").under(Scheduler::PEdf)
 }
 
 /// The thread of a task.
@@ -134,6 +202,11 @@ impl<'s> Executed<'s> {
         }
         let executing = (0..self.threads.len()).filter(|&task| self.executes(task)).count();
         assert!(executing <= self.system.cpus(), "{executing} threads execute");
+        let cpu = |task: usize| self.system.tasks()[task].cpu;
+        let mut own: Vec<CpuId> = (0..self.threads.len()).filter(|&task| self.executes(task)).map(cpu).collect();
+        own.sort_unstable();
+        let is_shared = own.windows(2).any(|two| two[0] == two[1]);
+        assert!(self.system.scheduler() == Scheduler::GEdf || !is_shared, "two threads execute on one processor");
     }
 
     fn body(&self, task: usize) -> &'s [Step] {
@@ -159,6 +232,7 @@ impl<'s> Executed<'s> {
                 self.begin_step(task);
                 self.give(|machine, act| machine.release(id, resource, act).expect("a release"));
             }
+            Some(Step::Run(_)) => self.begin_step(task),
             None => {
                 self.threads[task].has_job = false;
                 self.give(|machine, act| machine.finish(id, act).expect("an end"));
@@ -247,8 +321,23 @@ fn machine(system: &System) -> Scheduling {
 
 /// A machine with these short resources, and with `fewer` processors.
 fn of_kinds(system: &System, is_short: fn(Protocol) -> bool, fewer: usize) -> Scheduling {
-    let kinds = system.resources().iter().map(|resource| resource.protocol.is_some_and(is_short));
-    Scheduling::new(system.tasks().len(), &kinds.collect::<Vec<bool>>(), system.cpus() - fewer.min(system.cpus() - 1))
+    let lock = |short: bool| if short { EdfLock::Short } else { EdfLock::Long };
+    let kinds = system.resources().iter().map(|resource| lock(resource.protocol.is_some_and(is_short)));
+    let processors = system.cpus() - fewer.min(system.cpus() - 1);
+    Scheduling::new(system.tasks().len(), &kinds.collect::<Vec<_>>(), processors)
+}
+
+/// The machine of a system with a processor for each task, with other locks.
+fn of_locks(system: &System, changed: fn(EdfLock) -> EdfLock) -> Scheduling {
+    let levels = system.with_preemption_levels();
+    let tasks: Vec<_> = levels.tasks().iter().map(|task| (task.priority, task.cpu)).collect();
+    let lock = |resource| match system.protocol_of(resource, Protocol::Msrp) {
+        Protocol::Srp => EdfLock::Local(levels.ceiling(resource)),
+        Protocol::Msrp => EdfLock::Short,
+        _ => EdfLock::Long,
+    };
+    let locks: Vec<_> = system.resource_ids().map(|resource| changed(lock(resource))).collect();
+    Scheduling::partitioned(&tasks, &locks, system.cpus())
 }
 
 /// Both schedules, sorted, up to the end of the first one.
@@ -269,32 +358,55 @@ fn systems() -> u64 {
 
 #[test]
 fn the_machine_and_the_simulator_give_the_same_schedules() {
-    let (mut executions, mut waits, mut whole) = (0, 0, 0);
+    assert_same(drawn, machine);
+}
+
+#[test]
+fn the_machine_and_the_simulator_give_the_same_schedules_with_a_processor_for_each_task() {
+    assert_same(drawn_partitioned, |system| of_locks(system, |lock| lock));
+}
+
+fn assert_same(drawn: fn(u64) -> System, machine: fn(&System) -> Scheduling) {
+    let (mut executions, mut waits, mut whole, mut tested) = (0, 0, 0, 0);
     let systems = systems();
     for seed in 0..systems {
         let system = drawn(seed);
+        // Without a long resource, `p-edf` has another machine.
+        if !system.has_global_locks(Protocol::Msrp) && system.scheduler() == Scheduler::PEdf {
+            continue;
+        }
         let mut executed = Executed::new(&system, machine(&system));
         let ([all, simulated], end) = both(&mut executed);
         waits += executed.waits;
         whole += u64::from(end == END);
+        tested += 1;
         executions += all.len();
         let differs = all.iter().zip(&simulated).find(|(one, other)| one != other);
         assert_eq!(all, simulated, "seed {seed}, first: {differs:?}, {system:?}");
     }
-    println!("{executions} executions, {waits} waits, {whole} of {systems} systems to the end");
-    assert!(waits > systems * 5 && whole > systems / 4, "{waits} waits, {whole} whole");
+    println!("{executions} executions, {waits} waits, {whole} of {tested} systems to the end");
+    assert!(waits > tested * 5 && whole > tested / 4 && tested > systems / 3, "{waits} waits, {whole} of {tested}");
 }
 
 /// Wrong machines give other schedules.
 #[test]
 fn wrong_machines_are_noticed() {
     type Make = fn(&System) -> Scheduling;
-    let mutants: [(&str, Make); 3] = [
-        ("all resources short", |system| of_kinds(system, |_| true, 0)),
-        ("all resources long", |system| of_kinds(system, |_| false, 0)),
-        ("a processor less", |system| of_kinds(system, |kind| kind == Protocol::FmlpShort, 1)),
+    type Draw = fn(u64) -> System;
+    let own_short: Make = |system| of_locks(system, |lock| if lock == EdfLock::Long { EdfLock::Short } else { lock });
+    let mutants: [(&str, Draw, Make); 5] = [
+        ("all resources short", drawn, |system| of_kinds(system, |_| true, 0)),
+        ("all resources long", drawn, |system| of_kinds(system, |_| false, 0)),
+        ("a processor less", drawn, |system| of_kinds(system, |kind| kind == Protocol::FmlpShort, 1)),
+        ("long resources short", drawn_partitioned, own_short),
+        ("sections of one processor that hold up every job", drawn_partitioned, |system| {
+            of_locks(
+                system,
+                |lock| if matches!(lock, EdfLock::Local(_)) { EdfLock::Local(Priority::BASE_MAX) } else { lock },
+            )
+        }),
     ];
-    for (name, make) in mutants {
+    for (name, drawn, make) in mutants {
         let differs = (0..100).map(drawn).any(|system| {
             let ([all, simulated], _) = both(&mut Executed::new(&system, make(&system)));
             all != simulated

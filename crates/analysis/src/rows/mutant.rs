@@ -85,7 +85,9 @@ pub enum Mutant {
     Reads,
     /// Under `phase_fair` and `task_fair`: the sections of others that write.
     Writes,
-    /// In the programs of `p-edf`: that other processors must be proved as well.
+    /// Under `p-edf` with long resources: the section of its processor that delays a job when it resumes.
+    Resumption,
+    /// In the programs of `p-edf`, and with long resources: that other processors must be proved as well.
     #[cfg_attr(not(feature = "lp"), allow(dead_code))]
     Partners,
 }
@@ -93,7 +95,7 @@ pub enum Mutant {
 #[cfg(feature = "mutants")]
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::LocalIcpp,
         Self::LocalPip,
         Self::LocalPipRest,
@@ -118,6 +120,7 @@ impl Mutant {
         Self::Preempted,
         Self::Reads,
         Self::Writes,
+        Self::Resumption,
         Self::Partners,
     ];
 }

@@ -1,8 +1,9 @@
 //! Tests and response times of whole systems under schedulers other than partitioned fixed priorities.
 //!
 //! - `p-edf`: the processor demand of each processor. Resources are under SRP, and those shared across processors under
-//!   non-preemptive spinning (MSRP), or they are non-blocking objects. Response times are computed without locks and
-//!   jitter only; without resources they are exact. `best_scheduled` adds the linear program of MSRP.
+//!   non-preemptive spinning (MSRP) or all under `fmlp_long` (`suspending.rs`), or they are non-blocking objects.
+//!   Response times are computed without locks and jitter only; without resources they are exact. `best_scheduled` adds
+//!   the linear program of MSRP.
 //! - `g-edf`: all tests of [`global`], without jitter. Response times are those of the test that bounds them, or follow
 //!   from the tardiness with deadlines equal to periods.
 //! - `g-fp`: Guan's test, without jitter and equal priorities. Response times are those of the test.
@@ -17,6 +18,7 @@ mod inflated;
 pub(crate) mod program;
 mod results;
 mod retries;
+mod suspending;
 mod untested;
 
 use crate::global;
@@ -31,15 +33,16 @@ use crate::uniprocessor::{self, Effort, edf};
 use inflated::{Inflated, Kind, inflated, kind, processors, with_retries};
 use lockwright_model::{CpuId, Duration, Overheads, Protocol, ResourceId, Scheduler, System, TaskId};
 pub use results::{Blocker, Point, Scheduled, Test};
+pub(crate) use suspending::{long_resource, on_processor};
 pub use untested::Untested;
 
 /// Tests a system under partitioned EDF, global EDF or global fixed priorities, with overheads charged to it.
 ///
-/// Under partitioned EDF, local resources are under SRP, and shared ones under MSRP, whatever locks the system names.
-/// The module [`uniprocessor::edf`] has the processor demand, and [`global`] the global tests; each names its source.
-/// All times are in nanoseconds. If the overheads alone leave no time, the result contains a single test named
-/// "overheads" that does not accept. If no bound on the time of failed attempts, or of waits, is found, that test is
-/// named "failed attempts" or "waits".
+/// Under partitioned EDF, local resources are under SRP, and shared ones under `fmlp_long` if they name it, and
+/// otherwise under MSRP, whatever locks the system names. The module [`uniprocessor::edf`] has the processor demand,
+/// and [`global`] the global tests; each names its source. All times are in nanoseconds. If the overheads alone leave
+/// no time, the result contains a single test named "overheads" that does not accept. If no bound on the time of failed
+/// attempts, or of waits, is found, that test is named "failed attempts" or "waits".
 ///
 /// # Errors
 /// Returns an error if no test covers the system: it is under partitioned or clustered fixed priorities
@@ -105,6 +108,9 @@ fn tested(
         return Err(why);
     }
     let kind = kind(system)?;
+    if let Some(resource) = suspending::uncharged(system, overheads) {
+        return Err(Untested::Uncharged(resource));
+    }
     let charged = match charged(system, overheads, uncharged) {
         Ok(charged) => charged,
         Err(failure @ (Failure::Overload | Failure::Task { .. })) => {
@@ -122,7 +128,7 @@ fn tested(
             Ok(inflated) if system.scheduler() == Scheduler::GEdf => global_edf(system, &inflated),
             Ok(inflated) => global_fp(system, &inflated)?,
         },
-        _ => partitioned_edf(system, &sharing, kind == Kind::LockFree && !omission.is(Mutant::Partners)),
+        _ => partitioned_edf(system, &sharing, kind, omission),
     };
     // Charges are upper bounds, and offsets may keep the worst arrivals from happening.
     result.exact &= overheads.charges_nothing() && system.tasks().iter().all(|task| task.offset == Duration::ZERO);
@@ -158,7 +164,7 @@ pub(crate) fn verdict(
     effort: Effort<'_>,
 ) -> Result<Result<(), Option<Refutation>>, Interrupted> {
     let go_on = effort.go_on;
-    if uncovered(system).is_some() {
+    if uncovered(system).is_some() || suspending::uncharged(system, overheads).is_some() {
         return Ok(Err(None));
     }
     let Ok(sharing) = rows(system, overheads) else { return Ok(Err(None)) };
@@ -177,7 +183,8 @@ pub(crate) fn verdict(
         }
         _ => {
             for cpu in processors_with_tasks(system) {
-                let Ok((tasks, blocking)) = edf::msrp(&sharing, cpu) else { return Ok(Err(None)) };
+                let on_processor = on_processor(system, &sharing, cpu, Omission::NOTHING);
+                let Ok((tasks, blocking)) = on_processor else { return Ok(Err(None)) };
                 // The search starts from the longest interval, and would reach a short one late.
                 if let Some(interval) = edf::refuted_early(&tasks, &blocking) {
                     return Ok(Err(Some(Refutation { cpu, interval })));
@@ -210,7 +217,7 @@ pub(crate) struct Interrupted;
 /// That also holds for greater execution times.
 pub(crate) fn is_refuted(system: &System, overheads: &Overheads, by: &[Refutation]) -> bool {
     let Ok(sharing) = rows(system, overheads) else { return true };
-    processors_with_tasks(system).any(|cpu| match edf::msrp(&sharing, cpu) {
+    processors_with_tasks(system).any(|cpu| match on_processor(system, &sharing, cpu, Omission::NOTHING) {
         Ok((tasks, blocking)) => {
             // An interval of length 0 adds the check for overload, and refutes nothing else.
             let known = by.iter().filter(|known| known.cpu == cpu).map(|known| known.interval);
@@ -359,8 +366,8 @@ pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
     system.with_tasks(moved).map_err(|_| Failure::Overflow)
 }
 
-/// Tests one processor after the other. `assumes` is true if the tests of some assume that tasks of others are in time.
-fn partitioned_edf(system: &System, sharing: &Sharing, assumes: bool) -> Scheduled {
+/// Tests one processor after the other.
+fn partitioned_edf(system: &System, sharing: &Sharing, kind: Kind, omission: Omission<Mutant>) -> Scheduled {
     let count = sharing.tasks.len();
     let mut result = Scheduled {
         tests: Vec::new(),
@@ -377,7 +384,7 @@ fn partitioned_edf(system: &System, sharing: &Sharing, assumes: bool) -> Schedul
         if tasks.is_empty() {
             continue;
         }
-        let tested = edf::msrp(sharing, cpu.0);
+        let tested = on_processor(system, sharing, cpu.0, omission);
         let failure =
             tested.as_ref().map_or_else(|&why| Some(why), |(tasks, blocking)| edf::schedulable(tasks, blocking).err());
         result.schedulable &= failure.is_none();
@@ -395,7 +402,8 @@ fn partitioned_edf(system: &System, sharing: &Sharing, assumes: bool) -> Schedul
                 Err(why) => tasks.iter().for_each(|id| result.unbounded[id.index()] = Some(why)),
             }
         }
-        let held = edf::held(sharing, cpu.0).unwrap_or_default();
+        // Beside long resources, several sections block an interval.
+        let held = if kind == Kind::Suspend { Vec::new() } else { edf::held(sharing, cpu.0).unwrap_or_default() };
         for id in &tasks {
             let deadline = sharing.tasks[id.index()].deadline;
             result.blocked[id.index()] = edf::blocker(&held, deadline).map(Blocker::of);
@@ -403,21 +411,23 @@ fn partitioned_edf(system: &System, sharing: &Sharing, assumes: bool) -> Schedul
         let point = failure.and_then(|failure| point(failure, &held));
         result.tests.push(Test { name: "processor demand", cpu: Some(cpu), failure, tasks, point });
     }
+    let assumes = matches!(kind, Kind::LockFree | Kind::Suspend) && !omission.is(Mutant::Partners);
     if assumes && !result.schedulable {
         assume(system, &mut result);
     }
     result
 }
 
-/// Withdraws what is proved of processors whose tasks share lock-free objects with tasks that are not proved: commits
-/// of others are counted as if those were in time.
+/// Withdraws what is proved of processors whose tasks share lock-free objects, or long resources, with tasks that are
+/// not proved: commits and requests of others are counted as if those were in time.
 fn assume(system: &System, result: &mut Scheduled) {
-    let is_lock_free = |&id: &ResourceId| {
-        system.is_global(id) && system.protocol_of(id, system.protocol_or_default()) == Protocol::LockFree
+    let counts = |&id: &ResourceId| {
+        let ruling = system.protocol_of(id, system.protocol_or_default());
+        system.is_global(id) && matches!(ruling, Protocol::LockFree | Protocol::FmlpLong)
     };
     // BOUND: each round except the last withdraws a proof.
     loop {
-        let late = system.resource_ids().filter(is_lock_free).find_map(|id| {
+        let late = system.resource_ids().filter(counts).find_map(|id| {
             let users = system.users(id);
             let late = users.iter().find(|user| !result.proved[user.index()])?;
             users.iter().find(|user| result.proved[user.index()]).map(|user| (system.task(*user).cpu, *late))

@@ -266,7 +266,7 @@ pub(crate) fn blocker(held: &[Held], interval: u64) -> Option<&Held> {
 }
 
 /// Returns the steps of the blocking at the deadlines.
-fn steps(deadlines: impl Iterator<Item = u64>, blocking: impl Fn(u64) -> Option<u64>) -> Vec<Step> {
+pub(crate) fn steps(deadlines: impl Iterator<Item = u64>, blocking: impl Fn(u64) -> Option<u64>) -> Vec<Step> {
     let mut at: Vec<u64> = deadlines.collect();
     at.sort_unstable();
     at.dedup();

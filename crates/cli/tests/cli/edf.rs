@@ -72,6 +72,41 @@ fn linear_programs_prove_deadlines_under_edf() {
     assert!(late.out.contains("it counts on the deadlines of `k`, which are not proved"), "{}", late.out);
 }
 
+/// Waits for a long resource count as execution, and what is not covered is said.
+#[test]
+fn long_resources_are_checked_under_edf() {
+    let text = "protocol = \"fmlp_long\"\n[platform]\ncpus = 2\nscheduler = \"p-edf\"\n[[resource]]\nname = \"g\"\n[[resource]]\nname = \"h\"\n\
+        [[task]]\nname = \"i\"\ncpu = 0\nperiod = \"20 ms\"\nwcet = \"4 ms\"\nrequests = [{ resource = \"g\", count = 2, length = \"1 ms\" }]\n\
+        [[task]]\nname = \"j\"\ncpu = 0\nperiod = \"90 ms\"\nwcet = \"5 ms\"\nrequests = [{ resource = \"g\", length = \"3 ms\" }]\n\
+        [[task]]\nname = \"k\"\ncpu = 1\nperiod = \"50 ms\"\nwcet = \"10 ms\"\nrequests = [{ resource = \"g\", length = \"2 ms\" }]\n";
+    let value = json(&on(text, "check", &["--explain", "i", "--json", "--sensitivity"]));
+    let result = &value["results"][0];
+    assert_eq!((&result["protocol"], &result["schedulable"]), (&"fmlp_long".into(), &true.into()), "{value}");
+    let terms = result["explain"]["terms"].as_array().expect("terms");
+    let times: Vec<u64> = terms.iter().map(|term| term["total_ns"].as_u64().expect("a time")).collect();
+    // Two sections of `k`, as two of its jobs may be pending, and of `j` in each of its two jobs; one more of `j`.
+    assert_eq!(times, [4_000_000, 4_000_000, 6_000_000, 3_000_000], "{terms:?}");
+    let simulated = json(&on(text, "simulate", &["--json"]));
+    assert!(simulated["results"][0]["tasks"].as_array().expect("tasks").iter().all(|task| task["proved"] == true));
+    let costs = crate::support::File::new("release_latency = \"1 us\"\n");
+    let path = costs.path.to_str().expect("a path in UTF-8");
+    for verb in ["check", "simulate", "run"] {
+        let refused = on(text, verb, &["--overheads", path]);
+        assert_eq!(refused.status, 2, "{verb}: {}{}", refused.out, refused.err);
+        assert!(refused.err.contains("no test here charges overheads to its waits"), "{verb}: {}", refused.err);
+    }
+    // Another resource across CPUs, under MSRP.
+    let mixed = text.replace("name = \"h\"", "name = \"h\"\nprotocol = \"msrp\"");
+    let mixed = mixed.replace("\"2 ms\" }]", "\"2 ms\" }, { resource = \"h\", length = \"1 ms\" }]");
+    let mixed = mixed.replace("\"3 ms\" }]", "\"3 ms\" }, { resource = \"h\", length = \"1 ms\" }]");
+    let refused = on(&mixed, "check", &[]);
+    assert_eq!(refused.status, 2);
+    assert!(refused.err.contains("no test here covers both in one system"), "{}", refused.err);
+    assert_eq!(on(&mixed, "simulate", &[]).status, 0);
+    let nested = on(text, "run", &["--sched-deadline"]);
+    assert!(nested.err.contains("the kernel's EDF does not support"), "{}", nested.err);
+}
+
 /// If the tests prove deadlines with overheads charged, the jobs with these overheads meet them in a simulation. Jobs
 /// with twice the overheads do not always.
 #[test]

@@ -45,9 +45,10 @@ const START_DELAY_NS: u64 = 50_000_000;
 ///   `wait_free` or `none`.
 ///
 /// Under `p-edf`, the tasks of each CPU decide among themselves which job executes: the one with the earliest deadline,
-/// and among equal deadlines that of the task with the lower id. Resources are under `srp` and `msrp`, and no blocking
-/// is observed. With [`RunConfig::sched_deadline`], the kernel schedules the tasks of each CPU under SCHED_DEADLINE, in
-/// a cpuset partition that exists during the run.
+/// and among equal deadlines that of the task with the lower id. Resources are under `srp` and `msrp`, or across CPUs
+/// under `fmlp_long` if that is named; then the tasks of all CPUs decide together, and an owner is before all jobs of
+/// its CPU. No blocking is observed. With [`RunConfig::sched_deadline`], the kernel schedules the tasks of each CPU
+/// under SCHED_DEADLINE, in a cpuset partition that exists during the run.
 ///
 /// CPU k of the system is the k-th CPU that the calling thread may use. The calling thread only waits. Threads of a run
 /// block all signals. The run locks all memory that is mapped at the start, which undoes an earlier

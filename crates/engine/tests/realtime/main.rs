@@ -11,6 +11,7 @@ mod global_locks;
 mod interruptible;
 mod judge;
 mod kernel;
+mod long_edf;
 #[path = "../../../sys/tests/support/machine.rs"]
 mod machine;
 mod order;

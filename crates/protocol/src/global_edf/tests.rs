@@ -6,7 +6,7 @@
 
 extern crate std;
 
-use super::GlobalEdf;
+use super::{EdfLock, GlobalEdf};
 use crate::testing::{Answer, Event, check_states, reach};
 use crate::{Action, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
@@ -352,7 +352,7 @@ fn ends<const TASKS: usize>(state: &State<TASKS>, mutate: Mutation<TASKS>) {
 }
 
 fn walk<const TASKS: usize>(dues: u64, mutate: Mutation<TASKS>) -> usize {
-    let machine = Walked::new(TASKS, &[true, false], PROCESSORS);
+    let machine = Walked::new(TASKS, &[EdfLock::Short, EdfLock::Long], PROCESSORS);
     let events = Event::all(TASKS, RESOURCES, dues);
     reach((machine, Shadow::new()), |state, successors| {
         ends(state, mutate);
@@ -381,11 +381,11 @@ fn with_due(event: Event, before: &Walked<3>, after: &mut Walked<3>, answer: &mu
 }
 
 /// Gives the event to a machine whose long resources are short, or the other way round.
-fn with_kinds(event: Event, before: &Walked<3>, after: &mut Walked<3>, answer: &mut Answer, are_short: [bool; 2]) {
+fn with_kinds(event: Event, before: &Walked<3>, after: &mut Walked<3>, answer: &mut Answer, all: EdfLock) {
     *after = before.clone();
-    after.are_short = are_short;
+    after.locks = [all; 2];
     *answer = event.give(after);
-    after.are_short = before.are_short;
+    after.locks = before.locks;
 }
 
 const MUTANTS: [(&str, Mutation<3>); 9] = [
@@ -397,12 +397,12 @@ const MUTANTS: [(&str, Mutation<3>); 9] = [
     }),
     ("a short section is preempted", |event, before, after, answer| {
         if let Event::Arrive(..) = event {
-            with_kinds(event, before, after, answer, [false; 2]);
+            with_kinds(event, before, after, answer, EdfLock::Long);
         }
     }),
     ("a long section is not preempted", |event, before, after, answer| {
         if let Event::Arrive(..) = event {
-            with_kinds(event, before, after, answer, [true; 2]);
+            with_kinds(event, before, after, answer, EdfLock::Short);
         }
     }),
     ("the owner inherits nothing", |event, before, _, answer| {
@@ -426,8 +426,8 @@ const MUTANTS: [(&str, Mutation<3>); 9] = [
             *after = before.clone();
             after.places[0].runs = Some(TaskId::new(task));
             let mut actions = Vec::new();
-            after.decide(TaskId::new(task), ResourceId::new(on), &mut |action| actions.push(action));
-            *answer = Ok(actions);
+            let decided = after.decide(TaskId::new(task), ResourceId::new(on), &mut |action| actions.push(action));
+            *answer = decided.map(|()| actions);
         }
     }),
     ("a blocked request is never made", |event, _, after, answer| {
@@ -465,7 +465,7 @@ fn each_mutant_is_noticed() {
 #[test]
 fn a_job_waits_once_for_one_that_is_not_preempted() {
     let (low, mid, urgent, next) = (0, 1, 2, 3);
-    let mut machine = Walked::<4>::new(4, &[true, false], PROCESSORS);
+    let mut machine = Walked::<4>::new(4, &[EdfLock::Short, EdfLock::Long], PROCESSORS);
     let mut give = |event: Event| event.give(&mut machine).expect("accepted");
     let told = |task: usize, priority| {
         move |action: &Action| {

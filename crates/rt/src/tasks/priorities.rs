@@ -19,8 +19,8 @@ pub struct TooMany(pub usize);
 impl Levels {
     /// Assigns levels to all priorities that can occur: base priorities, the priorities in `changed` that tasks are
     /// changed to, and the ceilings of the protocols in use. Under `p-edf`, these are the places of jobs on the stack
-    /// of a processor, and the priority of a task without a job. Under `g-edf` there are two with locks, and none
-    /// without.
+    /// of a processor, and the priority of a task without a job. With [`System::has_global_locks`] there are two, and
+    /// under `g-edf` without these locks none.
     ///
     /// # Errors
     /// [`TooMany`] if there are more priorities than levels.
@@ -28,12 +28,10 @@ impl Levels {
         let on_cpu = |one: &Task| system.tasks().iter().filter(|task| task.cpu == one.cpu).count();
         let most = || system.tasks().iter().map(on_cpu).max().unwrap_or(0);
         let mut all: Vec<Priority> = match system.scheduler() {
+            // The third priority of this scheduler is that of sections that no task preempts.
+            _ if system.has_global_locks(protocol) => vec![GlobalEdf::<1, 1>::PREEMPTED, GlobalEdf::<1, 1>::RUNNING],
             // There are at most EXECUTED_TASKS_MAX tasks.
             Scheduler::PEdf => (1..=most() as u16).map(Edf::<1, 1>::at_place).chain([Edf::<1, 1>::ARRIVING]).collect(),
-            // The third priority of this scheduler is that of sections that no task preempts.
-            Scheduler::GEdf if system.has_global_locks(protocol) => {
-                vec![GlobalEdf::<1, 1>::PREEMPTED, GlobalEdf::<1, 1>::RUNNING]
-            }
             // The kernel schedules by deadlines, without levels.
             Scheduler::GEdf => Vec::new(),
             _ => system.tasks().iter().map(|task| task.priority).chain(changed.iter().copied()).collect(),

@@ -67,8 +67,9 @@ thread_local! {
 
 impl TaskSet {
     /// Creates the task set of `system`. `protocol` applies to resources that name none. The locks use no times of
-    /// `system` except relative deadlines under `p-edf`; there, resources are under `srp` and `msrp`. CPU k of the
-    /// system is the k-th CPU of the set that the calling thread may use.
+    /// `system` except relative deadlines under `p-edf`; there, resources are under `srp` and `msrp`, or across CPUs
+    /// under `fmlp_long` if that is named. CPU k of the system is the k-th CPU of the set that the calling thread may
+    /// use.
     ///
     /// # Errors
     /// [`TaskError::Machine`] if:

@@ -8,7 +8,9 @@ use crate::machines::Machines;
 use crate::run_ends::RunEnds;
 use crate::task::{Aside, Asked, Stage, State, TaskState};
 use crate::tracer::Tracer;
-use lockwright_model::{CpuId, Duration, EXECUTED_TASKS_MAX, Observation, Priority, Protocol, System, Task};
+use lockwright_model::{
+    CpuId, Duration, EXECUTED_TASKS_MAX, Observation, Priority, Protocol, ResourceId, System, Task,
+};
 use lockwright_protocol::fulock::Unlock;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -98,6 +100,10 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             seen: Observation::default(),
         };
         let levels = (by_deadline && !is_global).then(|| system.with_preemption_levels());
+        let used = || system.resource_ids().filter(|&resource| !system.users(resource).is_empty());
+        let is_long = |resource: ResourceId| protocols[resource.index()] == Protocol::FmlpLong;
+        let has_long = levels.is_some() && used().any(is_long);
+        let level_of = |system: &System| system.tasks().iter().map(|task| task.priority).collect();
         let machines = Machines::new(levels.as_ref().unwrap_or(system), &protocols, fulock);
         let mut views = vec![Priority::MIN; tasks.len() * (1 + machines.count())];
         for (views, task) in views.chunks_exact_mut(1 + machines.count()).zip(system.tasks()) {
@@ -111,6 +117,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             config: config.clone(),
             by_deadline,
             is_global,
+            has_long,
+            levels: levels.as_ref().filter(|_| has_long).map(level_of).unwrap_or_default(),
             links: vec![None; if is_global { system.cpus() } else { 0 }],
             machines,
             tasks,

@@ -29,6 +29,10 @@ pub struct Simulation<'s, T: Tracer = ()> {
     by_deadline: bool,
     /// Whether jobs execute on any processor.
     is_global: bool,
+    /// Whether jobs wait for long resources under partitioned EDF.
+    has_long: bool,
+    /// By task: the preemption level; only if there are such resources.
+    levels: Vec<Priority>,
     /// Under a global scheduler, for each processor: the job to which it is linked (see `global.rs`).
     links: Vec<Option<usize>>,
     machines: Machines,
@@ -73,7 +77,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// Creates a simulation at time zero, before the first arrival.
     ///
     /// In a system under `p-edf`, resources are under `srp` with preemption levels by relative deadlines, and resources
-    /// shared across processors are under `msrp`, whatever the protocol is. No blocking is observed in such a system.
+    /// shared across processors are under `fmlp_long` if that is chosen, and otherwise under `msrp`. The owner of a
+    /// long resource is before all jobs of its processor; of several, the one whose request was made first. No blocking
+    /// is observed in such a system.
     ///
     /// Under `g-edf` and `g-fp`, resources are under `none`, `fmlp_short`, `fmlp_long`, `lock_free` or `wait_free`. A
     /// job that is not preempted delays at most one more urgent job at a time, and each of these at most once: when it

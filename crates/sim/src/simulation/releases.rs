@@ -2,9 +2,9 @@
 
 use super::Simulation;
 use crate::config::Arrivals;
-use crate::task::{Asked, Job, State};
+use crate::task::{Asked, Job, Stage, State};
 use crate::tracer::Tracer;
-use lockwright_model::{Event, Priority, TaskId};
+use lockwright_model::{Event, Priority, ResourceId, TaskId};
 use std::cmp::Reverse;
 
 impl<T: Tracer> Simulation<'_, T> {
@@ -83,6 +83,9 @@ impl<T: Tracer> Simulation<'_, T> {
             Some((job.arrival.saturating_add(self.tasks[task].deadline), task))
         };
         let mut jobs: Vec<(u64, usize)> = (0..self.tasks.len()).filter_map(due).collect();
+        if self.has_long {
+            return self.order_above_ceilings(&jobs);
+        }
         let is_held = |job: &&(u64, usize)| self.tasks[job.1].state == State::Waiting;
         let first_held = jobs.iter().filter(is_held).min().copied();
         let has_begun = |task: usize| {
@@ -97,6 +100,47 @@ impl<T: Tracer> Simulation<'_, T> {
         for (level, (_, task)) in jobs.into_iter().enumerate() {
             // At most EXECUTED_TASKS_MAX.
             self.set_view(task, 0, Priority::base(level as u32 + 1));
+        }
+    }
+
+    /// As [`Simulation::order`], for jobs of one processor that may wait for long resources. A job in a section of its
+    /// processor is before each job, even if that one waits, whose preemption level is not above the ceiling.
+    fn order_above_ceilings(&mut self, jobs: &[(u64, usize)]) {
+        let levels = &self.levels;
+        let key = |&own: &(u64, usize)| {
+            let ceiling = self.ceiling_of(own.1);
+            let held = jobs.iter().filter(|other| other.1 != own.1 && Some(levels[other.1]) <= ceiling);
+            let first = held.min().map_or(own, |&held| held.min(own));
+            // Before the job itself; of several, the one with the highest ceiling.
+            (Reverse(first), first != own, ceiling, own.1)
+        };
+        let mut keys: Vec<_> = jobs.iter().map(key).collect();
+        keys.sort_unstable();
+        for (level, (.., task)) in keys.into_iter().enumerate() {
+            // At most EXECUTED_TASKS_MAX.
+            self.set_view(task, 0, Priority::base(level as u32 + 1));
+        }
+    }
+
+    /// Returns the highest ceiling of the resources of its processor that a job holds.
+    fn ceiling_of(&self, task: usize) -> Option<Priority> {
+        let state = &self.tasks[task];
+        let mut held: Vec<ResourceId> = Vec::new();
+        for stage in &self.stages[state.first_stage as usize..state.stage as usize] {
+            match *stage {
+                Stage::Lock(resource) | Stage::Read(resource) => held.push(resource),
+                Stage::Unlock(resource) => held.retain(|&other| other != resource),
+                _ => {}
+            }
+        }
+        let local = held.into_iter().filter(|&resource| !self.system.is_global(resource));
+        local.flat_map(|resource| self.system.users(resource)).map(|user| self.levels[user.index()]).max()
+    }
+
+    /// Orders the jobs of the processor of a task anew if it has entered or left a section that counts in the order.
+    pub(super) fn order_again(&mut self, task: usize) {
+        if self.has_long {
+            self.order(self.tasks[task].own_cpu.index(), None);
         }
     }
 

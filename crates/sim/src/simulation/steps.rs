@@ -96,6 +96,7 @@ impl<T: Tracer> Simulation<'_, T> {
             state.waited += self.now - since;
             self.advance(task);
             self.record(self.now, task, Event::Acquire(resource));
+            self.order_again(task);
         }
     }
 
@@ -118,6 +119,7 @@ impl<T: Tracer> Simulation<'_, T> {
         if is_first {
             end_section(self);
         }
+        self.order_again(task);
     }
 
     #[inline(never)]

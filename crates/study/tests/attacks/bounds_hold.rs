@@ -94,6 +94,8 @@ fn every_mutant_is_caught() {
         Mutant::Preempted,
         Mutant::Reads,
         Mutant::Writes,
+        // `long_resources_hold.rs`.
+        Mutant::Resumption,
         // `edf_resources_hold.rs`.
         Mutant::Partners,
     ];

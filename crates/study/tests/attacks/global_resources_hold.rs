@@ -72,15 +72,15 @@ fn first(system: &System, config: &Config) -> Observation {
 
 /// The verdict of a bound, and whether a schedule exceeds it.
 #[derive(Clone, Copy, Default, Debug)]
-struct Shown {
+pub(crate) struct Shown {
     /// Whether a job waited, spun or made a further attempt.
-    has_waited: bool,
+    pub(crate) has_waited: bool,
     /// The task that is above its bound, or late although its deadlines are proved.
-    exceeds: Option<usize>,
+    pub(crate) exceeds: Option<usize>,
 }
 
 /// Executes several schedules with releases that are late by up to `latency`, up to the first one that exceeds a bound.
-fn show(system: &System, found: &Scheduled, latency: Duration, random: &mut Rng) -> Shown {
+pub(crate) fn show(system: &System, found: &Scheduled, latency: Duration, random: &mut Rng) -> Shown {
     let longest = system.tasks().iter().map(|task| task.period.as_ns()).max().unwrap_or(1);
     let mut shown = Shown::default();
     for run in 0..RUNS {

@@ -12,6 +12,7 @@ mod global_overheads_hold;
 mod global_resources_hold;
 mod global_semaphores_hold;
 mod late_jobs;
+mod long_resources_hold;
 mod overheads_hold;
 mod programs_hold;
 mod protocols_hold;

@@ -11,7 +11,7 @@ const SYSTEMS: u64 = 60;
 const HORIZON: u64 = 4;
 
 /// The fingerprints. If a change of the schedules is intended, replace the lines that the test prints.
-const FINGERPRINTS: [(Scheduler, Protocol, u64); 33] = [
+const FINGERPRINTS: [(Scheduler, Protocol, u64); 34] = [
     (Scheduler::PFp, Protocol::None, 0xb0f0_ddfa_936d_2025),
     (Scheduler::PFp, Protocol::Pip, 0x10d4_2014_c6d0_b402),
     (Scheduler::PFp, Protocol::Icpp, 0x56db_5a15_48bc_ec79),
@@ -35,6 +35,7 @@ const FINGERPRINTS: [(Scheduler, Protocol, u64); 33] = [
     (Scheduler::PFp, Protocol::TaskFair, 0x2d83_bf4c_96dc_aa05),
     (Scheduler::CFp, Protocol::Omlp, 0x7da3_68fd_ab59_16cc),
     (Scheduler::PEdf, Protocol::Srp, 0xd459_3f53_44f4_aa51),
+    (Scheduler::PEdf, Protocol::FmlpLong, 0x9d8c_e14a_6834_a969),
     (Scheduler::PEdf, Protocol::LockFree, 0x1d0e_f0ef_48bf_1b96),
     (Scheduler::PEdf, Protocol::WaitFree, 0xe7d0_a439_8626_3488),
     (Scheduler::GEdf, Protocol::FmlpShort, 0x6f05_c1e4_91b8_3e52),
@@ -83,7 +84,7 @@ fn subjects() -> impl Iterator<Item = (Scheduler, Protocol)> {
     [
         of(Scheduler::PFp, &Protocol::ALL),
         of(Scheduler::CFp, &[Protocol::Omlp]),
-        of(Scheduler::PEdf, &[Protocol::Srp, Protocol::LockFree, Protocol::WaitFree]),
+        of(Scheduler::PEdf, &[Protocol::Srp, Protocol::FmlpLong, Protocol::LockFree, Protocol::WaitFree]),
         of(Scheduler::GEdf, &global),
         of(Scheduler::GFp, &global),
     ]

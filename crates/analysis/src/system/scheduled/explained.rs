@@ -4,7 +4,8 @@ use super::delayed::{self, Terms};
 use super::inflated::kind;
 #[cfg(feature = "lp")]
 use super::program::demand;
-use super::{Scheduled, Untested, charged, rows, uncovered};
+use super::suspending::{Suspending, uncharged};
+use super::{Scheduled, Untested, charged, long_resource, on_processor, rows, uncovered};
 #[cfg(feature = "lp")]
 use crate::linear::Delayed;
 #[cfg(feature = "lp")]
@@ -82,6 +83,9 @@ pub fn explain_demand(
     if let Some(why) = uncovered(system) {
         return Err(why);
     }
+    if let Some(resource) = uncharged(system, overheads) {
+        return Err(Untested::Uncharged(resource));
+    }
     if system.scheduler().is_global() {
         let kind = kind(system)?;
         let terms = charged(system, overheads, Omission::NOTHING)
@@ -101,15 +105,24 @@ pub fn explain_demand(
 /// too great.
 fn classic(system: &System, sharing: &Sharing, task: TaskId, is_proved: bool) -> Result<Demanded, Failure> {
     let cpu = system.task(task).cpu.0;
-    let held = edf::held(sharing, cpu)?;
     let mut interval = sharing.tasks[task.index()].deadline;
     if !is_proved {
-        let (tasks, blocking) = edf::msrp(sharing, cpu)?;
+        let (tasks, blocking) = on_processor(system, sharing, cpu, Omission::NOTHING)?;
         if let Err(Failure::Demand { interval: short, .. }) = edf::schedulable(&tasks, &blocking) {
             interval = short;
         }
     }
     let mut terms = Terms(Vec::new());
+    if long_resource(system).is_some() {
+        let suspending = Suspending::new(system, sharing, cpu, Omission::NOTHING)?;
+        for (id, jobs) in due(system, sharing, task, interval) {
+            let by = terms.due(sharing, task, id, jobs);
+            suspending.add_waits(&mut terms, id, by, jobs);
+        }
+        suspending.add_blocking(&mut terms, interval);
+        return Ok(Demanded { interval: Duration::from_ns(interval), terms: terms.0 });
+    }
+    let held = edf::held(sharing, cpu)?;
     for (id, jobs) in due(system, sharing, task, interval) {
         let by = terms.due(sharing, task, id, jobs);
         for one in held.iter().filter(|one| one.task == id.index() && one.spin > 0) {

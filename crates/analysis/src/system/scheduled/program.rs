@@ -19,14 +19,14 @@
 //! The programs of one system examine at most [`PROGRAM_WORK_MAX`] requests, in equal shares for the processors that
 //! are tried; where a share is not enough, the classic verdict stands.
 
-use super::{Blocker, Point, Scheduled, Test, Untested, tested};
+use super::{Blocker, Point, Scheduled, Test, Untested, long_resource, tested};
 use crate::linear::MsrpDemand;
 use crate::rows::bound::Proof;
 use crate::rows::failure::Failure;
 use crate::rows::mutant::{Mutant, Omission};
 use crate::rows::sharing::Sharing;
 use crate::system::tighten::{PROGRAM_WORK_MAX, Uncovered};
-use lockwright_model::{CpuId, Duration, Overheads, ResourceId, Scheduler, System, TaskId};
+use lockwright_model::{CpuId, Duration, Overheads, Protocol, ResourceId, Scheduler, System, TaskId};
 
 /// Returns the result of [`scheduled`](super::scheduled()), improved by linear programs where these cover the system.
 ///
@@ -96,6 +96,9 @@ fn best_by(
     let uncovered = match sharing {
         _ if system.scheduler() != Scheduler::PEdf => Some(Uncovered::Scheduler(system.scheduler())),
         _ if !system.resource_ids().any(|id| system.is_global(id)) => Some(Uncovered::Alone),
+        _ if long_resource(system).is_some() => {
+            long_resource(system).map(|id| Uncovered::Resource(id, Protocol::FmlpLong))
+        }
         Some(sharing) if !found.schedulable => improve(system, &sharing, &mut found, omission),
         _ => None,
     };

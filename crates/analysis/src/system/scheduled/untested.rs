@@ -16,6 +16,8 @@ pub enum Untested {
     Nested(TaskId),
     /// A resource is under a protocol that no test covers.
     Protocol(ResourceId),
+    /// There are overheads, and they cannot be charged to the waits for this resource under partitioned EDF.
+    Uncharged(ResourceId),
     /// A task has release jitter.
     Jitter(TaskId),
     /// Two tasks have the same priority.
@@ -53,6 +55,10 @@ impl Untested {
                 };
                 format!("`{}` is under `{protocol}`, which no test here covers under `{scheduler}`{instead}", of.name)
             }
+            Self::Uncharged(resource) => format!(
+                "`{}` is under `fmlp_long`, and no test here charges overheads to its waits under `{scheduler}`",
+                system.resource(*resource).name
+            ),
             Self::Jitter(task) => {
                 format!("`{}` has a release jitter, which no test here covers under `{scheduler}`", name(task))
             }
@@ -86,6 +92,9 @@ impl fmt::Display for Untested {
             }
             Self::Protocol(resource) => {
                 write!(f, "no test of the scheduler covers the protocol of resource {}", resource.0)
+            }
+            Self::Uncharged(resource) => {
+                write!(f, "no test of the scheduler charges overheads to the waits for resource {}", resource.0)
             }
             Self::Jitter(task) => write!(f, "no test of the scheduler covers the release jitter of task {}", task.0),
             Self::EqualPriorities(one, other) => {

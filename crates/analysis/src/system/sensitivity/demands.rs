@@ -19,7 +19,7 @@ use crate::rows::fixed_point::TERMS_MAX;
 use crate::rows::mutant::Omission;
 use crate::rows::sharing::{Demand, Sharer, Sharing, demands};
 use crate::rows::sporadic::Sporadic;
-use crate::system::scheduled::{processors_with_tasks, rows};
+use crate::system::scheduled::{long_resource, processors_with_tasks, rows};
 use crate::uniprocessor::Effort;
 use crate::uniprocessor::edf::{self, Demand as Load, Step};
 use lockwright_model::{Duration, Overheads, STEPS_MAX, Scheduler, System, TaskId};
@@ -299,8 +299,8 @@ impl<'a> Processors<'a> {
             return None;
         }
         let is_object = |id| system.protocol_of(id, system.protocol_or_default()).is_object();
-        if system.resource_ids().any(is_object) {
-            // Attempts of one task lengthen others.
+        if system.resource_ids().any(is_object) || long_resource(system).is_some() {
+            // Attempts and sections of one task lengthen others.
             return None;
         }
         let charges = match overheads.charges_nothing() {

@@ -13,7 +13,7 @@
 //!
 //! Under the scheduler `p-edf`, each CPU has a machine that decides which of its jobs executes (`managed`), and that
 //! has its local resources, under `srp`; the others are under `msrp`. Under `g-edf` with `fmlp_short` or `fmlp_long`,
-//! one machine decides this for all CPUs, and has all these resources.
+//! and under `p-edf` with `fmlp_long`, one machine decides this for all CPUs, and has all these resources.
 //!
 //! One machine decides for all resources of its protocol that the same tasks can reach. Protocols for one processor
 //! have one machine for each CPU, and `icpp` has one more for the resources shared across CPUs; the other protocols
@@ -80,12 +80,12 @@ impl Locks {
     /// Creates the locks of `system`, all free. `protocol` is the system's, and `cpus` are the Linux numbers of its
     /// processors.
     pub fn new(system: &System, protocol: Protocol, levels: Levels, cpus: &[usize]) -> Self {
-        let is_partitioned = system.scheduler() == Scheduler::PEdf;
         let is_global = system.has_global_locks(protocol);
+        let is_partitioned = system.scheduler() == Scheduler::PEdf && !is_global;
         let by_deadline = is_partitioned || is_global;
         let mut known: Vec<(Protocol, Option<CpuId>)> = Vec::new();
         if is_global {
-            // One machine has all resources of both protocols.
+            // One machine has all resources of these protocols.
             known.push((Protocol::FmlpLong, None));
         }
         if is_partitioned {
@@ -97,7 +97,7 @@ impl Locks {
         let mut lock = |resource| match system.protocol_of(resource, protocol) {
             // A resource without users may be under any protocol: it has no machine of its own either.
             ruling if is_global && !ruling.is_object() => {
-                Lock::Managed(0, Rise::Above { spins: ruling == Protocol::FmlpShort })
+                Lock::Managed(0, Rise::Above { spins: matches!(ruling, Protocol::FmlpShort | Protocol::Msrp) })
             }
             Protocol::None => Lock::None(PlainLock::new()),
             Protocol::Pip => Lock::Pip(PipLock::new()),
@@ -296,11 +296,11 @@ fn small_or_large(system: &System, ruling: Protocol) -> Box<dyn Machine + Send> 
 
 /// Creates a scheduler of the size that the system needs.
 fn scheduler(system: &System, protocol: Protocol) -> Box<dyn Machine + Send> {
-    match (system.scheduler(), is_small(system)) {
-        (Scheduler::GEdf, true) => boxed_global_edf::<SMALL_TASKS, SMALL_RESOURCES>(system, protocol),
-        (Scheduler::GEdf, false) => boxed_global_edf::<EXECUTED_TASKS_MAX, RESOURCES_MAX>(system, protocol),
-        (_, true) => boxed_edf::<SMALL_TASKS, SMALL_RESOURCES>(system),
-        (_, false) => boxed_edf::<EXECUTED_TASKS_MAX, RESOURCES_MAX>(system),
+    match (system.has_global_locks(protocol), is_small(system)) {
+        (true, true) => boxed_global_edf::<SMALL_TASKS, SMALL_RESOURCES>(system, protocol),
+        (true, false) => boxed_global_edf::<EXECUTED_TASKS_MAX, RESOURCES_MAX>(system, protocol),
+        (false, true) => boxed_edf::<SMALL_TASKS, SMALL_RESOURCES>(system),
+        (false, false) => boxed_edf::<EXECUTED_TASKS_MAX, RESOURCES_MAX>(system),
     }
 }
 

@@ -8,6 +8,11 @@ const R: ResourceId = ResourceId(0);
 
 /// Tasks with these CPUs and relative deadlines in milliseconds, which use one resource.
 fn by_deadline(tasks: &[(usize, u64)]) -> TaskSet {
+    by_deadline_under(Protocol::Icpp, tasks)
+}
+
+/// As [`by_deadline`], with a protocol for the resource.
+fn by_deadline_under(protocol: Protocol, tasks: &[(usize, u64)]) -> TaskSet {
     let run = Step::Run(Duration::from_us(10));
     let task = |(index, &(cpu, deadline)): (usize, &(usize, u64))| Task {
         name: format!("t{index}"),
@@ -25,7 +30,7 @@ fn by_deadline(tasks: &[(usize, u64)]) -> TaskSet {
     let resource = Resource::new("r");
     let tasks = tasks.iter().enumerate().map(task).collect();
     let system = System::new("s".into(), cpus, None, vec![resource], tasks).expect("valid").under(Scheduler::PEdf);
-    TaskSet::new(&system, Protocol::Icpp).expect("a task set")
+    TaskSet::new(&system, protocol).expect("a task set")
 }
 
 fn level() -> u8 {
@@ -68,9 +73,11 @@ fn a_task_is_above_all_jobs_except_in_its_own() {
 fn one_holder_at_a_time() {
     let Some(_machine) = require_realtime() else { return };
     let last = sched::affinity().expect("a CPU set").len().min(2) - 1;
-    for cpus in [[0; 5], [0, 0, 0, last, last]] {
-        let set = by_deadline(&[(cpus[0], 5), (cpus[1], 9), (cpus[2], 20), (cpus[3], 7), (cpus[4], 7)]);
-        count_together(&set, R, 300);
+    for (protocol, cpus) in
+        [(Protocol::Icpp, [0; 5]), (Protocol::Icpp, [0, 0, 0, last, last]), (Protocol::FmlpLong, [0, 0, 0, last, last])]
+    {
+        let tasks = [(cpus[0], 5), (cpus[1], 9), (cpus[2], 20), (cpus[3], 7), (cpus[4], 7)];
+        count_together(&by_deadline_under(protocol, &tasks), R, 300);
     }
 }
 
