@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 /// The exit status of a test in C that the machine does not allow.
 const SKIPPED: i32 = 77;
 /// The tests that run without sanitizers even without LOCKWRIGHT_DEEP: together they call most functions.
-const CHOSEN: [&str; 6] = ["arguments.c", "deadlock.c", "ics.c", "raii.cpp", "steps.c", "taskset.c"];
+const CHOSEN: [&str; 7] = ["arguments.c", "deadlock.c", "ics.c", "raii.cpp", "robust.c", "steps.c", "taskset.c"];
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 const SANITIZERS: [&str; 3] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
 /// The system libraries that the static library needs. lockwright.pc lists the same ones.

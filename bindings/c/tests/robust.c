@@ -1,4 +1,5 @@
-/* Owners that end: threads, processes that exit, and processes that are killed at any point. */
+/* Owners that end: threads, processes that exit, processes that are killed at any point, and processes that end after
+ * each instruction of a lock and an unlock. */
 #define _GNU_SOURCE
 #include "lockwright.h"
 
@@ -6,6 +7,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 
 #ifdef MUTANT
 enum { ROBUST = 0, PATIENCE_MS = 200 };
@@ -14,7 +16,7 @@ enum { ROBUST = 1, PATIENCE_MS = WAIT_S_MAX * 1000 };
 #endif
 
 struct shared {
-    lw_mutex_t mutex;
+    lw_mutex_t mutex, other;
     /* Equal, unless a thread ended between its changes to the two. */
     volatile long first, second;
 };
@@ -104,6 +106,92 @@ static void killed_at_any_point(void) {
     printf("%d kills, %d of an owner, %ld rounds of work\n", 2 * kills, died, shared->first);
 }
 
+/* A fork takes long under AddressSanitizer. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+
+static volatile int steps, steps_max, is_done;
+
+/* Ends the process after `steps_max` instructions. */
+static void on_trap(int signal, siginfo_t *info, void *context) {
+    greg_t *flags = &((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL];
+    (void)signal;
+    (void)info;
+    if (is_done) {
+        *flags &= ~(greg_t)0x100;
+        return;
+    }
+    if (steps++ == steps_max) {
+        _exit(0);
+    }
+    *flags |= 0x100;
+}
+
+/* Executes a section beside the other mutex, one instruction at a time. Its unlock finds the mutex first in the list of
+ * the thread, or behind the other one. */
+static void section_in_steps(int is_first) {
+    struct sigaction trap = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+    CHECK(sigaction(SIGTRAP, &trap, NULL) == 0);
+    if (is_first) {
+        EXPECT(0, lw_mutex_lock(&shared->other));
+    }
+    __asm__ volatile("int3" : : : "memory");
+    EXPECT(0, lw_mutex_lock(&shared->mutex));
+    if (!is_first) {
+        EXPECT(0, lw_mutex_lock(&shared->other));
+    }
+    shared->first++;
+    shared->second++;
+    EXPECT(0, lw_mutex_unlock(&shared->mutex));
+    is_done = 1;
+    _exit(3);
+}
+
+/* Locks what the process has left. Returns whether it had ended as the owner. */
+static int heal(lw_mutex_t *mutex) {
+    struct timespec time = ms(PATIENCE_MS);
+    int taken = lw_mutex_lock_for(mutex, &time);
+    CHECK(taken == 0 || taken == EOWNERDEAD);
+    if (taken == EOWNERDEAD) {
+        EXPECT(0, lw_mutex_make_consistent(mutex));
+    }
+    return taken == EOWNERDEAD;
+}
+
+static void ended_after_each_instruction(int is_first) {
+    int died = 0, died_between = 0, status = 0;
+    /* The loader finds these two functions at their first call, which takes it many instructions. */
+    EXPECT(0, lw_mutex_lock(&shared->mutex));
+    EXPECT(0, lw_mutex_unlock(&shared->mutex));
+    for (steps_max = 0; status == 0; steps_max++) {
+        pid_t child = fork();
+        CHECK(child >= 0 && steps_max < 20000);
+        if (child == 0) {
+            begin_test();
+            section_in_steps(is_first);
+        }
+        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+        int is_owner = heal(&shared->mutex), is_consistent = shared->first == shared->second;
+        CHECK(is_owner || is_consistent);
+        died += is_owner;
+        died_between += !is_consistent;
+        shared->second = shared->first;
+        int has_other = heal(&shared->other);
+        CHECK(has_other || !is_first);
+        EXPECT(0, lw_mutex_unlock(&shared->other));
+        EXPECT(0, lw_mutex_unlock(&shared->mutex));
+    }
+    CHECK(WEXITSTATUS(status) == 3 && died_between > 0);
+    printf("%d instructions, %d of an owner\n", steps_max, died);
+}
+
+#else
+
+static void ended_after_each_instruction(int is_first) {
+    (void)is_first;
+}
+
+#endif
+
 int main(void) {
     begin_test();
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -119,6 +207,14 @@ int main(void) {
             EXPECT(0, lw_mutex_init(&shared->mutex, &options));
             shared->first = shared->second = 0;
             killed_at_any_point();
+            EXPECT(0, lw_mutex_destroy(&shared->mutex));
+        }
+        if (bits < 2) {
+            EXPECT(0, lw_mutex_init(&shared->mutex, &options));
+            EXPECT(0, lw_mutex_init(&shared->other, &options));
+            ended_after_each_instruction(0);
+            ended_after_each_instruction(1);
+            EXPECT(0, lw_mutex_destroy(&shared->other));
             EXPECT(0, lw_mutex_destroy(&shared->mutex));
         }
     }

@@ -1,5 +1,7 @@
-/* Sections that are disturbed after each instruction: another slot commits there, or the thread ends there. The trap flag
- * of the processor stops the program after every instruction, and a child of the process does the rest. */
+/* Sections that are disturbed after each instruction: another slot commits there, or the thread ends there. The trap
+ * flag of the processor stops the program after every instruction, and a child of the process does the rest.
+ *
+ * Then two threads perform commits of a third one, and each stops before one of its exchanges. */
 #define _GNU_SOURCE
 #include "lockwright.h"
 
@@ -218,8 +220,146 @@ static void disturbed(uint32_t commit, int past, int which) {
     EXPECT(0, lw_ics_destroy(&ics));
 }
 
+enum { RUNS, STOPPED, ENDED };
+
+/* A thread that stops before an exchange and continues later. */
+struct helper {
+    void (*work)(void);
+    /* The number of exchanges before that one. */
+    int before;
+    int stage;
+    pthread_t thread;
+};
+
+static __thread struct helper *helper;
+
+static void become(struct helper *of, int stage) {
+    __atomic_store_n(&of->stage, stage, __ATOMIC_RELEASE);
+}
+
+static int is_at(struct helper *of, int stage) {
+    return __atomic_load_n(&of->stage, __ATOMIC_ACQUIRE) == stage;
+}
+
+static void on_step_of_helper(int signal, siginfo_t *info, void *context) {
+    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    const unsigned char *next = (const unsigned char *)registers[REG_RIP];
+    (void)signal;
+    (void)info;
+    registers[REG_EFL] &= ~(greg_t)0x100;
+    /* An exchange begins with the prefix `lock`. */
+    if (*next == 0xf0 && helper->before-- == 0) {
+        become(helper, STOPPED);
+        while (is_at(helper, STOPPED)) {
+            sched_yield();
+        }
+    } else if (is_at(helper, RUNS)) {
+        registers[REG_EFL] |= 0x100;
+    }
+}
+
+static void *helps(void *argument) {
+    helper = argument;
+    __asm__ volatile("int3" : : : "memory");
+    helper->work();
+    become(helper, ENDED);
+    return NULL;
+}
+
+/* Returns whether the helper has stopped; otherwise it has ended. */
+static int starts(struct helper *started) {
+    started->stage = RUNS;
+    started->thread = start(helps, started);
+    while (is_at(started, RUNS)) {
+        sched_yield();
+    }
+    return is_at(started, STOPPED);
+}
+
+static void goes_on(struct helper *stopped) {
+    if (is_at(stopped, STOPPED)) {
+        become(stopped, RUNS);
+    }
+    join(stopped->thread);
+}
+
+static int cancel(lw_ics_section_t *section, void *unused) {
+    (void)section;
+    (void)unused;
+    return ECANCELED;
+}
+
+static void only_helps(void) {
+    EXPECT(ECANCELED, lw_ics_query(&ics, cancel, NULL));
+}
+
+static int set(lw_ics_section_t *section, void *argument) {
+    const uint64_t *word_and_value = argument;
+    return lw_ics_write(section, (uint32_t)word_and_value[0], word_and_value[1]);
+}
+
+static void commits(lw_ics_slot_t *slot, uint64_t word, uint64_t value) {
+    uint64_t word_and_value[] = {word, value};
+    EXPECT(0, lw_ics_update(slot, set, word_and_value));
+}
+
+static void helps_and_commits(void) {
+    commits(&other, 1, 5);
+}
+
+static void *reads(void *unused) {
+    uint64_t words[3];
+    EXPECT(0, lw_ics_query(&ics, read_all, words));
+    CHECK(words[0] == 2 && words[1] == 5);
+    return unused;
+}
+
+/* Another thread reads what is committed, and not what this section has written. */
+static int writes_and_gives_up(lw_ics_section_t *section, void *unused) {
+    (void)unused;
+    EXPECT(0, lw_ics_write(section, 0, 99));
+    join(start(reads, NULL));
+    return ECANCELED;
+}
+
+/* A slot commits twice, and each commit has a helper. The first helper continues after the second commit, and before
+ * the second helper does: its mark of the first commit must not take the place of the mark of the second. Returns how
+ * many helpers have stopped. */
+static int late_helpers(int first_before, int second_before) {
+    struct helper first = {.work = only_helps, .before = first_before};
+    struct helper second = {.work = helps_and_commits, .before = second_before};
+    EXPECT(0, lw_ics_init(&ics, LW_ICS_LOCKED, 0));
+    EXPECT(0, lw_ics_slot_open(&ics, &mine));
+    EXPECT(0, lw_ics_slot_open(&ics, &other));
+    commits(&mine, 0, 1);
+    int stopped = starts(&first);
+    commits(&mine, 0, 2);
+    stopped += starts(&second);
+    goes_on(&first);
+    goes_on(&second);
+    EXPECT(ECANCELED, lw_ics_update(&mine, writes_and_gives_up, NULL));
+    reads(NULL);
+    EXPECT(0, lw_ics_slot_close(&mine));
+    EXPECT(0, lw_ics_slot_close(&other));
+    EXPECT(0, lw_ics_destroy(&ics));
+    return stopped;
+}
+
+/* Returns in how many runs both helpers have stopped. */
+static int all_late_helpers(void) {
+    struct sigaction step = {.sa_sigaction = on_step_of_helper, .sa_flags = SA_SIGINFO};
+    int both = 0;
+    CHECK(sigaction(SIGTRAP, &step, NULL) == 0);
+    for (int first_before = 0; first_before < 4; first_before++) {
+        for (int second_before = 0; second_before < 4; second_before++) {
+            both += late_helpers(first_before, second_before) == 2;
+        }
+    }
+    return both;
+}
+
 int main(void) {
-    const uint32_t commits[] = {LW_ICS_LOCKED, LW_ICS_PLAIN, LW_ICS_AUTO};
+    const uint32_t ways[] = {LW_ICS_LOCKED, LW_ICS_PLAIN, LW_ICS_AUTO};
     struct sigaction trap = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER};
     cpu_set_t one;
     long all = 0;
@@ -228,15 +368,18 @@ int main(void) {
     CPU_SET(sched_getcpu(), &one);
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
     CHECK(sigaction(SIGTRAP, &trap, NULL) == 0);
-    for (int commit = 0; commit < 3; commit++) {
+    for (int way = 0; way < 3; way++) {
         for (int past = NOTHING; past < PASTS; past++) {
             for (int which = THIRD; which <= BOTH; which++) {
-                disturbed(commits[commit], past, which);
+                disturbed(ways[way], past, which);
                 all += steps;
             }
         }
     }
-    printf("%ld instructions\n", all);
+    int both = all_late_helpers();
+    /* Each helper exchanges a locator and a mark. */
+    CHECK(both >= 4);
+    printf("%ld instructions, %d pairs of helpers\n", all, both);
     return 0;
 }
 

@@ -363,7 +363,7 @@ impl<const TASKS: usize, const RESOURCES: usize> GlobalEdf<TASKS, RESOURCES> {
 
     /// For the exhaustive walk: states that differ only in epochs are one.
     #[cfg(test)]
-    fn forget_epochs(&mut self) {
+    pub(crate) fn forget_epochs(&mut self) {
         self.single.forget_epochs();
         self.order.forget_gaps();
     }

@@ -54,6 +54,8 @@ extern "C" fn find_try_unlock() {
 static AT_START: extern "C" fn() = find_try_unlock;
 
 /// The node in a lock, which is linked into the list.
+///
+/// A node that was removed keeps its links: nobody reads them, and an unlock waits for each of its stores.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Node {
@@ -67,7 +69,7 @@ impl Node {
     /// # Safety
     /// The node does not move from the time a thread [begins](List::begin) with it or [inserts](List::insert) it until
     /// that thread ends or removes it. Its distance from its lock's word satisfies [`Node::fits`]. Only the thread that
-    /// holds the lock passes the node to its list.
+    /// holds the lock passes the node to its list, and removes it only if it has inserted it.
     #[must_use]
     pub const unsafe fn new() -> Self {
         Self { prev: Cell::new(0), next: Cell::new(0) }
@@ -222,27 +224,18 @@ impl List {
         // does not move, and only this thread changes its links.
         unsafe { list.set_prev(next, list.0.expose_provenance()) };
         block.set_first(next);
-        compiler_fence(Ordering::SeqCst);
-        node.prev.set(0);
-        node.next.set(0);
     }
 
-    /// Removes a lock from the list. A lock that is in no list is left unchanged.
+    /// Removes a lock from the list.
     #[inline]
     pub fn remove(self, node: &Node) {
         let (prev, next) = (node.prev.get() & !INHERITS, node.next.get());
-        if prev == 0 || next == 0 {
-            return;
-        }
         // SAFETY: the node is linked, so `prev` and `next` are links of this thread's list: the head, or nodes of locks
         // that this thread holds. They do not move, and only this thread changes them.
         unsafe {
             self.set_prev(next, node.prev.get());
             ptr::write_volatile(ptr::with_exposed_provenance_mut::<usize>(prev), next);
         }
-        compiler_fence(Ordering::SeqCst);
-        node.prev.set(0);
-        node.next.set(0);
     }
 
     /// Sets the `prev` of the node whose link `next` points to, which is the word before the link. Does nothing at the

@@ -194,11 +194,6 @@ impl Shadow {
     }
 }
 
-fn forget_epochs(machine: &mut Walked) {
-    machine.tasks.iter_mut().for_each(|task| task.epoch = 0);
-    machine.resources.forget_epochs();
-}
-
 /// A mutation: given an event and the machine before it, it changes the machine after it, or the answer.
 type Mutation = fn(Event, &Walked, &mut Walked, &mut Answer);
 
@@ -228,7 +223,7 @@ fn check(machine: &Walked, shadow: &Shadow, event: Event, mutate: Mutation) -> O
     let keys: Vec<_> = told.stack.iter().map(|&task| (told.cpus[task], told.key(task))).collect();
     let rises = |pair: &[(usize, (u64, usize))]| pair[0].0 != pair[1].0 || pair[0].1 > pair[1].1;
     assert!(told.cpus.contains(&1) || keys.windows(2).all(rises), "the stack is out of order: {told:?}");
-    forget_epochs(&mut next);
+    next.forget_epochs();
     Some((next, told))
 }
 

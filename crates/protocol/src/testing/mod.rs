@@ -7,9 +7,10 @@
 //! | `sections` | `ics`, `ics_lock` |
 //! | `fulock` | fulocks of each pair of protections |
 //! | `effects` | the threads that carry the actions out, one step at a time |
+//! | `schedulers` | the same for `p-edf` and `g-edf` |
 //!
-//! `settled` draws its events at random instead, for more tasks. The walks of the schedulers are beside these, and have
-//! the events of `deadlines`.
+//! `settled` draws its events at random instead, for more tasks. The walks of the machines of the schedulers are beside
+//! these, and have the events of `deadlines`.
 
 mod deadlines;
 mod effects;
@@ -17,6 +18,7 @@ mod fulock;
 mod harness;
 mod locks;
 mod rules;
+mod schedulers;
 mod sections;
 mod settled;
 

@@ -49,7 +49,8 @@ use setting::{
     MPCP_OF_TWO, MPCP_VS, MPCP_VS_OF_TWO, MPCP_VS_TOGETHER, MRSP, NONE, OMLP, OMLP_OF_TWO, PCP, PHASES, PHASES_APART,
     PIP, PIP_OF_TWO, PLUS, PLUS_TOGETHER, SHORT, SRP, Setting, TASK_FAIR, giving_up,
 };
-use state::{State, Stepped};
+use state::State;
+pub(super) use state::{Flag, Stepped, epoch, is_later, subject};
 
 /// Walks all reachable states; returns how many there are.
 fn walk<M: Stepped>(machine: M, setting: &Setting, fault: Fault) -> usize {

@@ -9,7 +9,7 @@ use lockwright_model::{Priority, ResourceId, TaskId};
 use std::vec::Vec;
 
 /// A machine whose effects are walked.
-pub(super) trait Stepped: Machine + Clone + Eq + Hash {
+pub(in crate::testing) trait Stepped: Machine + Clone + Eq + Hash {
     /// Sets all epochs to zero.
     fn zero_epochs(&mut self);
 }
@@ -53,7 +53,7 @@ impl Phase {
 
 /// The flag on which a thread sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Flag {
+pub(in crate::testing) enum Flag {
     Nothing,
     Woken,
     Granted,
@@ -95,7 +95,7 @@ pub(super) struct State<M> {
     pub(super) told: Vec<(Priority, usize)>,
 }
 
-pub(super) fn subject(action: &Action) -> usize {
+pub(in crate::testing) fn subject(action: &Action) -> usize {
     let (Action::Grant { task, .. }
     | Action::Block { task, .. }
     | Action::Spin { task, .. }
@@ -107,14 +107,14 @@ pub(super) fn subject(action: &Action) -> usize {
     task.index()
 }
 
-pub(super) fn epoch(action: &mut Action) -> Option<&mut u32> {
+pub(in crate::testing) fn epoch(action: &mut Action) -> Option<&mut u32> {
     match action {
         Action::SetPriority { epoch, .. } | Action::Migrate { epoch, .. } => Some(epoch),
         _ => None,
     }
 }
 
-fn is_later(epoch: u32, than: u32) -> bool {
+pub(in crate::testing) fn is_later(epoch: u32, than: u32) -> bool {
     epoch.wrapping_sub(than) as i32 > 0
 }
 
