@@ -152,6 +152,15 @@ impl Scenario {
         self
     }
 
+    /// Returns the same scenario without expectations of execution times and deadlines: what is left holds however slow
+    /// a processor is.
+    #[must_use]
+    pub fn by_order_alone(mut self) -> Self {
+        self.script.executes.clear();
+        self.script.misses = None;
+        self
+    }
+
     /// Returns a time of the script.
     fn time(&self, text: &str) -> Duration {
         let time = Duration::parse(text).unwrap_or_else(|error| panic!("{text:?} in a script: {error}"));

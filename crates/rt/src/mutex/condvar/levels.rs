@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// The number of slots at which a window may begin.
 const WINDOWS: usize = 1_024;
 /// The most slots that a waiter or a signal looks at. Each slot of a window has another mark.
-const WINDOW: usize = 31;
+pub(super) const WINDOW: usize = 31;
 const SLOTS: usize = WINDOWS + WINDOW;
 
 /// The mark of a waiter without an entry.

@@ -30,7 +30,8 @@ impl RawCondvar {
     ///
     /// # Bound
     /// That of [`RawCondvar::signal`]; the kernel's own work grows with the number of waiters. If the level of a waiter
-    /// has changed, waiters of a mutex without inheritance are all woken instead of moved.
+    /// has changed, waiters of a mutex without inheritance are woken one by one instead of moved; before each of them,
+    /// two system calls for each of the others.
     #[inline]
     pub fn broadcast(&self) {
         self.take_off(true);
@@ -60,7 +61,9 @@ impl RawCondvar {
         } else if inherits {
             self.take_off_seen(true, inherits, is_mixed);
         } else {
-            let is_woken = self.wake_most_urgent();
+            // The kernel would wake all of them in the old order, and each may execute before the next is woken.
+            // BOUND: another entry of the window each time.
+            let is_woken = (0..if all { levels::WINDOW } else { 1 }).all(|_| self.wake_most_urgent());
             // Waiters that were moved would keep their places, so they are woken.
             if (all || !is_woken) && self.wake(i32::MAX).is_err() {
                 self.take_off_mixed(true);
