@@ -75,7 +75,7 @@ struct Row {
     /// The places of the rivals of all of these.
     rivals: Range<usize>,
     urgent: Vec<Urgent>,
-    /// Those of equal priority.
+    /// Those of equal priority, if the task has operations. Otherwise, nothing delays it.
     equals: Vec<usize>,
     /// The less urgent tasks of its processor with operations.
     interrupted: Vec<usize>,
@@ -185,7 +185,9 @@ impl LockFree {
                 equals: Vec::new(),
                 interrupted: Vec::new(),
             };
-            row.equals = row.urgent.iter().filter(|h| h.equal).map(|h| h.task).collect();
+            if !row.operations.is_empty() {
+                row.equals = row.urgent.iter().filter(|h| h.equal).map(|h| h.task).collect();
+            }
             row.set_again(without_again);
             Some(row)
         };
