@@ -4,8 +4,8 @@ extern crate std;
 
 use super::setting::{Fault, Setting};
 use super::threads::{Phase, State, Thread};
-use crate::Action;
 use crate::testing::effects::{Flag, Stepped, subject};
+use crate::{Action, EdfLock};
 use lockwright_model::TaskId;
 use std::vec::Vec;
 
@@ -44,7 +44,9 @@ impl<M: Stepped> State<M> {
 
     fn is_not_preempted(&self, task: usize, setting: &Setting) -> bool {
         match self.threads[task].phase {
-            Phase::Spins(resource) | Phase::Holds(resource) => setting.is_global && setting.are_short[resource],
+            Phase::Spins(resource) | Phase::Holds(resource) => {
+                setting.is_global && setting.locks[resource] == EdfLock::Short
+            }
             _ => false,
         }
     }
@@ -65,7 +67,9 @@ impl<M: Stepped> State<M> {
     fn key(&self, task: usize, setting: &Setting) -> (u64, usize) {
         let own = |task: usize| (self.threads[task].due, task);
         let inherits = |resource: &usize| {
-            setting.is_global && !setting.are_short[*resource] && self.queues[*resource].first() == Some(&task)
+            setting.is_global
+                && setting.locks[*resource] == EdfLock::Long
+                && self.queues[*resource].first() == Some(&task)
         };
         let resources = (0..self.queues.len()).filter(inherits);
         resources.flat_map(|on| &self.queues[on]).map(|&waiter| own(waiter)).fold(own(task), Ord::min)

@@ -65,7 +65,7 @@ fn partitioned(setting: &Setting) -> Edf<TASKS, RESOURCES> {
 }
 
 fn global(setting: &Setting) -> GlobalEdf<TASKS, RESOURCES> {
-    GlobalEdf::new(setting.tasks(), setting.are_short, setting.processors)
+    GlobalEdf::new(setting.tasks(), setting.locks, setting.processors)
 }
 
 /// Walks all reachable states; returns how many there are.

@@ -1,6 +1,6 @@
 //! The settings of the walks, and the faults of mutants.
 
-use crate::{Edf, GlobalEdf};
+use crate::{Edf, EdfLock, GlobalEdf};
 use lockwright_model::Priority;
 
 /// The tasks and resources of a walk.
@@ -15,8 +15,8 @@ pub(super) struct Setting {
     pub(super) levels: &'static [u32],
     /// By resource: the ceiling, the highest level of the tasks that use it.
     pub(super) ceilings: &'static [u32],
-    /// By resource: whether it is under the short FMLP, and not the long one; for `g-edf`.
-    pub(super) are_short: &'static [bool],
+    /// By resource: its lock, for `g-edf`.
+    pub(super) locks: &'static [EdfLock],
     /// The priority of tasks that have no job, or decide on their job.
     pub(super) arriving: Priority,
 }
@@ -38,7 +38,7 @@ pub(super) const PARTITIONED: Setting = Setting {
     dues: 3,
     levels: &[3, 2, 1],
     ceilings: &[3, 2],
-    are_short: &[],
+    locks: &[],
     arriving: Edf::<1, 1>::ARRIVING,
 };
 pub(super) const SHORT: Setting = Setting {
@@ -47,13 +47,14 @@ pub(super) const SHORT: Setting = Setting {
     dues: 2,
     levels: &[1, 1, 1],
     ceilings: &[1],
-    are_short: &[true],
+    locks: &[EdfLock::Short],
     arriving: GlobalEdf::<1, 1>::ARRIVING,
 };
-pub(super) const LONG: Setting = Setting { are_short: &[false], ..SHORT };
+pub(super) const LONG: Setting = Setting { locks: &[EdfLock::Long], ..SHORT };
 pub(super) const SHORT_ON_ONE: Setting = Setting { processors: 1, ..SHORT };
 pub(super) const LONG_ON_ONE: Setting = Setting { processors: 1, ..LONG };
-pub(super) const BOTH_ON_ONE: Setting = Setting { ceilings: &[1, 1], are_short: &[true, false], ..SHORT_ON_ONE };
+pub(super) const BOTH_ON_ONE: Setting =
+    Setting { ceilings: &[1, 1], locks: &[EdfLock::Short, EdfLock::Long], ..SHORT_ON_ONE };
 
 /// The fault of the threads of a mutant, or of its machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
