@@ -55,7 +55,8 @@ static AT_START: extern "C" fn() = find_try_unlock;
 
 /// The node in a lock, which is linked into the list.
 ///
-/// A node that was removed keeps its links: nobody reads them, and an unlock waits for each of its stores.
+/// A node that was removed keeps its links: nobody reads them, and the exchange of an unlock would wait for the stores
+/// that clear them.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Node {

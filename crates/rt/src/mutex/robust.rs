@@ -34,7 +34,7 @@ impl RawMutex {
     /// Unlocks a mutex that turned out not to be recoverable; the slow path then finds and reports that.
     #[cold]
     pub(super) fn refuse_lost(&self, list: List, me: Tid, attributes: u32) {
-        let _ = self.unlock_word(me, attributes);
+        let _ = self.unlock_unlinked(list, me, attributes);
         list.end();
     }
 
@@ -60,7 +60,7 @@ impl RawMutex {
         let settled = locked.and_then(|acquired| {
             // ORDERING: Relaxed, here and below: the mutex orders its state.
             if self.state.load(Ordering::Relaxed) == NOT_RECOVERABLE {
-                return self.unlock_word(me, attributes).and(Err(RawError::NotRecoverable));
+                return self.unlock_unlinked(list, me, attributes).and(Err(RawError::NotRecoverable));
             }
             if acquired == Acquired::OwnerDied {
                 self.depth.store(0, Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl RawMutex {
         given
     }
 
-    /// Unlocks the word of a mutex that is already out of the list. If that is refused, the mutex is linked again.
+    /// Unlocks the word of a mutex that is not in the list. If that is refused, the mutex is linked.
     pub(super) fn unlock_unlinked(&self, list: List, me: Tid, attributes: u32) -> Result<(), RawError> {
         self.unlock_word(me, attributes).inspect_err(|_| list.insert(&self.node, attributes & INHERIT != 0))
     }

@@ -16,6 +16,8 @@ impl<M: Stepped> State<M> {
             let wake = Action::Wake { task: TaskId::new(task) };
             let is_told = thread.is_asleep && thread.flag != Flag::Nothing;
             assert!(!is_told || pending(&|action| *action == wake), "task {task} was told something, and sleeps");
+            let waits = matches!(thread.phase, Phase::Held | Phase::Waits(_) | Phase::Spins(_));
+            assert!(waits || thread.flag == Flag::Nothing, "task {task} was told something, and does not wait");
             let is_settled =
                 !pending(&|action| matches!(action, Action::SetPriority { .. }) && subject(action) == task);
             let told = self.told[task];
@@ -99,6 +101,15 @@ impl<M: Stepped> State<M> {
         let Some(&earliest) = earliest.filter(|_| self.threads[task].phase == Phase::Held) else { return false };
         let is_below = |on: usize| setting.ceilings[on] >= setting.levels[earliest];
         jobs.iter().any(|&other| matches!(self.threads[other].phase, Phase::Holds(on) if is_below(on)))
+    }
+
+    /// Whether a thread that executes can take a step.
+    pub(super) fn can_go_on(&self, setting: &Setting, fault: Fault) -> bool {
+        let mut next = Vec::new();
+        (0..self.threads.len()).filter(|&me| self.executes(me, setting)).any(|me| {
+            self.steps(me, setting, fault, &mut next);
+            !next.is_empty()
+        })
     }
 
     /// Lets every job end as soon as it can, without further arrivals.

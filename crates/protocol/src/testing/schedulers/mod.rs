@@ -72,9 +72,11 @@ fn global(setting: &Setting) -> GlobalEdf<TASKS, RESOURCES> {
 fn walk<M: Stepped>(machine: M, setting: &Setting, fault: Fault) -> usize {
     reach(State::first(machine, setting), |state, next| {
         state.check(setting);
-        // Any other state leads to such a state.
+        // Any other state leads to a settled one.
         if state.is_settled() {
             state.end_all(setting, fault);
+        } else {
+            assert!(state.can_go_on(setting, fault), "no thread can take a step, and decisions are not carried out");
         }
         state.successors(setting, fault, next);
     })
@@ -115,6 +117,7 @@ mutants! {
     p_edf_by_latest_deadlines: partitioned, PARTITIONED, ByLatest, "executes in place of";
     p_edf_not_raised: partitioned, PARTITIONED, NotRaised, "is not above the jobs";
     g_edf_without_wake: global, LONG, NoWake, "a job never ends";
+    g_edf_guard_kept: global, SHORT, GuardKept, "no thread can take a step";
     g_edf_not_told: global, SHORT, NotTold, "was told otherwise last";
     g_edf_by_latest_deadlines: global, SHORT, ByLatest, "executes in place of";
     g_edf_granted_while_owned: global, SHORT, GrantsOwned, "granted while owned";

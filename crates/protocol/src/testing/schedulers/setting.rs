@@ -62,6 +62,8 @@ pub(super) enum Fault {
     None,
     /// Wake-ups are lost.
     NoWake,
+    /// A thread that leaves the guard gives it to no thread that waits for it.
+    GuardKept,
     /// The priorities of others are not set.
     NotTold,
     /// The machine prefers the latest deadlines.

@@ -245,13 +245,16 @@ impl<M: Stepped> State<M> {
             }
         }
         for after in decided {
-            after.leave_guard(setting, next);
+            after.leave_guard(setting, fault, next);
         }
     }
 
     /// The kernel gives the guard to the most urgent waiter.
-    fn leave_guard(mut self, setting: &Setting, next: &mut Vec<Self>) {
+    fn leave_guard(mut self, setting: &Setting, fault: Fault, next: &mut Vec<Self>) {
         self.guard = None;
+        if fault == Fault::GuardKept {
+            return next.push(self);
+        }
         let waiting: Vec<usize> = (0..self.threads.len()).filter(|&at| self.threads[at].waits_for_guard).collect();
         let Some(highest) = waiting.iter().map(|&at| self.level(at, setting)).max() else { return next.push(self) };
         for heir in waiting.into_iter().filter(|&at| self.level(at, setting) == highest) {
