@@ -1,11 +1,17 @@
-/* Owners that end: threads, processes that exit, processes that are killed at any point, and processes that end after
- * each instruction of a lock and an unlock. */
+/* Owners that end: threads, processes that exit, processes that are killed at any point, processes that end after each
+ * instruction of a lock and an unlock, and a process whose unlock the kernel refuses. */
 #define _GNU_SOURCE
 #include "lockwright.h"
 
 #include "check.h"
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 
@@ -106,6 +112,17 @@ static void killed_at_any_point(void) {
     printf("%d kills, %d of an owner, %ld rounds of work\n", 2 * kills, died, shared->first);
 }
 
+/* Locks what the process has left. Returns whether it had ended as the owner. */
+static int heal(lw_mutex_t *mutex) {
+    struct timespec time = ms(PATIENCE_MS);
+    int taken = lw_mutex_lock_for(mutex, &time);
+    CHECK(taken == 0 || taken == EOWNERDEAD);
+    if (taken == EOWNERDEAD) {
+        EXPECT(0, lw_mutex_make_consistent(mutex));
+    }
+    return taken == EOWNERDEAD;
+}
+
 /* A fork takes long under AddressSanitizer. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
 
@@ -146,17 +163,6 @@ static void section_in_steps(int is_first) {
     _exit(3);
 }
 
-/* Locks what the process has left. Returns whether it had ended as the owner. */
-static int heal(lw_mutex_t *mutex) {
-    struct timespec time = ms(PATIENCE_MS);
-    int taken = lw_mutex_lock_for(mutex, &time);
-    CHECK(taken == 0 || taken == EOWNERDEAD);
-    if (taken == EOWNERDEAD) {
-        EXPECT(0, lw_mutex_make_consistent(mutex));
-    }
-    return taken == EOWNERDEAD;
-}
-
 static void ended_after_each_instruction(int is_first) {
     int died = 0, died_between = 0, status = 0;
     /* The loader finds these two functions at their first call, which takes it many instructions. */
@@ -192,6 +198,49 @@ static void ended_after_each_instruction(int is_first) {
 
 #endif
 
+/* From now on, the kernel refuses to unlock a mutex that inherits, as a sandbox can. */
+static void refuse_unlocks(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, FUTEX_CMD_MASK),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FUTEX_UNLOCK_PI, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+/* A mutex that is not recoverable stays locked if its unlock is refused. Its owner keeps its other mutexes. */
+static void ended_after_a_refused_unlock(void) {
+    lw_mutex_options_t options = {.robust = ROBUST, .shared = 1, .kernel_owned = 1};
+    EXPECT(0, lw_mutex_init(&shared->mutex, &options));
+    options.kernel_owned = 0;
+    EXPECT(0, lw_mutex_init(&shared->other, &options));
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        begin_test();
+        join(start(takes_and_ends, NULL));
+        EXPECT(EOWNERDEAD, lock());
+        EXPECT(0, lw_mutex_unlock(&shared->mutex));
+        EXPECT(0, lw_mutex_lock(&shared->other));
+        refuse_unlocks();
+        EXPECT(EPERM, lock());
+        EXPECT(EPERM, lw_mutex_unlock(&shared->mutex));
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(heal(&shared->other));
+    EXPECT(0, lw_mutex_unlock(&shared->other));
+    EXPECT(ENOTRECOVERABLE, lock());
+}
+
 int main(void) {
     begin_test();
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -218,5 +267,6 @@ int main(void) {
             EXPECT(0, lw_mutex_destroy(&shared->mutex));
         }
     }
+    ended_after_a_refused_unlock();
     return 0;
 }

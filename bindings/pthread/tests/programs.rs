@@ -393,13 +393,6 @@ fn condition_variables_work_where_the_kernel_refuses_inheritance() {
     }
 }
 
-#[test]
-fn robust_mutexes_are_given_up_where_the_kernel_refuses_an_unlock() {
-    let Some(program) = Program::build("refused.c") else { return };
-    let _machine = shared();
-    program.holds(&[], &[]);
-}
-
 /// Each of the two processes uses this library, or does not.
 #[test]
 fn processes_with_and_without_the_library_share_objects() {

@@ -112,7 +112,7 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let charges = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
     let by_deadline = system.scheduler().is_by_deadline();
     let protocols = match by_deadline && (system.scheduler() == Scheduler::PEdf || !system.is_sharing()) {
-        true => scheduled::executable(arguments.execution.subject.protocol, system, console)?,
+        true => scheduled::executable(arguments.execution.subject.protocol, system, charges.is_some(), console)?,
         false => input::executable(&arguments.execution.subject, system, console)?,
     };
     let protocols = match arguments.sched_deadline {

@@ -23,28 +23,37 @@ use lockwright_analysis::{
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 use lockwright_report::table_order;
 
+/// What to do where overheads cannot be charged to long resources.
+const UNCHARGED: &str = "use `msrp`, or `check`, `simulate` or `run` without --overheads";
 /// Why a scheduler leaves no choice of the locks.
-const RULED: &str = "under `p-edf` resources use SRP on one CPU and MSRP across CPUs, unless they are under fmlp_long \
-    there, or objects";
+const RULED: &str = "under `p-edf` resources use SRP on one CPU and MSRP across CPUs; `fmlp_long` across CPUs and \
+    objects keep their protocol";
 
 /// The protocol of resources that name none: under partitioned EDF `msrp`, which is `srp` on one processor, unless the
-/// file names `fmlp_long` or one of objects, or all requested resources name the same one of objects; under global
+/// file names `fmlp_long` or one of objects, or the requested resources name the same one themselves; under global
 /// schedulers that of the file. None without requests.
 #[must_use]
 pub fn protocol(system: &System) -> Protocol {
     match system.protocol() {
         _ if !system.is_sharing() => Protocol::None,
         Some(named) if named.is_object() || named == Protocol::FmlpLong => named,
-        _ if system.scheduler() == Scheduler::PEdf => objects(system).unwrap_or(Protocol::Msrp),
+        _ if system.scheduler() == Scheduler::PEdf => named_alike(system).unwrap_or(Protocol::Msrp),
         _ => system.protocol_or_default(),
     }
 }
 
-/// The protocol of objects that all requested resources name themselves.
-fn objects(system: &System) -> Option<Protocol> {
-    let requested = system.resource_ids().filter(|&id| !system.users(id).is_empty());
-    let mut named = requested.map(|id| system.resource(id).protocol);
-    let first = named.next()?.filter(|first| first.is_object())?;
+/// The protocol of objects that all requested resources name themselves, or `fmlp_long` if all those do that are shared
+/// across processors.
+fn named_alike(system: &System) -> Option<Protocol> {
+    let requested = || system.resource_ids().filter(|&id| !system.users(id).is_empty());
+    let shared = requested().filter(|&id| system.is_global(id));
+    let object = same(requested().map(|id| system.resource(id).protocol)).filter(|all| all.is_object());
+    object.or_else(|| same(shared.map(|id| system.resource(id).protocol)).filter(|&all| all == Protocol::FmlpLong))
+}
+
+/// The protocol that all of these are, if there are any.
+fn same(mut named: impl Iterator<Item = Option<Protocol>>) -> Option<Protocol> {
+    let first = named.next()??;
     named.all(|other| other == Some(first)).then_some(first)
 }
 
@@ -77,7 +86,7 @@ pub fn protocols(choice: ProtocolChoice, system: &System, console: &Console) -> 
         ProtocolChoice::All if is_global => {
             [[Protocol::None, Protocol::FmlpLong, Protocol::FmlpShort].as_slice(), &OBJECTS].concat()
         }
-        ProtocolChoice::All => [[Protocol::Msrp].as_slice(), &OBJECTS].concat(),
+        ProtocolChoice::All => [[Protocol::Msrp, Protocol::FmlpLong].as_slice(), &OBJECTS].concat(),
         ProtocolChoice::One(protocol) if is_global || protocol.is_object() || protocol == Protocol::FmlpLong => {
             vec![protocol]
         }
@@ -86,12 +95,20 @@ pub fn protocols(choice: ProtocolChoice, system: &System, console: &Console) -> 
     }
 }
 
-/// The [`protocols`] that can be executed.
+/// The [`protocols`] that can be executed, and whose overheads are known if they are to be charged.
 ///
 /// # Errors
-/// None of them can; the console has the message.
-pub fn executable(choice: ProtocolChoice, system: &System, console: &Console) -> Result<Vec<Protocol>, Exit> {
+/// There are none; the console has the message.
+pub fn executable(
+    choice: ProtocolChoice,
+    system: &System,
+    is_charged: bool,
+    console: &Console,
+) -> Result<Vec<Protocol>, Exit> {
     let mut protocols = protocols(choice, system, console);
+    if is_charged && system.scheduler() == Scheduler::PEdf {
+        protocols = with_charges(protocols, system, console)?;
+    }
     let refused = |protocol: Protocol| Some((system.refused_globally(protocol)?, protocol));
     if let (true, Some((resource, protocol))) = (protocols.len() == 1, protocols.first().and_then(|&one| refused(one)))
     {
@@ -106,6 +123,27 @@ pub fn executable(choice: ProtocolChoice, system: &System, console: &Console) ->
     }
     protocols.retain(|&protocol| refused(protocol).is_none());
     input::without_nesting(protocols, system, console)
+}
+
+/// The protocols under which overheads can be charged to all waits.
+///
+/// # Errors
+/// There are none; the console has the message.
+fn with_charges(protocols: Vec<Protocol>, system: &System, console: &Console) -> Result<Vec<Protocol>, Exit> {
+    let (uncharged, charged): (Vec<_>, Vec<_>) = protocols.into_iter().partition(|&one| system.has_global_locks(one));
+    let why = "nothing charges overheads to waits under `fmlp_long` and `p-edf`";
+    match uncharged.as_slice() {
+        [] => {}
+        _ if charged.is_empty() => {
+            console.error(why, UNCHARGED);
+            return Err(Exit::BadInput);
+        }
+        several => {
+            let names: Vec<&str> = several.iter().map(|one| one.name()).collect();
+            console.note(format!("left out: {}: {why}", names.join(", ")));
+        }
+    }
+    Ok(charged)
 }
 
 /// All results for one protocol.
@@ -185,7 +223,10 @@ fn answers(
                 let short = system.clone().with_protocol(Protocol::FmlpShort);
                 let is_covered = short.scheduler().is_global() && scheduled(&short, overheads).is_ok();
                 let first = if is_covered { "`--protocol fmlp_short` or " } else { "" };
-                let help = format!("use {first}`p-fp`, or remove from the file what is not covered");
+                let help = match why {
+                    Untested::Uncharged(_) => UNCHARGED.into(),
+                    _ => format!("use {first}`p-fp`, or remove from the file what is not covered"),
+                };
                 console.error(tame(&why.describe(&system)), &help);
                 return Err(Exit::BadInput);
             }
@@ -306,13 +347,6 @@ pub fn promised(
             }
             Ok(Report { charged, ..report(system, protocol, &found) })
         }
-        Err(why @ Untested::Uncharged(_)) => {
-            console.error(
-                tame(&why.describe(system)),
-                "use `lockwright run` or `simulate` without --overheads, or `msrp`",
-            );
-            Err(Exit::BadInput)
-        }
         Err(why @ Untested::Nested(_)) if !system.scheduler().is_global() => {
             console.error(tame(&why.describe(system)), "put both into one section, or both on one CPU");
             Err(Exit::BadInput)
@@ -381,7 +415,7 @@ fn result(answer: &Answer) -> ProtocolResult {
         point: test.point.map(|point| PointResult {
             interval_ns: point.interval.as_ns(),
             due_ns: point.due.as_ns(),
-            blocking_ns: point.blocker.map_or(0, |blocker| blocker.total().as_ns()),
+            blocking_ns: point.blocking.as_ns(),
             blocked_by: point.blocker.map(|blocker| BlockedBy::new(system, &blocker)),
         }),
     };

@@ -238,7 +238,7 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     let charges = Charges::of(arguments.subject.overheads.as_deref(), console)?;
     let protocols = match is_tested(system) {
-        true => scheduled::executable(arguments.subject.protocol, system, console)?,
+        true => scheduled::executable(arguments.subject.protocol, system, charges.is_some(), console)?,
         false => input::executable(&arguments.subject, system, console)?,
     };
     let bounds = |&protocol: &Protocol| Ok((protocol, bounds(&input, protocol, charges.as_ref(), console)?));

@@ -104,13 +104,13 @@ fn tested(
     omission: Omission<Mutant>,
     uncharged: Omission<ChargeMutant>,
 ) -> Result<(Scheduled, Option<Sharing>), Untested> {
+    if let Some(resource) = suspending::uncharged(system, overheads) {
+        return Err(Untested::Uncharged(resource));
+    }
     if let Some(why) = uncovered(system) {
         return Err(why);
     }
     let kind = kind(system)?;
-    if let Some(resource) = suspending::uncharged(system, overheads) {
-        return Err(Untested::Uncharged(resource));
-    }
     let charged = match charged(system, overheads, uncharged) {
         Ok(charged) => charged,
         Err(failure @ (Failure::Overload | Failure::Task { .. })) => {
@@ -408,7 +408,8 @@ fn partitioned_edf(system: &System, sharing: &Sharing, kind: Kind, omission: Omi
             let deadline = sharing.tasks[id.index()].deadline;
             result.blocked[id.index()] = edf::blocker(&held, deadline).map(Blocker::of);
         }
-        let point = failure.and_then(|failure| point(failure, &held));
+        let blocking = tested.as_ref().map_or(&[][..], |(_, blocking)| blocking);
+        let point = failure.and_then(|failure| point(failure, &held, blocking));
         result.tests.push(Test { name: "processor demand", cpu: Some(cpu), failure, tasks, point });
     }
     let assumes = matches!(kind, Kind::LockFree | Kind::Suspend) && !omission.is(Mutant::Partners);
@@ -445,13 +446,14 @@ fn assume(system: &System, result: &mut Scheduled) {
     }
 }
 
-/// Returns the interval in which the demand of a processor with these sections was found too great.
-fn point(failure: Failure, held: &[edf::Held]) -> Option<Point> {
+/// Returns the interval in which the demand of a processor with this blocking, and these sections if each blocks alone,
+/// was found too great.
+fn point(failure: Failure, held: &[edf::Held], blocking: &[edf::Step]) -> Option<Point> {
     let Failure::Demand { interval, demand } = failure else { return None };
-    let blocker = edf::blocker(held, interval).map(Blocker::of);
-    let blocking = blocker.map_or(0, |blocker| blocker.total().as_ns());
+    let blocking = edf::blocking_at(blocking, interval);
     let due = Duration::from_ns(demand.saturating_sub(blocking));
-    Some(Point { interval: Duration::from_ns(interval), due, blocker })
+    let blocker = edf::blocker(held, interval).map(Blocker::of);
+    Some(Point { interval: Duration::from_ns(interval), due, blocking: Duration::from_ns(blocking), blocker })
 }
 
 type Verdict = fn(&[Sporadic], u32) -> Result<(), Failure>;

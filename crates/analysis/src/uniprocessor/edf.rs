@@ -133,7 +133,7 @@ pub(crate) fn early(tasks: &[Sporadic]) -> impl Iterator<Item = u64> {
 /// The number of deadlines of each task that count as the first few.
 const EARLY_JOBS: u64 = 4;
 
-fn blocking_at(blocking: &[Step], interval: u64) -> u64 {
+pub(crate) fn blocking_at(blocking: &[Step], interval: u64) -> u64 {
     blocking.iter().rev().find(|step| step.from <= interval).map_or(0, |step| step.blocking)
 }
 

@@ -233,7 +233,9 @@ fn in_a_line(protocol: Protocol) -> &'static str {
         Protocol::MpcpVs => "mpcp with virtual spinning: at most one request from each CPU, its most urgent first",
         Protocol::Dpcp => "Distributed priority ceiling: sections execute on the resource's home CPU",
         Protocol::Dflp => "Distributed FIFO locking: as dpcp with FIFO queues",
-        Protocol::FmlpLong => "FIFO queues; waiting tasks suspend, the owner inherits their priorities",
+        Protocol::FmlpLong => {
+            "FIFO queues; waiting tasks suspend, the owner inherits their priorities (under p-edf it is before all jobs)"
+        }
         Protocol::FmlpPlus => "FIFO queues; waiting tasks suspend, owners are boosted in the order of their requests",
         Protocol::FmlpShort => "FIFO queues; waiting tasks spin without preemption",
         Protocol::Msrp => "fmlp_short for resources shared across CPUs, icpp for the others",

@@ -63,7 +63,7 @@ pub struct PointResult {
     pub due_ns: u64,
     /// Blocking of that work; 0 if there is none.
     pub blocking_ns: u64,
-    /// The critical section that causes the blocking.
+    /// The critical section that causes the blocking; null if several do.
     pub blocked_by: Option<BlockedBy>,
 }
 

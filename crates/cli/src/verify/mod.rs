@@ -46,7 +46,7 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     scheduled::refuse_charges("verify", &input, "use `lockwright run`", console)?;
     let protocols = match system.scheduler().is_by_deadline() {
-        true => scheduled::executable(arguments.execution.subject.protocol, system, console)?,
+        true => scheduled::executable(arguments.execution.subject.protocol, system, true, console)?,
         false => input::executable(&arguments.execution.subject, system, console)?,
     };
     let given = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;

@@ -93,8 +93,28 @@ fn long_resources_are_checked_under_edf() {
     for verb in ["check", "simulate", "run"] {
         let refused = on(text, verb, &["--overheads", path]);
         assert_eq!(refused.status, 2, "{verb}: {}{}", refused.out, refused.err);
-        assert!(refused.err.contains("no test here charges overheads to its waits"), "{verb}: {}", refused.err);
+        assert!(refused.err.contains("charges overheads to"), "{verb}: {}", refused.err);
     }
+    // What is refused at once is not measured before.
+    let refused = on(text, "verify", &["--remeasure"]);
+    assert!(refused.status == 2 && refused.err.contains("charges overheads to"), "{}", refused.err);
+    let others = on(text, "simulate", &["--overheads", path, "--protocol", "all"]);
+    assert!(others.status == 0 && others.err.contains("left out: fmlp_long"), "{}", others.err);
+    let ranked = json(&on(text, "check", &["--protocol", "all", "--json"]));
+    assert!(ranked["results"].as_array().expect("results").iter().any(|one| one["protocol"] == "fmlp_long"));
+    let alone = text.replacen("protocol = \"fmlp_long\"", "", 1);
+    let named = alone.replace("name = \"g\"", "name = \"g\"\nprotocol = \"fmlp_long\"");
+    assert_eq!(json(&on(&named, "check", &["--json"]))["results"][0]["protocol"], "fmlp_long");
+    // A section of `j` blocks a job of `i`.
+    let late = on(&text.replace("\"20 ms\"", "\"20 ms\"\ndeadline = \"15 ms\""), "check", &["--json"]);
+    let value: serde_json::Value = serde_json::from_str(&late.out).expect("JSON");
+    let point = &value["results"][0]["tests"][0]["point"];
+    assert_eq!(
+        (late.status, &point["blocking_ns"], &point["blocked_by"]),
+        (1, &3_000_000.into(), &().into()),
+        "{value}"
+    );
+    assert!(value.to_string().contains("3 ms of it in sections of jobs with later deadlines"), "{value}");
     // Another resource across CPUs, under MSRP.
     let mixed = text.replace("name = \"h\"", "name = \"h\"\nprotocol = \"msrp\"");
     let mixed = mixed.replace("\"2 ms\" }]", "\"2 ms\" }, { resource = \"h\", length = \"1 ms\" }]");
@@ -103,6 +123,11 @@ fn long_resources_are_checked_under_edf() {
     assert_eq!(refused.status, 2);
     assert!(refused.err.contains("no test here covers both in one system"), "{}", refused.err);
     assert_eq!(on(&mixed, "simulate", &[]).status, 0);
+    // Another reason against a proof does not hide that nothing is charged.
+    for other in [&mixed, &text.replace("period = \"90 ms\"", "period = \"90 ms\"\njitter = \"1 us\"")] {
+        let refused = on(other, "simulate", &["--overheads", path]);
+        assert!(refused.status == 2 && refused.err.contains("charges overheads to"), "{}", refused.err);
+    }
     let nested = on(text, "run", &["--sched-deadline"]);
     assert!(nested.err.contains("the kernel's EDF does not support"), "{}", nested.err);
 }

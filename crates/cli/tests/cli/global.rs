@@ -117,7 +117,7 @@ fn protocols_are_ranked_under_edf() {
     let partitioned = partitioned.replace("name = \"log", "cpu = 0\nname = \"log");
     let mut local = names(&json(&on(&partitioned, "check", &["--protocol", "all", "--json"])));
     local.sort_unstable();
-    assert_eq!(local, ["lock_free", "msrp", "wait_free"]);
+    assert_eq!(local, ["fmlp_long", "lock_free", "msrp", "wait_free"]);
     let simulated = on(&partitioned, "simulate", &["--protocol", "all"]);
     assert_eq!(simulated.status, 0, "{}{}", simulated.out, simulated.err);
 }

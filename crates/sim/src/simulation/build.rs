@@ -103,7 +103,12 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let used = || system.resource_ids().filter(|&resource| !system.users(resource).is_empty());
         let is_long = |resource: ResourceId| protocols[resource.index()] == Protocol::FmlpLong;
         let has_long = levels.is_some() && used().any(is_long);
+        let levelled = levels.as_ref().filter(|_| has_long);
         let level_of = |system: &System| system.tasks().iter().map(|task| task.priority).collect();
+        let ceilings_of = |system: &System| {
+            let is_srp = |id: &ResourceId| protocols[id.index()] == Protocol::Srp;
+            system.resource_ids().map(|id| Some(id).filter(is_srp).map(|id| system.ceiling(id))).collect()
+        };
         let machines = Machines::new(levels.as_ref().unwrap_or(system), &protocols, fulock);
         let mut views = vec![Priority::MIN; tasks.len() * (1 + machines.count())];
         for (views, task) in views.chunks_exact_mut(1 + machines.count()).zip(system.tasks()) {
@@ -118,7 +123,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             by_deadline,
             is_global,
             has_long,
-            levels: levels.as_ref().filter(|_| has_long).map(level_of).unwrap_or_default(),
+            levels: levelled.map(level_of).unwrap_or_default(),
+            ceilings: levelled.map(ceilings_of).unwrap_or_default(),
             links: vec![None; if is_global { system.cpus() } else { 0 }],
             machines,
             tasks,

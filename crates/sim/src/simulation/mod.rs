@@ -33,6 +33,8 @@ pub struct Simulation<'s, T: Tracer = ()> {
     has_long: bool,
     /// By task: the preemption level; only if there are such resources.
     levels: Vec<Priority>,
+    /// By resource: the ceiling, if it is under SRP; only if there are such resources.
+    ceilings: Vec<Option<Priority>>,
     /// Under a global scheduler, for each processor: the job to which it is linked (see `global.rs`).
     links: Vec<Option<usize>>,
     machines: Machines,

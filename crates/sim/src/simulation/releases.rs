@@ -122,7 +122,7 @@ impl<T: Tracer> Simulation<'_, T> {
         }
     }
 
-    /// Returns the highest ceiling of the resources of its processor that a job holds.
+    /// Returns the highest ceiling of the resources under SRP that a job holds.
     fn ceiling_of(&self, task: usize) -> Option<Priority> {
         let state = &self.tasks[task];
         let mut held: Vec<ResourceId> = Vec::new();
@@ -133,8 +133,7 @@ impl<T: Tracer> Simulation<'_, T> {
                 _ => {}
             }
         }
-        let local = held.into_iter().filter(|&resource| !self.system.is_global(resource));
-        local.flat_map(|resource| self.system.users(resource)).map(|user| self.levels[user.index()]).max()
+        held.into_iter().filter_map(|resource| self.ceilings[resource.index()]).max()
     }
 
     /// Orders the jobs of the processor of a task anew if it has entered or left a section that counts in the order.

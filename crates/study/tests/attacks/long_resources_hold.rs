@@ -9,8 +9,8 @@ use lockwright_model::{Cost, Duration, Instant, Overhead, Overheads, Protocol, S
 use lockwright_sim::{Config, Offsets, Simulation};
 use lockwright_study::{Shape, generate};
 
-/// Resources of one processor are under SRP, and the others are long.
-fn drawn(seed: u64) -> (System, Rng) {
+/// Resources of one processor are under SRP, and the others are long; this share, in percent, is wait-free.
+fn drawn(seed: u64, wait_free: u8) -> (System, Rng) {
     let mut random = Rng::with_seed(seed);
     let shape = Shape {
         cpus: (1, 3),
@@ -20,6 +20,7 @@ fn drawn(seed: u64) -> (System, Rng) {
         jitter: 0,
         shuffled: 0,
         own_ceiling: 0,
+        own_protocol: (wait_free, vec![Protocol::WaitFree]),
         utilization: (15, 85),
         sections: (0, 3),
         section: [4, 12, u64::MAX][random.usize(..3)],
@@ -38,7 +39,7 @@ fn no_proved_deadline_is_missed() {
     // About two fifths of them have long resources.
     let (mut long, mut proved, mut waited) = (0, 0, 0);
     for seed in 0..sets {
-        let (system, mut random) = drawn(seed);
+        let (system, mut random) = drawn(seed, if seed % 2 == 0 { 0 } else { 30 });
         if !is_long(&system) {
             continue;
         }
@@ -61,7 +62,7 @@ fn no_proved_deadline_is_missed() {
 fn a_proof_without_a_term_is_refuted() {
     for mutant in [Mutant::Waiting, Mutant::Stretch, Mutant::Repeats, Mutant::Boosted, Mutant::LocalIcpp] {
         let refuted = (0..400_000).find(|&seed| {
-            let (system, mut random) = drawn(seed);
+            let (system, mut random) = drawn(seed, 0);
             if !is_long(&system) {
                 return false;
             }

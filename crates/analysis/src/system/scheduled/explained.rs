@@ -80,11 +80,11 @@ pub fn explain_demand(
     found: &Scheduled,
     task: TaskId,
 ) -> Result<Demanded, Untested> {
-    if let Some(why) = uncovered(system) {
-        return Err(why);
-    }
     if let Some(resource) = uncharged(system, overheads) {
         return Err(Untested::Uncharged(resource));
+    }
+    if let Some(why) = uncovered(system) {
+        return Err(why);
     }
     if system.scheduler().is_global() {
         let kind = kind(system)?;

@@ -172,5 +172,6 @@ fn point(demand: &MsrpDemand, cpu: CpuId, failure: Failure) -> Option<Point> {
         spin: time(start.spin),
     });
     let blocking = blocker.map_or(0, |blocker| blocker.total().as_ns());
-    Some(Point { interval: time(interval), due: time(most.saturating_sub(blocking)), blocker })
+    let due = time(most.saturating_sub(blocking));
+    Some(Point { interval: time(interval), due, blocking: time(blocking), blocker })
 }

@@ -107,7 +107,9 @@ pub struct Point {
     pub interval: Duration,
     /// The work with arrival and deadline in the interval, spinning included, h(t).
     pub due: Duration,
-    /// The section that blocks this work, if there is one. Its length is B(t).
+    /// The blocking of this work, B(t).
+    pub blocking: Duration,
+    /// The section that blocks this work, if one alone does.
     pub blocker: Option<Blocker>,
 }
 
@@ -138,9 +140,14 @@ impl Test {
             }
             Failure::Demand { interval, demand } => {
                 let due = format!("in {} work of {} is due", time(interval), time(demand));
-                match self.point.and_then(|point| point.blocker) {
-                    Some(blocker) => format!("{due}, {} of it {}", blocker.total(), blocker.describe(system)),
-                    None => due,
+                match self.point {
+                    Some(Point { blocker: Some(blocker), .. }) => {
+                        format!("{due}, {} of it {}", blocker.total(), blocker.describe(system))
+                    }
+                    Some(Point { blocking, .. }) if blocking > Duration::ZERO => {
+                        format!("{due}, {blocking} of it in sections of jobs with later deadlines")
+                    }
+                    _ => due,
                 }
             }
             Failure::Diverged { task: index, limit } => {
