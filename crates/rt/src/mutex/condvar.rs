@@ -15,7 +15,8 @@
 //!
 //! The kernel sorts its queue only when a thread suspends. If a waiter's level has changed since ([`levels`]), a signal
 //! wakes the waiter that is the most urgent one by now, and a broadcast wakes one after the other. If the kernel gives
-//! the mutex to the waiters, the signal acts as a broadcast instead: the kernel sorts those that it queues at the mutex.
+//! the mutex to the waiters, the signal acts as a broadcast instead: the kernel sorts those that it queues at the
+//! mutex.
 //!
 //! The kernel refuses to give a mutex to a waiter if that would close a cycle of owners, and only its deadline can then
 //! wake a thread in that wait: the signal would be lost. Such a cycle goes through a mutex that the waiter holds. So a

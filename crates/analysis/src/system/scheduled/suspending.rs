@@ -27,10 +27,10 @@
 //!    the last time, and each other task has one such section for each of these 1 + n_i times.
 //! 3. None executes, none waits, and so all that are pending are ready. A job that is not due executes: an owner, or
 //!    one whose section under SRP keeps a due job from executing. It made its request, or entered its section, before
-//!    this period of ready jobs began, because it is not before them otherwise. The period began at t0, with tasks whose
-//!    deadline is longer than t, or when a job i resumed. In the first case each task has at most one section on a long
-//!    resource (B). In the second it is the section that the task had requested when i resumed, which is one of those
-//!    counted for i in 2.
+//!    this period of ready jobs began, because it is not before them otherwise. The period began at t0, with tasks
+//!    whose deadline is longer than t, or when a job i resumed. In the first case each task has at most one section on
+//!    a long resource (B). In the second it is the section that the task had requested when i resumed, which is one of
+//!    those counted for i in 2.
 //!
 //!    Under SRP, one section at most delays a period. Assume that two do, of jobs a and b, of which b entered later,
 //!    and so above the ceiling of a. The job that a keeps from executing was not pending then: no job with a later
