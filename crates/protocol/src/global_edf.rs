@@ -41,8 +41,7 @@
 //!
 //! # Priorities
 //!
-//! There are only three, because the kernel decides which processor executes a job, or the machine which job executes:
-//!
+//! There are only three, because either the kernel decides which processor executes a job, or each job has its own:
 //!
 //! | priority | tasks |
 //! |---|---|
