@@ -8,7 +8,7 @@
 extern crate std;
 
 use super::{Edf, Job, TaskState};
-use crate::testing::{Answer, Event, check_states, reach};
+use crate::testing::{Answer, Event, Mutation, check_states, give, reach};
 use crate::{Action, Refusal};
 use lockwright_model::{CpuId, Instant, Priority, ResourceId, TaskId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -194,30 +194,12 @@ impl Shadow {
     }
 }
 
-/// A mutation: given an event and the machine before it, it changes the machine after it, or the answer.
-type Mutation = fn(Event, &Walked, &mut Walked, &mut Answer);
-
-fn check(machine: &Walked, shadow: &Shadow, event: Event, mutate: Mutation) -> Option<(Walked, Shadow)> {
-    let mut next = machine.clone();
-    let mut answer = event.give(&mut next);
-    mutate(event, machine, &mut next, &mut answer);
-    let refusals = shadow.refusals(event);
-    if !refusals.is_empty() {
-        let refused = answer.expect_err("an event without meaning was accepted");
-        assert!(refusals.contains(&refused), "{event:?} refused as {refused:?}, not {refusals:?}");
-        assert!(next == *machine, "a refused event changed something");
-        return None;
-    }
+fn check(machine: &Walked, shadow: &Shadow, event: Event, mutate: Mutation<Walked>) -> Option<(Walked, Shadow)> {
+    let (mut next, answer) = give(machine, event, &shadow.refusals(event), mutate)?;
     if !shadow.admits(event) {
         return None;
     }
-    let mut actions = answer.unwrap_or_else(|refused| panic!("{event:?} refused: {refused:?}"));
-    for action in &mut actions {
-        if let Action::SetPriority { epoch, .. } = action {
-            assert_eq!(*epoch, 1, "epochs were 0 before");
-            *epoch = 0;
-        }
-    }
+    let actions = answer.unwrap_or_else(|refused| panic!("{event:?} refused: {refused:?}"));
     let mut told = shadow.clone();
     assert_eq!(actions, told.follow(event), "{event:?} in {shadow:?}");
     let keys: Vec<_> = told.stack.iter().map(|&task| (told.cpus[task], told.key(task))).collect();
@@ -228,7 +210,7 @@ fn check(machine: &Walked, shadow: &Shadow, event: Event, mutate: Mutation) -> O
 }
 
 /// Whether every job ends from here.
-fn ends(machine: &Walked, shadow: &Shadow, mutate: Mutation) {
+fn ends(machine: &Walked, shadow: &Shadow, mutate: Mutation<Walked>) {
     let mut state = (machine.clone(), shadow.clone());
     // BOUND: a job is woken and finishes once, and releases each resource once.
     for _ in 0..TASKS * 2 + RESOURCES {
@@ -238,7 +220,7 @@ fn ends(machine: &Walked, shadow: &Shadow, mutate: Mutation) {
     assert!(state.1.is == [Is::Without; TASKS], "a job never ends: {:?}", state.1);
 }
 
-fn walk(cpus: [usize; TASKS], mutate: Mutation) -> usize {
+fn walk(cpus: [usize; TASKS], mutate: Mutation<Walked>) -> usize {
     let mut tasks = [(Priority::MIN, CpuId(0)); TASKS];
     for (index, task) in tasks.iter_mut().enumerate() {
         *task = (Priority::base(LEVELS[index]), CpuId::new(cpus[index]));
@@ -287,7 +269,7 @@ fn forget(after: &mut Walked, answer: &mut Answer) {
     });
 }
 
-const MUTANTS: [(&str, Mutation); 8] = [
+const MUTANTS: [(&str, Mutation<Walked>); 8] = [
     ("by fixed priorities", |event, before, after, answer| {
         with_due(event, before, after, answer, |task, _| task as u64);
     }),

@@ -7,7 +7,7 @@
 extern crate std;
 
 use super::{EdfLock, GlobalEdf};
-use crate::testing::{Answer, Event, check_states, reach};
+use crate::testing::{Answer, Event, Mutation, check_states, give, reach};
 use crate::{Action, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -310,30 +310,16 @@ impl<const TASKS: usize> Shadow<TASKS> {
     }
 }
 
-/// A mutation: given an event and the machine before it, it changes the machine after it, or the answer.
-type Mutation<const TASKS: usize> = fn(Event, &Walked<TASKS>, &mut Walked<TASKS>, &mut Answer);
-
 type State<const TASKS: usize> = (Walked<TASKS>, Shadow<TASKS>);
 
-fn check<const TASKS: usize>(state: &State<TASKS>, event: Event, mutate: Mutation<TASKS>) -> Option<State<TASKS>> {
+fn check<const TASKS: usize>(
+    state: &State<TASKS>,
+    event: Event,
+    mutate: Mutation<Walked<TASKS>>,
+) -> Option<State<TASKS>> {
     let (machine, shadow) = state;
-    let mut next = machine.clone();
-    let mut answer = event.give(&mut next);
-    mutate(event, machine, &mut next, &mut answer);
-    let refusals = shadow.refusals(event);
-    if !refusals.is_empty() {
-        let refused = answer.expect_err("an event without meaning was accepted");
-        assert!(refusals.contains(&refused), "{event:?} refused as {refused:?}, not {refusals:?}");
-        assert!(next == *machine, "a refused event changed something");
-        return None;
-    }
-    let mut actions = answer.unwrap_or_else(|refused| panic!("{event:?} refused: {refused:?}"));
-    for action in &mut actions {
-        if let Action::SetPriority { epoch, .. } = action {
-            assert_eq!(*epoch, 1, "epochs were 0 before");
-            *epoch = 0;
-        }
-    }
+    let (mut next, answer) = give(machine, event, &shadow.refusals(event), mutate)?;
+    let actions = answer.unwrap_or_else(|refused| panic!("{event:?} refused: {refused:?} in {shadow:?}"));
     let mut told = shadow.clone();
     assert_eq!(actions, told.follow(event), "{event:?} in {shadow:?}");
     next.forget_epochs();
@@ -341,7 +327,7 @@ fn check<const TASKS: usize>(state: &State<TASKS>, event: Event, mutate: Mutatio
 }
 
 /// Whether every job ends from here.
-fn ends<const TASKS: usize>(state: &State<TASKS>, mutate: Mutation<TASKS>) {
+fn ends<const TASKS: usize>(state: &State<TASKS>, mutate: Mutation<Walked<TASKS>>) {
     let mut state = state.clone();
     // BOUND: a job is woken, releases and finishes once, and is blocked at a request once more.
     for _ in 0..TASKS * 4 {
@@ -351,7 +337,7 @@ fn ends<const TASKS: usize>(state: &State<TASKS>, mutate: Mutation<TASKS>) {
     assert!(state.1.due == [None; TASKS], "a job never ends: {:?}", state.1);
 }
 
-fn walk<const TASKS: usize>(dues: u64, mutate: Mutation<TASKS>) -> usize {
+fn walk<const TASKS: usize>(dues: u64, mutate: Mutation<Walked<TASKS>>) -> usize {
     let machine = Walked::new(TASKS, &[EdfLock::Short, EdfLock::Long], PROCESSORS);
     let events = Event::all(TASKS, RESOURCES, dues);
     reach((machine, Shadow::new()), |state, successors| {
@@ -388,7 +374,7 @@ fn with_kinds(event: Event, before: &Walked<3>, after: &mut Walked<3>, answer: &
     after.locks = before.locks;
 }
 
-const MUTANTS: [(&str, Mutation<3>); 9] = [
+const MUTANTS: [(&str, Mutation<Walked<3>>); 9] = [
     ("by fixed priorities", |event, before, after, answer| {
         with_due(event, before, after, answer, |task, _| task as u64);
     }),

@@ -6,7 +6,7 @@
 extern crate std;
 
 use super::{EdfLock, GlobalEdf};
-use crate::testing::{Answer, Event, check_states, reach};
+use crate::testing::{Answer, Event, Mutation, check_states, give, reach};
 use crate::{Action, Refusal};
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 use std::cmp::Reverse;
@@ -274,28 +274,16 @@ impl<const TASKS: usize> Shadow<TASKS> {
     }
 }
 
-type Mutation<const TASKS: usize> = fn(Event, &Walked<TASKS>, &mut Walked<TASKS>, &mut Answer);
-
 type State<const TASKS: usize> = (Walked<TASKS>, Shadow<TASKS>);
 
-fn check<const TASKS: usize>(state: &State<TASKS>, event: Event, mutate: Mutation<TASKS>) -> Option<State<TASKS>> {
+fn check<const TASKS: usize>(
+    state: &State<TASKS>,
+    event: Event,
+    mutate: Mutation<Walked<TASKS>>,
+) -> Option<State<TASKS>> {
     let (machine, shadow) = state;
-    let mut next = machine.clone();
-    let mut answer = event.give(&mut next);
-    mutate(event, machine, &mut next, &mut answer);
-    let refusals = shadow.refusals(event);
-    if !refusals.is_empty() {
-        let refused = answer.expect_err("an event without meaning was accepted");
-        assert!(refusals.contains(&refused), "{event:?} refused as {refused:?}, not {refusals:?}: {shadow:?}");
-        assert!(next == *machine, "a refused event changed something");
-        return None;
-    }
-    let mut actions = answer.unwrap_or_else(|refused| panic!("{event:?} refused: {refused:?} in {shadow:?}"));
-    for action in &mut actions {
-        if let Action::SetPriority { epoch, .. } = action {
-            *epoch = 0;
-        }
-    }
+    let (mut next, answer) = give(machine, event, &shadow.refusals(event), mutate)?;
+    let actions = answer.unwrap_or_else(|refused| panic!("{event:?} refused: {refused:?} in {shadow:?}"));
     let mut told = shadow.clone();
     assert_eq!(actions, told.follow(event), "{event:?} in {shadow:?}");
     next.forget_epochs();
@@ -303,7 +291,7 @@ fn check<const TASKS: usize>(state: &State<TASKS>, event: Event, mutate: Mutatio
 }
 
 /// Whether every job ends from here.
-fn ends<const TASKS: usize>(state: &State<TASKS>, mutate: Mutation<TASKS>) {
+fn ends<const TASKS: usize>(state: &State<TASKS>, mutate: Mutation<Walked<TASKS>>) {
     let mut state = state.clone();
     // BOUND: a job is woken, releases and finishes, and is blocked at a request once more.
     for _ in 0..TASKS * 6 {
@@ -313,7 +301,7 @@ fn ends<const TASKS: usize>(state: &State<TASKS>, mutate: Mutation<TASKS>) {
     assert!(state.1.due == [None; TASKS], "a job never ends: {:?}", state.1);
 }
 
-fn walk<const TASKS: usize>(setting: Setting<TASKS>, dues: u64, mutate: Mutation<TASKS>) -> usize {
+fn walk<const TASKS: usize>(setting: Setting<TASKS>, dues: u64, mutate: Mutation<Walked<TASKS>>) -> usize {
     let tasks = setting.tasks.map(|(own, cpu)| (level(own), CpuId(cpu)));
     let machine = Walked::partitioned(&tasks, &setting.locks, 2);
     let events = Event::all(TASKS, RESOURCES, dues);
@@ -347,7 +335,7 @@ fn changed(
     *answer = event.give(after);
 }
 
-const MUTANTS: [(&str, Mutation<4>); 5] = [
+const MUTANTS: [(&str, Mutation<Walked<4>>); 5] = [
     ("owners in the order of ids", |event, before, after, answer| {
         if let Event::Release(..) | Event::Request(..) = event {
             let was = before.order.clone();

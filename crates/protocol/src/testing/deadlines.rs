@@ -64,3 +64,32 @@ impl Event {
         Ok(actions)
     }
 }
+
+/// A mutation: given an event and the machine before it, it changes the machine after it, or the answer.
+pub(crate) type Mutation<M> = fn(Event, &M, &mut M, &mut Answer);
+
+/// Gives an event to a machine, with a mutation. Checks that it is refused as one of `refusals` and changes nothing, if
+/// there are any; the result is then `None`. Otherwise returns the machine after it and the answer, with epochs of 0.
+pub(crate) fn give<M: Machine + Clone + PartialEq>(
+    machine: &M,
+    event: Event,
+    refusals: &[Refusal],
+    mutate: Mutation<M>,
+) -> Option<(M, Answer)> {
+    let mut next = machine.clone();
+    let mut answer = event.give(&mut next);
+    mutate(event, machine, &mut next, &mut answer);
+    if !refusals.is_empty() {
+        let refused = answer.expect_err("an event without meaning was accepted");
+        assert!(refusals.contains(&refused), "{event:?} refused as {refused:?}, not {refusals:?}");
+        assert!(next == *machine, "a refused event changed something");
+        return None;
+    }
+    for action in answer.iter_mut().flatten() {
+        if let Action::SetPriority { epoch, .. } = action {
+            assert_eq!(*epoch, 1, "epochs were 0 before");
+            *epoch = 0;
+        }
+    }
+    Some((next, answer))
+}

@@ -22,5 +22,5 @@ mod schedulers;
 mod sections;
 mod settled;
 
-pub(crate) use deadlines::{Answer, Event};
+pub(crate) use deadlines::{Answer, Event, Mutation, give};
 pub(crate) use harness::{STATES_MOST, check_states, reach, reach_at_most};
