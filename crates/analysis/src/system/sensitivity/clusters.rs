@@ -43,7 +43,7 @@ use crate::rows::tables::Tables;
 use crate::system::clustered;
 use crate::system::solve::ROUNDS_MAX;
 use lockwright_model::{CpuId, STEPS_MAX, Step, System, TaskId};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ops::Range;
 use work::{Point, Waiting, Work};
 
@@ -67,6 +67,8 @@ struct Shape {
     /// The longest windows: up to the deadline, or the period of an interrupt.
     limits: Vec<u64>,
     is_interrupt: Vec<bool>,
+    /// Room for the values of one sum.
+    buffers: RefCell<(Vec<u64>, Vec<(u64, u64)>)>,
 }
 
 impl Shape {
@@ -106,6 +108,7 @@ impl Shape {
             jitters,
             limits,
             is_interrupt: ids.iter().map(|&id| system.is_interrupt(id)).collect(),
+            buffers: RefCell::default(),
             places,
             ids,
         })
@@ -120,48 +123,65 @@ impl Shape {
     ///
     /// The work of a task rises as fast as the window until its job in progress is complete, and so does the limit
     /// A + 1 if that is less than the work. Up to these ends, the sum is known; whatever else begins to rise makes it
-    /// greater.
-    fn next(&self, at: &Point, place: usize, lag: u64, (untils, rises): (&mut Vec<u64>, &mut Vec<(u64, u64)>)) -> u64 {
+    /// greater. If nothing else does before the result, that is the least time itself.
+    fn next(&self, at: &Point, place: usize, lag: u64, (untils, rises): (&mut Vec<u64>, &mut Vec<(u64, u64)>)) -> Next {
         let processors = self.processors[place];
-        let mut sum = self.work(at, place, lag, untils);
+        let (mut sum, known) = self.work(at, place, lag, untils);
         if sum / processors <= lag {
-            return lag;
+            return Next { lag, is_least: true };
         }
         self.work.rising(untils, self.firsts[place], lag, rises);
         rises.sort_unstable();
         let (mut lag, mut slope) = (lag, rises.iter().map(|(_, times)| times).sum::<u64>());
         for &(until, times) in &*rises {
             if let Some(least) = solution((lag, sum), slope, processors).filter(|&least| least <= until) {
-                return least;
+                return Next { lag: least, is_least: least <= known };
             }
             sum += slope * (until - lag);
             (lag, slope) = (until, slope - times);
         }
-        sum / processors
+        let lag = sum / processors;
+        Next { lag, is_least: lag <= known }
     }
 
-    /// Returns the sum of the work that keeps the job at `place` waiting for `lag`, and for each task that is at least
-    /// as urgent the lag up to which its work rises.
-    fn work(&self, at: &Point, place: usize, lag: u64, untils: &mut Vec<u64>) -> u64 {
+    /// Returns the sum of the work that keeps the job at `place` waiting for `lag`, and the lag up to which no work
+    /// begins to rise. `untils` receives for each task that is at least as urgent the lag up to which its work rises.
+    fn work(&self, at: &Point, place: usize, lag: u64, untils: &mut Vec<u64>) -> (u64, u64) {
         let (first, end, waiting) = (self.firsts[place], self.ends[place], Waiting { place, lag });
         untils.resize(end - first, 0);
         let (before, after) = untils.split_at_mut(place - first);
         after[0] = 0;
-        let sum = self.work.sum(at, first..place, waiting, before);
-        sum + self.work.sum(at, place + 1..end, waiting, &mut after[1..])
+        let (sum, known) = self.work.sum(at, first..place, waiting, before);
+        let (others, until) = self.work.sum(at, place + 1..end, waiting, &mut after[1..]);
+        (sum + others, known.min(until))
     }
 
     /// Returns the least time for which the job at `place` waits, at least `start`.
     fn least(&self, at: &Point, place: usize, start: u64, budget: &Budget) -> Result<u64, Missed> {
         let limit = self.limits[place].checked_sub(at.executed[place]).ok_or(Missed::Deadline)?;
         let terms = 1 + (self.ends[place] - self.firsts[place]) as u64;
-        let (mut untils, mut rises) = (Vec::new(), Vec::new());
-        let next = |lag| Some(self.next(at, place, lag, (&mut untils, &mut rises)));
+        let (untils, rises) = &mut *self.buffers.borrow_mut();
+        let mut least = None;
+        let next = |lag| {
+            if least != Some(lag) {
+                let next = self.next(at, place, lag, (untils, rises));
+                least = next.is_least.then_some(next.lag);
+                return Some(next.lag);
+            }
+            least
+        };
         budget.least(start, limit, terms, next).map_err(|reason| match reason {
             Unbounded::Unsettled => Missed::Limit,
             _ => Missed::Deadline,
         })
     }
+}
+
+/// A lower limit on the least time for which a job waits.
+struct Next {
+    lag: u64,
+    /// Whether the limit is the least time itself.
+    is_least: bool,
 }
 
 /// Why execution times do not settle.
@@ -179,11 +199,13 @@ fn solution((lag, sum): (u64, u64), slope: u64, processors: u64) -> Option<u64> 
 }
 
 /// Execution times at their fixed point, or below it.
+#[derive(Clone)]
 struct Settled {
     costs: Vec<u64>,
     point: Point,
-    /// The waits at a fixed point.
     waits: Waits,
+    /// The response times of these waits, by task.
+    responses: Option<Vec<u64>>,
 }
 
 type Outcome = greatest::Outcome<Settled>;
@@ -202,9 +224,12 @@ struct Search<'a> {
     scratch: RefCell<(System, Sharing)>,
     /// The waits, for the sections of `scratch`.
     bounds: RefCell<Fifo>,
-    /// The place of the deadline that was missed last.
-    critical: Cell<usize>,
+    /// The places of deadlines that were missed, at most [`CRITICAL_MAX`]. The one that was missed last comes first.
+    critical: RefCell<Vec<usize>>,
 }
+
+/// The most deadlines that are tried before all others.
+const CRITICAL_MAX: usize = 8;
 
 /// Like [`sensitivity`](super::sensitivity()), for clusters of several processors. The inner `None` means that this
 /// search does not cover the system.
@@ -238,27 +263,51 @@ impl Trials for Search<'_> {
     }
 
     fn between(&self, (start, from): (u64, &Settled), (end, to): (u64, &Settled)) -> Option<u64> {
-        let critical = self.critical.get();
-        let range = self.shape.firsts[critical]..self.shape.ends[critical];
-        let (from, to) = (&from.point, &to.point);
-        let least = from.lags[critical] - self.shape.jitters[critical];
+        let (shape, from, to) = (&self.shape, &from.point, &to.point);
         let mut mixed = from.clone();
         let mix = |from: u64, to: u64, share: f64| from + (to.saturating_sub(from) as f64 * share) as u64;
-        halve((start, end), |amount| {
-            let share = (amount - start) as f64 / (end - start) as f64;
-            for place in range.clone() {
-                let executed = mix(from.executed[place], to.executed[place], share);
-                mixed.executed[place] = executed.min(self.shape.limits[place]);
-                mixed.lags[place] = mix(from.lags[place], to.lags[place], share);
+        let mut most = end;
+        for &critical in &*self.critical.borrow() {
+            let least = from.lags[critical] - shape.jitters[critical];
+            let mut holds = |amount| {
+                let share = (amount - start) as f64 / (end - start) as f64;
+                for place in shape.firsts[critical]..shape.ends[critical] {
+                    let executed = mix(from.executed[place], to.executed[place], share);
+                    mixed.executed[place] = executed.min(shape.limits[place]);
+                    mixed.lags[place] = mix(from.lags[place], to.lags[place], share);
+                }
+                Some(shape.least(&mixed, critical, least, &Budget::new()).is_ok())
+            };
+            if holds(most) == Some(false) {
+                most = halve((start, most), holds)?;
             }
-            Some(self.shape.least(&mixed, critical, least, &Budget::new()).is_ok())
-        })
+        }
+        Some(most)
     }
 
     fn left(&self, settled: &Settled) -> Option<(u64, u64)> {
-        let place = self.critical.get();
+        let place = self.critical()?;
         let window = settled.point.executed[place] + settled.point.lags[place] - self.shape.jitters[place];
         Some((self.shape.limits[place].checked_sub(window)?, window))
+    }
+
+    /// Searches with known delays first. The other search begins at the fixed point that the first one found.
+    fn greatest(
+        &self,
+        (holding, most): (u64, u64),
+        settled: &Settled,
+        guess: impl FnOnce(u64) -> u64,
+        settle: impl Fn(u64, &Settled, Delays) -> Outcome,
+    ) -> Option<u64> {
+        let found = RefCell::new(None);
+        let most = self.search((holding, most), most, settled, |amount, from| {
+            settle(amount, from, Delays::Known).inspect(|below| *found.borrow_mut() = Some((amount, below.clone())))
+        })?;
+        let found = found.into_inner();
+        self.search((holding, most), guess(most), settled, |amount, from| match &found {
+            Some((known, below)) if *known == amount => settle(amount, below, Delays::Own),
+            _ => settle(amount, from, Delays::Own),
+        })
     }
 
     fn scale(&self) -> &Scale<'_> {
@@ -289,6 +338,19 @@ impl Trials for Search<'_> {
 }
 
 impl<'a> Search<'a> {
+    /// The place of the deadline that was missed last.
+    fn critical(&self) -> Option<usize> {
+        self.critical.borrow().first().copied()
+    }
+
+    /// Records that the deadline at `place` was missed, or that it is expected to be the next one.
+    fn missed(&self, place: usize) {
+        let mut critical = self.critical.borrow_mut();
+        critical.retain(|&other| other != place);
+        critical.insert(0, place);
+        critical.truncate(CRITICAL_MAX);
+    }
+
     /// Returns `None` if a number does not fit.
     fn new(tables: &Tables<'_>, scale: &'a Scale<'a>, (crew, go_on): (&'a Crew, &'a dyn Fn() -> bool)) -> Option<Self> {
         let system = &scale.charged;
@@ -297,7 +359,8 @@ impl<'a> Search<'a> {
         let sizes = |cluster: u16| clustered::size(system, CpuId(cluster));
         let bounds = RefCell::new(Fifo::in_clusters(&sharing, sizes, true).ok()?);
         let costs = shape.ids.iter().map(|&id| system.task(id).wcet.as_ns()).collect();
-        let (scratch, critical) = (RefCell::new((system.clone(), sharing.clone())), Cell::new(shape.count() - 1));
+        let (scratch, critical) =
+            (RefCell::new((system.clone(), sharing.clone())), RefCell::new(vec![shape.count() - 1]));
         Some(Self { shape, scale, crew, go_on, system, costs, sharing, scratch, bounds, critical })
     }
 
@@ -345,18 +408,16 @@ impl<'a> Search<'a> {
             Some(from) => {
                 let executed = (0..count).map(|place| costs[place] + (from.point.executed[place] - from.costs[place]));
                 let point = Point { executed: executed.collect(), lags: from.point.lags.clone() };
-                Settled { costs, point, waits: from.waits.clone() }
+                Settled { costs, point, waits: from.waits.clone(), responses: from.responses.clone() }
             }
             None => {
                 let point = Point { executed: costs.clone(), lags: shape.jitters.clone() };
-                Settled { costs, point, waits: Waits::none(count) }
+                Settled { costs, point, waits: Waits::none(count), responses: None }
             }
         };
         let is_risen =
             |place: usize| from.is_none_or(|from| from.point.executed[place] < settled.point.executed[place]);
         let mut risen: Vec<bool> = (0..count).map(is_risen).collect();
-        // The response times for which the waits are known.
-        let mut before = from.map(|from| by_task(&from.point));
         let mut found = vec![Delay::default(); count];
         let budget = Budget::new();
         for _ in 0..ROUNDS_MAX {
@@ -374,10 +435,11 @@ impl<'a> Search<'a> {
             }
             let responses = by_task(&settled.point);
             let mut bounds = self.bounds.borrow_mut();
-            let known = bounds.delays_again(&responses, before.as_deref(), &mut settled.waits, &mut found);
+            let before = settled.responses.as_deref();
+            let known = bounds.delays_again(&responses, before, &mut settled.waits, &mut found);
             known.map_err(|_| None)?;
             let mut is_settled = requests == Requests::Same;
-            (before, requests) = (Some(responses), Requests::Same);
+            (settled.responses, requests) = (Some(responses), Requests::Same);
             for place in (0..count).filter(|&place| !shape.is_interrupt[place]) {
                 let delay = &found[shape.ids[place].index()];
                 let executed = delay.remote.and_then(|waits| waits.checked_add(delay.arrival));
@@ -399,17 +461,22 @@ impl<'a> Search<'a> {
     fn raise(&self, point: &mut Point, risen: &[bool], budget: &Budget) -> Result<(), Missed> {
         let shape = &self.shape;
         if let Some(late) = (0..shape.count()).find(|&place| point.executed[place] > shape.limits[place]) {
-            self.critical.set(late);
+            self.missed(late);
             return Err(Missed::Deadline);
         }
-        let critical = self.critical.get();
-        let rests = |place: usize| risen[shape.firsts[place]..shape.ends[place]].contains(&true);
-        if rests(critical) {
-            shape.least(point, critical, point.lags[critical] - shape.jitters[critical], budget)?;
+        // Deadlines that were missed before are the first to be missed again.
+        let rests = |&place: &usize| risen[shape.firsts[place]..shape.ends[place]].contains(&true);
+        let misses = |&place: &usize| {
+            let lag = shape.least(point, place, point.lags[place] - shape.jitters[place], budget);
+            lag.err().map(|missed| (place, missed))
+        };
+        let late = self.critical.borrow().iter().copied().filter(rests).find_map(|place| misses(&place));
+        if let Some((late, missed)) = late {
+            self.missed(late);
+            return Err(missed);
         }
-        // The cluster whose deadline was missed last is the first to miss one again.
-        let (first, last) = (shape.firsts[critical], shape.lasts[critical]);
-        for places in [first..last, 0..first, last..shape.count()] {
+        let first = self.critical().map_or(0..0, |place| shape.firsts[place]..shape.lasts[place]);
+        for places in [first.clone(), 0..first.start, first.end..shape.count()] {
             self.raise_in(places, point, risen, budget)?;
         }
         Ok(())
@@ -434,7 +501,7 @@ impl<'a> Search<'a> {
                 again = false;
                 for own in place..end {
                     let lag = shape.least(point, own, point.lags[own] - shape.jitters[own], budget);
-                    let lag = lag.inspect_err(|_| self.critical.set(own))?;
+                    let lag = lag.inspect_err(|_| self.missed(own))?;
                     let lag = lag + shape.jitters[own];
                     again |= end - place > 1 && lag > point.lags[own];
                     point.lags[own] = lag;
@@ -472,7 +539,8 @@ impl<'a> Search<'a> {
         let (shape, point) = (&self.shape, &settled.point);
         let slack = |place: usize| {
             let lag = shape.limits[place] - point.executed[place];
-            ((lag + 1) * shape.processors[place]).saturating_sub(shape.work(point, place, lag, &mut Vec::new()) + 1)
+            let (work, _) = shape.work(point, place, lag, &mut Vec::new());
+            ((lag + 1) * shape.processors[place]).saturating_sub(work + 1)
         };
         (0..shape.count()).map(slack).collect()
     }
@@ -490,7 +558,7 @@ impl<'a> Search<'a> {
             true => most,
             false => slacks[other] / jobs(other),
         });
-        self.critical.set(tightest.unwrap_or(place));
+        self.missed(tightest.unwrap_or(place));
         self.greatest(
             (0, most),
             settled,

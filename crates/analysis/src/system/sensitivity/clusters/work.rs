@@ -46,10 +46,10 @@ impl Work {
         self.divisors[place]
     }
 
-    /// Returns the sum of the work of the tasks in `range` that keeps the job waiting. Writes for each of them the lag
-    /// up to which this work rises as fast as the lag, or a value that is not above the present lag. See
-    /// `clustered.rs`.
-    pub(super) fn sum(&self, at: &Point, range: Range<usize>, waiting: Waiting, untils: &mut [u64]) -> u64 {
+    /// Returns the sum of the work of the tasks in `range` that keeps the job waiting, and the lag up to which no work
+    /// begins to rise. Writes for each of them the lag up to which this work rises as fast as the lag, or a value that
+    /// is not above the present lag. See `clustered.rs`.
+    pub(super) fn sum(&self, at: &Point, range: Range<usize>, waiting: Waiting, untils: &mut [u64]) -> (u64, u64) {
         match &self.small {
             Some([multipliers, adds, shifts]) => {
                 let of = range.clone();
@@ -71,18 +71,18 @@ impl Work {
     /// counts.
     pub(super) fn rising(&self, untils: &[u64], first: usize, lag: u64, rises: &mut Vec<(u64, u64)>) {
         rises.clear();
-        let mut first = first;
-        for block in untils.chunks(LANES) {
+        let (blocks, rest) = untils.as_chunks::<LANES>();
+        let add = |untils: &[u64], first: usize, rises: &mut Vec<(u64, u64)>| {
+            let all = untils.iter().zip(&self.times[first..]);
+            rises.extend(all.filter(|&(&until, _)| until > lag).map(|(&until, &times)| (until, times)));
+        };
+        dispatch!(self.level, _ => for (index, block) in blocks.iter().enumerate() {
             // Few rise. A block of others is passed at once.
-            if block.iter().fold(0, |above, &until| above | u64::from(until > lag)) > 0 {
-                for (&until, &times) in block.iter().zip(&self.times[first..]) {
-                    if until > lag {
-                        rises.push((until, times));
-                    }
-                }
+            if block.iter().fold(false, |above, &until| above | (until > lag)) {
+                add(block, first + index * LANES, rises);
             }
-            first += block.len();
-        }
+        });
+        add(rest, first + blocks.len() * LANES, rises);
     }
 
     /// All factors are at most `MOST`, which is 2^k - 1. It works on slices of any length, so that the compiler can
@@ -95,11 +95,11 @@ impl Work {
         Waiting { place, lag }: Waiting,
         untils: &mut [u64],
         divide: impl Fn(usize, u64) -> u64,
-    ) -> u64 {
+    ) -> (u64, u64) {
         let (window, most, count) = (at.executed[place].wrapping_add(lag), lag.wrapping_add(1), untils.len());
         let (periods, times) = (&self.periods[range.clone()][..count], &self.times[range.clone()][..count]);
         let (executed, lags) = (&at.executed[range.clone()][..count], &at.lags[range][..count]);
-        let mut sum = 0_u64;
+        let (mut sum, mut known) = (0_u64, u64::MAX);
         for h in 0..count {
             let x = window.wrapping_add(lags[h]);
             let whole = divide(h, x);
@@ -107,9 +107,12 @@ impl Work {
             let before = low::<MOST>(whole, executed[h]);
             let (done, work) = (before.wrapping_add(executed[h]), before.wrapping_add(executed[h].min(rest)));
             sum = sum.wrapping_add(low::<MOST>(work.min(most), times[h]));
-            untils[h] = if work >= most { done.wrapping_sub(1) } else { lag.wrapping_add(done).wrapping_sub(work) };
+            let until = if work >= most { done.wrapping_sub(1) } else { lag.wrapping_add(done).wrapping_sub(work) };
+            untils[h] = until;
+            // The next job begins at the end of the period. If the work rises until then, it goes on rising.
+            known = known.min(until.max(lag.wrapping_add(periods[h]).wrapping_sub(rest)));
         }
-        sum
+        (sum, known)
     }
 }
 
