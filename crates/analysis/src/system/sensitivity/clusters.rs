@@ -68,7 +68,8 @@ struct Shape {
     limits: Vec<u64>,
     is_interrupt: Vec<bool>,
     /// Room for the values of one sum.
-    buffers: RefCell<(Vec<u64>, Vec<(u64, u64)>)>,
+    untils: RefCell<Vec<u64>>,
+    rises: RefCell<Vec<(u64, u64)>>,
 }
 
 impl Shape {
@@ -108,7 +109,8 @@ impl Shape {
             jitters,
             limits,
             is_interrupt: ids.iter().map(|&id| system.is_interrupt(id)).collect(),
-            buffers: RefCell::default(),
+            untils: RefCell::default(),
+            rises: RefCell::default(),
             places,
             ids,
         })
@@ -160,11 +162,11 @@ impl Shape {
     fn least(&self, at: &Point, place: usize, start: u64, budget: &Budget) -> Result<u64, Missed> {
         let limit = self.limits[place].checked_sub(at.executed[place]).ok_or(Missed::Deadline)?;
         let terms = 1 + (self.ends[place] - self.firsts[place]) as u64;
-        let (untils, rises) = &mut *self.buffers.borrow_mut();
+        let (mut untils, mut rises) = (self.untils.borrow_mut(), self.rises.borrow_mut());
         let mut least = None;
         let next = |lag| {
             if least != Some(lag) {
-                let next = self.next(at, place, lag, (untils, rises));
+                let next = self.next(at, place, lag, (&mut untils, &mut rises));
                 least = next.is_least.then_some(next.lag);
                 return Some(next.lag);
             }
