@@ -84,7 +84,7 @@ impl<M: Stepped> State<M> {
         let has_job = |task: &usize| self.has_job(*task) && !sleeps_in_queue(*task);
         let jobs: Vec<usize> = (0..self.threads.len()).filter(has_job).collect();
         let executing: Vec<usize> = jobs.iter().copied().filter(|&task| self.executes(task, setting)).collect();
-        assert_eq!(executing.len(), jobs.len().min(setting.processors), "not as many jobs execute as can");
+        assert_eq!(executing.len(), jobs.len().min(setting.processors), "the wrong number of jobs executes");
         let mut first: Vec<usize> = jobs.iter().copied().filter(|&task| !self.is_held(task, &jobs, setting)).collect();
         first.sort_unstable_by_key(|&task| self.key(task, setting));
         first.truncate(setting.processors);

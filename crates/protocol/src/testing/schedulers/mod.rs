@@ -41,7 +41,7 @@ use crate::{Edf, GlobalEdf};
 use lockwright_model::{CpuId, Priority};
 use setting::{BOTH_ON_ONE, Fault, LONG, LONG_ON_ONE, PARTITIONED, SHORT, SHORT_ON_ONE, Setting};
 use std::vec::Vec;
-use threads::State;
+use threads::{Phase, State};
 
 const TASKS: usize = 3;
 const RESOURCES: usize = 2;
@@ -66,6 +66,11 @@ fn partitioned(setting: &Setting) -> Edf<TASKS, RESOURCES> {
 
 fn global(setting: &Setting) -> GlobalEdf<TASKS, RESOURCES> {
     GlobalEdf::new(setting.tasks(), setting.locks, setting.processors)
+}
+
+/// The scheduler of one processor more than there is.
+fn global_of_more(setting: &Setting) -> GlobalEdf<TASKS, RESOURCES> {
+    GlobalEdf::new(setting.tasks(), setting.locks, setting.processors + 1)
 }
 
 /// Walks all reachable states; returns how many there are.
@@ -124,5 +129,15 @@ mutants! {
     g_edf_granted_to_the_latest: global, LONG_ON_ONE, GrantsLatest, "granted out of order";
     g_edf_takes_stale: global, SHORT, TakesStale, "was told otherwise last";
     g_edf_not_raised: global, SHORT, NotRaised, "is not above the jobs";
+    g_edf_of_more_processors: global_of_more, SHORT_ON_ONE, None, "the wrong number of jobs executes";
     g_edf_own_first: global, SHORT, OwnFirst, "is not above the jobs";
+}
+
+/// The walks of mutants find another broken promise first.
+#[test]
+#[should_panic(expected = "more jobs are not preempted")]
+fn two_jobs_that_are_not_preempted_on_one_processor() {
+    let mut state = State::first(global(&SHORT_ON_ONE), &SHORT_ON_ONE);
+    state.threads[..2].iter_mut().for_each(|thread| thread.phase = Phase::Holds(0));
+    state.check(&SHORT_ON_ONE);
 }
