@@ -43,11 +43,16 @@ pub(super) fn strike() {
 
 /// A system of two tasks that both request one resource within the first milliseconds.
 fn system() -> System {
+    system_on([0, 0])
+}
+
+/// The system, with each task on one of these CPUs.
+fn system_on(cpus: [u16; 2]) -> System {
     let us = Duration::from_us;
     let r = ResourceId(0);
     let task = |index: u16, offset| Task {
         name: format!("t{index}"),
-        cpu: CpuId(0),
+        cpu: CpuId(cpus[usize::from(index)]),
         priority: Priority::base(u32::from(index)),
         period: us(10_000),
         deadline: us(10_000),
@@ -57,26 +62,40 @@ fn system() -> System {
         body: vec![Step::Lock(r), Step::Run(us(200)), Step::Unlock(r)],
     };
     let resource = Resource::new("r");
-    System::new("s".into(), 1, None, vec![resource], vec![task(0, 0), task(1, 2_000)]).expect("valid")
+    let count = usize::from(cpus[0].max(cpus[1])) + 1;
+    System::new("s".into(), count, None, vec![resource], vec![task(0, 0), task(1, 2_000)]).expect("valid")
 }
 
-fn run_with(fault: u64, protocol: Protocol) -> (Result<Outcome, RunError>, std::time::Duration) {
+/// The outcome of a run, and how long it took.
+type Ran = (Result<Outcome, RunError>, std::time::Duration);
+
+/// The schedulers by deadlines with locks.
+const BY_DEADLINE: [(Protocol, Scheduler); 4] = [
+    (Protocol::FmlpShort, Scheduler::GEdf),
+    (Protocol::FmlpLong, Scheduler::GEdf),
+    (Protocol::Msrp, Scheduler::PEdf),
+    (Protocol::FmlpLong, Scheduler::PEdf),
+];
+
+fn run_with(fault: u64, protocol: Protocol) -> Ran {
     run_under(fault, protocol, Scheduler::PFp)
 }
 
-fn run_under(fault: u64, protocol: Protocol, scheduler: Scheduler) -> (Result<Outcome, RunError>, std::time::Duration) {
+/// Under `p-edf`, the tasks are on two CPUs, so that the resource is under the protocol; if there are two.
+fn run_under(fault: u64, protocol: Protocol, scheduler: Scheduler) -> Ran {
+    let is_apart = scheduler == Scheduler::PEdf && sched::affinity().expect("a set of CPUs").len() > 1;
+    let system = system_on([0, u16::from(is_apart)]).under(scheduler);
     FAULT.store(fault, Ordering::Relaxed);
     let start = std::time::Instant::now();
-    let result = run(&system().under(scheduler), &RunConfig::new(protocol, Duration::from_ms(50)), &Control::new());
+    let result = run(&system, &RunConfig::new(protocol, Duration::from_ms(50)), &Control::new());
     (result, start.elapsed())
 }
 
 #[test]
 fn a_panic_in_a_section_unlocks_everything() {
     let Some(_machine) = require_realtime() else { return };
-    let by_deadline = [Protocol::FmlpShort, Protocol::FmlpLong].map(|protocol| (protocol, Scheduler::GEdf));
-    for (protocol, scheduler) in Protocol::ALL.map(|protocol| (protocol, Scheduler::PFp)).into_iter().chain(by_deadline)
-    {
+    let by_priority = Protocol::ALL.map(|protocol| (protocol, Scheduler::PFp));
+    for (protocol, scheduler) in by_priority.into_iter().chain(BY_DEADLINE) {
         let (result, took) = run_under(PANIC, protocol, scheduler);
         assert!(matches!(result, Err(RunError::Panicked(_))), "{protocol} and {scheduler}: {result:?}");
         assert!(took.as_millis() < 500, "{protocol} and {scheduler}: {took:?}");
@@ -142,8 +161,7 @@ fn a_job_beyond_its_reservation_is_counted() {
 #[test]
 fn an_unresponsive_task_is_demoted() {
     let Some(_machine) = require_realtime() else { return };
-    let short = (Protocol::FmlpShort, Scheduler::GEdf);
-    for (protocol, scheduler) in [(Protocol::Mpcp, Scheduler::PFp), short, (Protocol::FmlpLong, Scheduler::GEdf)] {
+    for (protocol, scheduler) in [(Protocol::Mpcp, Scheduler::PFp)].into_iter().chain(BY_DEADLINE) {
         let (result, took) = run_under(1_500_000_000, protocol, scheduler);
         let outcome = result.expect("the run ends in the second grace period");
         assert_eq!(outcome.ended, Ended::Watchdog, "{protocol}");
