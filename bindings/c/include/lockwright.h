@@ -1192,6 +1192,9 @@ int lw_ics_slot_close(struct lw_ics_slot_t *slot);
 // - Any other number is the value that the body returned. Nothing is changed.
 int lw_ics_update(struct lw_ics_slot_t *slot, lw_ics_body_t body, void *argument);
 
+// Private. The header has the usual course of `lw_ics_update`, and calls this for everything else.
+int lw_private_ics_update_(struct lw_ics_slot_t *slot, lw_ics_body_t body, void *argument);
+
 // Private. Ends the first attempt of a section that began in the function of the header, unless that function has
 // committed it. If the attempt cannot commit because of another section, does the rest as `lw_ics_update`.
 int lw_private_ics_end_(struct lw_ics_section_t *section,
@@ -1267,6 +1270,9 @@ int lw_ics_query(const struct lw_ics_t *ics, lw_ics_body_t body, void *argument)
 // - EINVAL: `section` is NULL, there is no such word, or `value` is NULL or misaligned.
 int lw_ics_read(struct lw_ics_section_t *section, uint32_t word, uint64_t *value);
 
+// Private. Reads a word for the function of the header, as `lw_private_ics_update_` updates.
+int lw_private_ics_read_(struct lw_ics_section_t *section, uint32_t word, uint64_t *value);
+
 // Checks whether a section can still commit. A long body should call this regularly, to avoid useless work.
 //
 // `section` must be the one that the calling body received.
@@ -1291,6 +1297,9 @@ int lw_ics_check(struct lw_ics_section_t *section);
 // - EAGAIN: another section has committed. The body must return EAGAIN. Only sections that may be cut short return
 //   this.
 int lw_ics_write(struct lw_ics_section_t *section, uint32_t word, uint64_t value);
+
+// Private. Writes a word for the function of the header, as `lw_private_ics_update_` updates.
+int lw_private_ics_write_(struct lw_ics_section_t *section, uint32_t word, uint64_t value);
 
 // Writes the statistics of a slot to `*stats`.
 //

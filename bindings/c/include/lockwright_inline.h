@@ -2,7 +2,7 @@
  * Private: lockwright.h includes this file. It contains the usual course of three functions, so that the compiler can
  * put them and a known body in one place: lw_ics_update, lw_ics_read and lw_ics_write. For everything else they call
  * the functions of the same name in the library. So do all calls without optimisation, with -fno-inline or under
- * ThreadSanitizer, and on other processors. clang takes the two functions of one name for one that calls itself.
+ * ThreadSanitizer, on other processors, and by a pointer.
  *
  * The usual course of lw_ics_update:
  *   - There is nothing to perform; or the last commit was that of this slot and wrote one word, which is performed.
@@ -15,8 +15,14 @@
 #ifndef LOCKWRIGHT_INLINE_H
 #define LOCKWRIGHT_INLINE_H
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__LP64__) && defined(__OPTIMIZE__) \
-    && !defined(__NO_INLINE__) && !defined(__SANITIZE_THREAD__)
+#ifdef __has_feature
+#if __has_feature(thread_sanitizer)
+#define LW_PRIVATE_THREAD_SANITIZER_
+#endif
+#endif
+
+#if defined(__GNUC__) && defined(__x86_64__) && defined(__LP64__) && defined(__OPTIMIZE__) && !defined(__NO_INLINE__) \
+    && !defined(__SANITIZE_THREAD__) && !defined(LW_PRIVATE_THREAD_SANITIZER_)
 
 #define LW_PRIVATE_INLINE_ extern __inline__ __attribute__((gnu_inline, always_inline, artificial))
 
@@ -30,14 +36,6 @@ extern "C" {
 LW_PRIVATE_ASSERT_(sizeof(struct lw_ics_slot_t) == 16 && sizeof(struct lw_ics_section_t) == 80);
 LW_PRIVATE_ASSERT_(sizeof(struct lw_private_ics_page_t) == 68 && sizeof(struct lw_private_ics_record_t) == 384);
 LW_PRIVATE_ASSERT_(sizeof(struct lw_private_ics_object_t) == 9344 && sizeof(struct lw_private_ics_t) == 9472);
-
-/* The functions of the library. */
-extern int lw_private_ics_update_(struct lw_ics_slot_t *slot, lw_ics_body_t body, void *argument)
-    __asm__("lw_ics_update");
-extern int lw_private_ics_read_(struct lw_ics_section_t *section, uint32_t word, uint64_t *value)
-    __asm__("lw_ics_read");
-extern int lw_private_ics_write_(struct lw_ics_section_t *section, uint32_t word, uint64_t value)
-    __asm__("lw_ics_write");
 
 LW_PRIVATE_INLINE_ uint64_t lw_private_get_(const uint64_t *from)
 {

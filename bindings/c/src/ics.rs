@@ -339,6 +339,17 @@ pub unsafe extern "C-unwind" fn lw_ics_update(
     unsafe { repeat(slot, body, argument, 0) }
 }
 
+/// Private. The header has the usual course of `lw_ics_update`, and calls this for everything else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn lw_private_ics_update_(
+    slot: Mut<'_, lw_ics_slot_t>,
+    body: lw_ics_body_t,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: the function of the header passes what it was called with.
+    unsafe { lw_ics_update(slot, body, argument) }
+}
+
 /// Private. Ends the first attempt of a section that began in the function of the header, unless that function has
 /// committed it. If the attempt cannot commit because of another section, does the rest as `lw_ics_update`.
 #[unsafe(no_mangle)]
@@ -601,6 +612,17 @@ unsafe extern "C" fn read_otherwise(section: *mut lw_ics_section_t, word: u32, v
     unsafe { in_section(section, read) }
 }
 
+/// Private. Reads a word for the function of the header, as `lw_private_ics_update_` updates.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_private_ics_read_(
+    section: *mut lw_ics_section_t,
+    word: u32,
+    value: Mut<'_, u64>,
+) -> c_int {
+    // SAFETY: the function of the header passes what it was called with.
+    unsafe { lw_ics_read(section, word, value) }
+}
+
 /// Checks whether a section can still commit. A long body should call this regularly, to avoid useless work.
 ///
 /// `section` must be the one that the calling body received.
@@ -640,6 +662,13 @@ pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32,
     }
     // SAFETY: as above.
     unsafe { write_otherwise(section, word, value) }
+}
+
+/// Private. Writes a word for the function of the header, as `lw_private_ics_update_` updates.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_private_ics_write_(section: *mut lw_ics_section_t, word: u32, value: u64) -> c_int {
+    // SAFETY: the function of the header passes what it was called with.
+    unsafe { lw_ics_write(section, word, value) }
 }
 
 /// As `lw_ics_write`, for all sections and words.

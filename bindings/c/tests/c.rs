@@ -5,7 +5,8 @@
 //! also runs without them, linked with the static and the shared library, and those that repeat something do so more
 //! often. Otherwise a few tests and the examples do.
 //!
-//! Without a compiler the tests are skipped with a message; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure.
+//! Without a compiler the tests are skipped with a message; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure, and
+//! LOCKWRIGHT_REQUIRE_CLANG=1 that there is no clang.
 
 #[path = "../../../crates/sys/tests/support/machine.rs"]
 mod machine;
@@ -104,10 +105,15 @@ fn require_compilers(linking: Linking) -> bool {
 }
 
 fn compile(file: &Path, linking: Linking, options: &[&str]) -> PathBuf {
+    compile_with(&compiler(file), file, linking, options)
+}
+
+fn compile_with(compiler: &str, file: &Path, linking: Linking, options: &[&str]) -> PathBuf {
     let library = library();
     let name = file.file_name().expect("a name").to_string_lossy().into_owned();
-    let program = library.join(format!("{name}-{linking:?}{}", options.concat().replace('/', "-")));
-    let mut command = Command::new(compiler(file));
+    let chosen = format!("{compiler}{}", options.concat()).replace('/', "-");
+    let program = library.join(format!("{name}-{linking:?}-{chosen}"));
+    let mut command = Command::new(compiler);
     command.args(WARNINGS).args(["-O1", "-g", "-pthread"]).args(options).arg("-I").arg(here().join("include"));
     command.arg(if name.ends_with(".cpp") { "-std=c++17" } else { "-std=c11" }).arg(file).arg("-o").arg(&program);
     // The library reports some mistakes only if it was built for debugging, as this test was.
@@ -203,6 +209,23 @@ fn sections_pass_when_they_are_called() {
     for name in ["ics.c", "steps.c", "cut.c"] {
         if let Some(output) = perform(&here().join("tests").join(name), Linking::Shared, &["-fno-inline"]) {
             assert!(output.status.success(), "{name}: {}", said(&output));
+        }
+    }
+}
+
+/// Programs in which clang has compiled the functions of the header with their caller.
+#[test]
+fn sections_pass_with_clang() {
+    if let Err(error) = Command::new("clang").arg("--version").output() {
+        assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_CLANG").is_none(), "clang: {error}");
+        let _ = writeln!(std::io::stderr(), "skipped: clang: {error}");
+        return;
+    }
+    for name in ["ics.c", "steps.c"] {
+        for (options, status) in [(&[][..], 0), (&["-DMUTANT"], 1)] {
+            let program = compile_with("clang", &here().join("tests").join(name), Linking::Shared, options);
+            let output = run(&mut Command::new(program));
+            assert_eq!(output.status.code(), Some(status), "{name} with {options:?}: {}", said(&output));
         }
     }
 }
