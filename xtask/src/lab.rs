@@ -73,7 +73,7 @@ struct Options {
     cpus: u32,
     /// The processors are in as many sockets.
     sockets: u32,
-    /// The Debian package of the kernel, or one that depends on it.
+    /// The Debian package of the kernel, or one that depends on it; or the file of a kernel.
     kernel: String,
     /// Whether the kernel limits the time of threads in real time, as it does by default.
     is_throttled: bool,
@@ -150,7 +150,10 @@ impl Parts {
     fn find(kernel: &str) -> Result<Self, String> {
         ["qemu-system-x86_64", "cpio", "xz", "dpkg", "apt-get"].iter().try_for_each(|program| needed(program))?;
         let folder = tool::root().join("target/lab");
-        let kernel = self::kernel(&folder.join("kernels").join(kernel), kernel)?;
+        let kernel = match std::fs::canonicalize(kernel) {
+            Ok(file) if file.is_file() => file,
+            _ => self::kernel(&folder.join("kernels").join(kernel), kernel)?,
+        };
         Ok(Self { busybox: busybox()?, kernel, folder })
     }
 }
@@ -218,13 +221,15 @@ fn options(arguments: &[String]) -> Result<Options, String> {
             "--sockets" => options.sockets = number(words.next(), 1..=64, "--sockets", "of sockets")?,
             "--seed" => options.seed = number(words.next(), 0..=u64::MAX, "--seed", "")?,
             "--kernel" => {
-                let is_name = |name: &&String| name.starts_with("linux-image-") && !name.contains('/');
-                let name = words.next().filter(is_name);
-                options.kernel = name.ok_or("`--kernel` needs a Debian package, such as linux-image-amd64")?.clone();
+                let is_known = |name: &&String| {
+                    name.starts_with("linux-image-") && !name.contains('/') || Path::new(name).is_file()
+                };
+                let needs = "`--kernel` needs a Debian package, such as linux-image-amd64, or the file of a kernel";
+                options.kernel = words.next().filter(is_known).ok_or(needs)?.clone();
             }
             "--no-throttling" => options.is_throttled = false,
             option if option.starts_with('-') => {
-                let known = "--cpus N, --sockets N, --kernel PACKAGE, --no-throttling and --seed N";
+                let known = "--cpus N, --sockets N, --kernel PACKAGE|FILE, --no-throttling and --seed N";
                 return Err(format!("`{option}` is not an option of `lab`, which has {known}"));
             }
             name => options.names.push(name.to_owned()),
@@ -312,8 +317,11 @@ fn needs_of(package: &str) -> Result<Vec<String>, String> {
     Ok(text.lines().filter_map(|line| line.trim().strip_prefix("Depends: ")).map(str::to_owned).collect())
 }
 
-/// Returns the file with which QEMU boots.
+/// Returns the file with which QEMU boots: of Debian's kernel in a folder, or the kernel itself.
 fn image(folder: &Path) -> Result<PathBuf, String> {
+    if folder.is_file() {
+        return Ok(folder.to_owned());
+    }
     // Debian's kernels from Linux 7 on have it beside the modules.
     entry(&folder.join("boot"), |name| name.starts_with("vmlinuz-"))
         .or_else(|_| entry(&entry(&folder.join("usr/lib/modules"), |_| true)?, |name| name == "vmlinuz"))
@@ -704,6 +712,8 @@ mod checks {
         assert_eq!((right.names, right.kernel), (vec!["mutex".to_owned()], "linux-image-rt-amd64".to_owned()));
         let other = options(&words(&["--kernel", "linux-image-amd64"])).expect("right");
         assert_eq!((other.kernel, other.cpus, other.sockets), ("linux-image-amd64".to_owned(), 8, 1));
+        let own = options(&words(&["--kernel", "/proc/self/exe"])).expect("the file of a kernel, as far as it knows");
+        assert_eq!(image(Path::new(&own.kernel)), Ok("/proc/self/exe".into()));
         for wrong in [
             &["--cpus"][..],
             &["--cpus", "0"],

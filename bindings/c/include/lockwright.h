@@ -1135,6 +1135,46 @@ int lw_section_lazy_sleep_until(const struct timespec *release);
 // - EPERM: `lw_section_lazy_open` was not called.
 int lw_section_lazy_close(void);
 
+// Prepares the calling thread for extended sections, inside which it asks the kernel for an extension of its time
+// slice (Linux 7.0).
+//
+// If an interrupt would preempt the thread inside a section, the kernel may let it continue for a few microseconds
+// first: at most 5, unless `/sys/kernel/debug/rseq/slice_ext_nsec` says otherwise. This is a hint: it excludes no
+// other thread, and no bound may count on it. Under PREEMPT_RT, real-time threads preempt each other in spite of it. A
+// system call inside a section ends the extension. The call allocates memory.
+//
+// Returns:
+// - 0: success.
+// - ENOTSUP: the kernel was built or booted without this, or the processor is not an x86-64.
+// - ENXIO: the thread's area for restartable sequences has the original size, or is another library's. The thread
+//   needs glibc 2.41 or later, or the environment variable `GLIBC_TUNABLES=glibc.pthread.rseq=0` at the start of the
+//   program.
+// - EBUSY: the thread has called this before, without `lw_section_extended_close`.
+// - Any other number is an error of the kernel.
+int lw_section_extended_open(void);
+
+// Enters an extended section. Sections may be nested. Makes no system call.
+//
+// Returns:
+// - 0: success.
+// - EPERM: `lw_section_extended_open` was not called.
+int lw_section_extended_enter(void);
+
+// Leaves the innermost extended section. At the end of the outermost one, gives the processor to the thread for which
+// the kernel wants it, if there is one.
+//
+// Returns:
+// - 0: success.
+// - EPERM: the thread is not inside an extended section.
+int lw_section_extended_leave(void);
+
+// Undoes `lw_section_extended_open`, and ends the section that the thread is in. The end of the thread does the same.
+//
+// Returns:
+// - 0: success.
+// - EPERM: `lw_section_extended_open` was not called.
+int lw_section_extended_close(void);
+
 // Initialises `*ics` as an object whose words are 0, whatever the memory contained before. The call allocates memory.
 //
 // `commit` is `LW_ICS_AUTO`, `LW_ICS_LOCKED` or `LW_ICS_PLAIN`. With `LW_ICS_AUTO`, `cpu` is the Linux number of the

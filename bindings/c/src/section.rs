@@ -4,7 +4,9 @@ use crate::argument::{self, Const};
 use crate::errno::of_sys;
 use crate::panic::guarded;
 use libc::{c_int, c_uint, timespec};
-use lockwright::section::{Eager, EagerSection, Lazy, LazySection, SectionError};
+use lockwright::section::{
+    Eager, EagerSection, Extended, ExtendedSection, Lazy, LazySection, NoExtension, SectionError,
+};
 use std::cell::RefCell;
 use std::thread::LocalKey;
 use std::time::{Duration, Instant};
@@ -37,6 +39,7 @@ type Kept<H, S> = RefCell<Option<Open<H, S>>>;
 thread_local! {
     static EAGER: Kept<Eager, EagerSection<'static>> = const { RefCell::new(None) };
     static LAZY: Kept<Lazy, LazySection<'static>> = const { RefCell::new(None) };
+    static EXTENDED: Kept<Extended, ExtendedSection<'static>> = const { RefCell::new(None) };
 }
 
 /// Calls `body` with what the thread keeps. Fails in a signal handler that interrupts such a call (EBUSY), and at the
@@ -108,6 +111,9 @@ fn of_section(error: SectionError) -> c_int {
         SectionError::Inside | SectionError::Deadlock => libc::EDEADLK,
         SectionError::OwnerDied => libc::EAGAIN,
         SectionError::NoCpu { error, .. } | SectionError::Sys(error) => of_sys(error),
+        SectionError::NoExtension(NoExtension::Sys(error)) => of_sys(error),
+        SectionError::NoExtension(NoExtension::Library | NoExtension::Elsewhere) => libc::ENXIO,
+        SectionError::NoExtension(_) => libc::ENOTSUP,
         _ => libc::EIO,
     }
 }
@@ -263,6 +269,61 @@ pub unsafe extern "C" fn lw_section_lazy_sleep_until(release: Const<'_, timespec
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_lazy_close() -> c_int {
     close(&LAZY)
+}
+
+/// Prepares the calling thread for extended sections, inside which it asks the kernel for an extension of its time
+/// slice (Linux 7.0).
+///
+/// If an interrupt would preempt the thread inside a section, the kernel may let it continue for a few microseconds
+/// first: at most 5, unless `/sys/kernel/debug/rseq/slice_ext_nsec` says otherwise. This is a hint: it excludes no
+/// other thread, and no bound may count on it. Under PREEMPT_RT, real-time threads preempt each other in spite of it. A
+/// system call inside a section ends the extension. The call allocates memory.
+///
+/// Returns:
+/// - 0: success.
+/// - ENOTSUP: the kernel was built or booted without this, or the processor is not an x86-64.
+/// - ENXIO: the thread's area for restartable sequences has the original size, or is another library's. The thread
+///   needs glibc 2.41 or later, or the environment variable `GLIBC_TUNABLES=glibc.pthread.rseq=0` at the start of the
+///   program.
+/// - EBUSY: the thread has called this before, without `lw_section_extended_close`.
+/// - Any other number is an error of the kernel.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_section_extended_open() -> c_int {
+    open(&EXTENDED, Extended::new)
+}
+
+/// Enters an extended section. Sections may be nested. Makes no system call.
+///
+/// Returns:
+/// - 0: success.
+/// - EPERM: `lw_section_extended_open` was not called.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_section_extended_enter() -> c_int {
+    enter(&EXTENDED, |handle| Ok(handle.enter()))
+}
+
+/// Leaves the innermost extended section. At the end of the outermost one, gives the processor to the thread for which
+/// the kernel wants it, if there is one.
+///
+/// Returns:
+/// - 0: success.
+/// - EPERM: the thread is not inside an extended section.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_section_extended_leave() -> c_int {
+    leave(&EXTENDED, |section| {
+        drop(section);
+        Ok(())
+    })
+}
+
+/// Undoes `lw_section_extended_open`, and ends the section that the thread is in. The end of the thread does the same.
+///
+/// Returns:
+/// - 0: success.
+/// - EPERM: `lw_section_extended_open` was not called.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_section_extended_close() -> c_int {
+    close(&EXTENDED)
 }
 
 /// Returns the time that CLOCK_MONOTONIC reads, in nanoseconds.

@@ -197,6 +197,9 @@ static void results_without_a_place(void) {
     EXPECT(EPERM, lw_section_lazy_look());
     EXPECT(EPERM, lw_section_lazy_sleep_until(NULL));
     EXPECT(EPERM, lw_section_lazy_close());
+    EXPECT(EPERM, lw_section_extended_enter());
+    EXPECT(EPERM, lw_section_extended_leave());
+    EXPECT(EPERM, lw_section_extended_close());
 }
 
 /* The macros of the header equal what lw_mutex_init and lw_cond_init make. */

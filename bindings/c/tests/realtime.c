@@ -252,6 +252,26 @@ static void lazy_sections(void) {
     CHECK(sched_setaffinity(0, sizeof set, &set) == 0);
 }
 
+static void extended_sections(void) {
+    int opened = lw_section_extended_open();
+    if (opened == ENOTSUP || opened == ENXIO) {
+        EXPECT(opened, lw_section_extended_open());
+        EXPECT(EPERM, lw_section_extended_enter());
+        return;
+    }
+    CHECK(opened == 0);
+    EXPECT(EBUSY, lw_section_extended_open());
+    EXPECT(EPERM, lw_section_extended_leave());
+    EXPECT(0, lw_section_extended_enter());
+    EXPECT(0, lw_section_extended_enter());
+    EXPECT(0, lw_section_extended_leave());
+    EXPECT(0, lw_section_extended_leave());
+    EXPECT(EPERM, lw_section_extended_leave());
+    EXPECT(0, lw_section_extended_enter());
+    EXPECT(0, lw_section_extended_close());
+    EXPECT(EPERM, lw_section_extended_enter());
+}
+
 int main(void) {
     begin_test();
     if (become(SCHED_FIFO, 98) != 0) {
@@ -266,5 +286,6 @@ int main(void) {
     a_ceiling_of_the_dead();
     eager_sections();
     lazy_sections();
+    extended_sections();
     return 0;
 }

@@ -16,6 +16,7 @@
 //! | `robust` | none: the list of robust locks |
 //! | `vdso` | none: finds functions that the kernel has mapped |
 //! | `rseq` | `membarrier`; then none: restartable sequences |
+//! | `time_slice` | `prctl` and `rseq`, once; `rseq_slice_yield` |
 //! | `sched` | `gettid`, `sched_{set,get}{scheduler,param,affinity}`, `sched_yield`, timer slack, `tgkill` |
 //! | `block` | `prctl`, once; then none: reads the C library's own record of the thread |
 //! | `held` | none: counts the locks that the thread holds |
@@ -76,6 +77,7 @@ pub mod rseq;
 pub mod sched;
 pub mod shared;
 pub mod signal;
+pub mod time_slice;
 pub mod tracepoint;
 mod vdso;
 

@@ -25,18 +25,6 @@ pub fn has_membarrier() -> bool {
     commands > 0 && commands & PRIVATE_EXPEDITED != 0
 }
 
-/// Whether threads can ask the kernel to delay their preemption for some microseconds. Tries it on a new thread,
-/// because it is enabled for each thread and stays so.
-pub fn has_slice_extension() -> bool {
-    const PR_RSEQ_SLICE_EXTENSION: i32 = 79;
-    const SET: libc::c_ulong = 2;
-    const ENABLE: libc::c_ulong = 1;
-    let none: libc::c_ulong = 0;
-    // SAFETY: the call takes integers only.
-    let enable = move || unsafe { libc::prctl(PR_RSEQ_SLICE_EXTENSION, SET, ENABLE, none, none) == 0 };
-    std::thread::Builder::new().spawn(enable).is_ok_and(|thread| thread.join().unwrap_or(false))
-}
-
 /// Locks and unlocks a PI futex through the kernel.
 ///
 /// # Errors

@@ -73,6 +73,12 @@ pub fn give_up() -> ! {
     std::process::abort()
 }
 
+/// The address of the area that the C library registered for the calling thread, and its size in bytes.
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+pub(crate) fn registered_area() -> Option<(usize, usize)> {
+    Registered::find_sized().map(|(found, size)| (found.area(), size as usize))
+}
+
 #[cfg(not(all(target_arch = "x86_64", target_env = "gnu")))]
 impl Registered {
     /// Returns `None`: restartable sequences are not implemented for this processor or C library.
@@ -95,6 +101,11 @@ impl Registered {
     /// Finds the registration. Returns `None` if the C library is too old, was told not to register
     /// (`glibc.pthread.rseq=0`), or was refused by the kernel.
     pub fn find() -> Option<Self> {
+        Self::find_sized().map(|(found, _)| found)
+    }
+
+    /// Finds the registration and its size in bytes.
+    fn find_sized() -> Option<(Self, u32)> {
         let symbol = |name: &std::ffi::CStr| {
             // SAFETY: the name is a constant string with a final zero.
             let place = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
@@ -106,7 +117,7 @@ impl Registered {
             (size, symbol(c"__rseq_offset")?.cast::<isize>().read())
         };
         let found = Self { offset };
-        (size != 0 && found.cpu().is_some()).then_some(found)
+        (size != 0 && found.cpu().is_some()).then_some((found, size))
     }
 
     /// The address of the calling thread's registered area.

@@ -4,6 +4,7 @@ use super::finding::{Finding, State, finding, read};
 use crate::cpusets::{CpusetError, Kernel, Left, sweep};
 use crate::throttling::{Limiter, Throttling, limits};
 use lockwright_sys::robust::unlocks_in_one_step;
+use lockwright_sys::time_slice::Extension;
 use lockwright_sys::{probe, sched};
 
 /// Locks and unlocks a PI futex through the kernel.
@@ -129,11 +130,17 @@ pub(super) fn rseq() -> Finding {
 
 pub(super) fn slice_extension() -> Finding {
     const NAME: &str = "time slice extension";
-    match probe::has_slice_extension() {
-        true => finding(NAME, State::Ok, "available; on PREEMPT_RT, real-time threads still preempt at once", ""),
-        has => {
-            known(NAME, has, "Linux 7.0 or later with CONFIG_RSEQ_SLICE_EXTENSION, not disabled by rseq_slice_ext=0")
-        }
+    // Enabled for a thread, it stays so.
+    let tried = std::thread::Builder::new().spawn(|| Extension::enable().map(drop));
+    match tried.map_err(|error| error.to_string()).and_then(|thread| thread.join().map_err(|_| "a panic".into())) {
+        Ok(Ok(())) => finding(
+            NAME,
+            State::Ok,
+            "available for `section::Extended`; on PREEMPT_RT, real-time threads still preempt at once",
+            "",
+        ),
+        Ok(Err(why)) => finding(NAME, State::Warn, "not available", why.to_string()),
+        Err(error) => finding(NAME, State::Warn, format!("not tried: {error}"), "room for one more thread"),
     }
 }
 

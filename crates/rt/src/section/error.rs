@@ -1,6 +1,7 @@
 //! The errors of sections.
 
 use lockwright_sys::SysError;
+use lockwright_sys::time_slice::NoExtension;
 use std::fmt;
 
 /// Why a section could not be entered or left, or why a handle could not be made.
@@ -37,6 +38,8 @@ pub enum SectionError {
     /// A thread ended inside its section without leaving it, and the waiter to which the kernel gave the section could
     /// not execute.
     OwnerDied,
+    /// The kernel extends no time slice of this thread.
+    NoExtension(NoExtension),
     /// A system call failed.
     Sys(SysError),
 }
@@ -77,6 +80,7 @@ impl fmt::Display for SectionError {
                 "a thread ended inside a section, and the waiter that inherited the section could not execute for \
                  several milliseconds; try again later",
             ),
+            Self::NoExtension(why) => write!(f, "a section cannot be extended: {why}"),
             Self::Sys(error) => write!(f, "a section failed: {error}"),
         }
     }

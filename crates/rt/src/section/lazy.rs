@@ -172,7 +172,7 @@ thread_local! {
 ///
 /// # What it cannot exclude
 ///
-/// Threads that are not managed, and everything that [no section can exclude](super#what-neither-kind-can-exclude).
+/// Threads that are not managed, and everything that [no section can exclude](super#what-no-kind-can-exclude).
 ///
 /// # A thread that ends inside
 ///

@@ -3,16 +3,17 @@
 //! A spinlock that serves in order of arrival lets a thread wait for at most m − 1 sections on m processors, *if*
 //! neither its holder nor its waiters are preempted. Otherwise the bound also contains every job that can preempt one
 //! of them. A thread that spins for a less urgent holder on its own processor even spins for ever. A kernel disables
-//! preemption around its spinlocks. A process can approximate this in two ways:
+//! preemption around its spinlocks. A process can approximate this in three ways:
 //!
-//! | | [`Eager`] | [`Lazy`] |
-//! |---|---|---|
-//! | how | rises above all tasks, and back | puts its thread id into a word of its processor, which other threads check when their jobs are released |
-//! | cost of a section | two system calls, about 2 µs | two atomic operations, about 5 ns |
-//! | cost of a job released meanwhile | none | two switches, about 5 µs, inside the section; about as much after it |
-//! | threads that it holds off | all threads below level 98 | managed threads of the processor, which check the word |
-//! | requirements | permission for level 98 | threads under SCHED_FIFO that stay on their processor |
-//! | also excludes other sections | no | yes, those of the same processor |
+//! | | [`Eager`] | [`Lazy`] | [`Extended`] |
+//! |---|---|---|---|
+//! | how | rises above all tasks, and back | puts its thread id into a word of its processor, which other threads check when their jobs are released | asks the kernel for an extension of its time slice |
+//! | cost of a section | two system calls, about 2 µs | two atomic operations, about 5 ns | a few loads and stores |
+//! | cost of a job released meanwhile | none | two switches, about 5 µs, inside the section; about as much after it | a timer and a system call |
+//! | threads that it holds off | all threads below level 98 | managed threads of the processor, which check the word | any, for the kernel's limit of 5 µs, if the kernel grants it; under PREEMPT_RT, ordinary threads only |
+//! | requirements | permission for level 98 | threads under SCHED_FIFO that stay on their processor | Linux 7.0 built with it, glibc 2.41 |
+//! | also excludes other sections | no | yes, those of the same processor | no |
+//! | a bound may count on it | yes | yes | no, it is a hint |
 //!
 //! The costs are orders of magnitude; `cargo test --release -p lockwright costs -- --ignored --nocapture` measures
 //! them.
@@ -61,7 +62,7 @@
 //! processor, and a thread that spins for the lock spins for the time of the suspension. Nor must it start threads,
 //! because they inherit the raised priority.
 //!
-//! # What neither kind can exclude
+//! # What no kind can exclude
 //!
 //! Interrupts, the kernel's own threads above the section's level, SCHED_DEADLINE, the kernel's stop class, the
 //! throttling of real-time threads (`sched_rt_runtime_us`), page faults, and a host that takes the processor from a
@@ -69,11 +70,14 @@
 
 mod eager;
 mod error;
+mod extended;
 mod lazy;
 #[cfg(test)]
 mod tests;
 
 pub use eager::{Eager, EagerSection};
 pub use error::SectionError;
+pub use extended::{Extended, ExtendedSection};
 pub(crate) use lazy::{CEILINGS_MAX, LazyCeiling};
 pub use lazy::{Lazy, LazySection};
+pub use lockwright_sys::time_slice::NoExtension;

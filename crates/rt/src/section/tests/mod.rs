@@ -1,9 +1,10 @@
 //! Tests of sections on real threads of one processor. Gates force the order of events, not clocks.
 
 mod eager;
+mod extended;
 mod lazy;
 
-use super::{Eager, Lazy};
+use super::{Eager, Extended, Lazy};
 use crate::levels::WATCHDOG_LEVEL;
 use crate::machine::{Machine, require_realtime};
 use lockwright_sys::futex::{self, Deadline, Ended, Scope};
