@@ -33,7 +33,7 @@ use crate::uniprocessor::{self, Effort, edf};
 use inflated::{Inflated, Kind, inflated, kind, processors, with_retries};
 use lockwright_model::{CpuId, Duration, Overheads, Protocol, ResourceId, Scheduler, System, TaskId};
 pub use results::{Blocker, Point, Scheduled, Test};
-pub(crate) use suspending::{long_resource, on_processor};
+pub(crate) use suspending::{Locks, long_resource};
 pub use untested::Untested;
 
 /// Tests a system under partitioned EDF, global EDF or global fixed priorities, with overheads charged to it.
@@ -182,9 +182,9 @@ pub(crate) fn verdict(
             global_fp(system, &inflated).is_ok_and(|result| result.schedulable)
         }
         _ => {
+            let locks = Locks::new(system, &sharing, Omission::NOTHING);
             for cpu in processors_with_tasks(system) {
-                let on_processor = on_processor(system, &sharing, cpu, Omission::NOTHING);
-                let Ok((tasks, blocking)) = on_processor else { return Ok(Err(None)) };
+                let Ok((tasks, blocking)) = locks.on_processor(cpu) else { return Ok(Err(None)) };
                 // The search starts from the longest interval, and would reach a short one late.
                 if let Some(interval) = edf::refuted_early(&tasks, &blocking) {
                     return Ok(Err(Some(Refutation { cpu, interval })));
@@ -217,7 +217,8 @@ pub(crate) struct Interrupted;
 /// That also holds for greater execution times.
 pub(crate) fn is_refuted(system: &System, overheads: &Overheads, by: &[Refutation]) -> bool {
     let Ok(sharing) = rows(system, overheads) else { return true };
-    processors_with_tasks(system).any(|cpu| match on_processor(system, &sharing, cpu, Omission::NOTHING) {
+    let locks = Locks::new(system, &sharing, Omission::NOTHING);
+    processors_with_tasks(system).any(|cpu| match locks.on_processor(cpu) {
         Ok((tasks, blocking)) => {
             // An interval of length 0 adds the check for overload, and refutes nothing else.
             let known = by.iter().filter(|known| known.cpu == cpu).map(|known| known.interval);
@@ -379,12 +380,13 @@ fn partitioned_edf(system: &System, sharing: &Sharing, kind: Kind, omission: Omi
         schedulable: true,
         exact: system.task_ids().all(|id| system.requests(id).is_empty()),
     };
+    let locks = Locks::new(system, sharing, omission);
     for cpu in (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()).map(CpuId) {
         let tasks: Vec<TaskId> = system.task_ids().filter(|&id| system.task(id).cpu == cpu).collect();
         if tasks.is_empty() {
             continue;
         }
-        let tested = on_processor(system, sharing, cpu.0, omission);
+        let tested = locks.on_processor(cpu.0);
         let failure =
             tested.as_ref().map_or_else(|&why| Some(why), |(tasks, blocking)| edf::schedulable(tasks, blocking).err());
         result.schedulable &= failure.is_none();

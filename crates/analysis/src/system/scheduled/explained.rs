@@ -4,8 +4,8 @@ use super::delayed::{self, Terms};
 use super::inflated::kind;
 #[cfg(feature = "lp")]
 use super::program::demand;
-use super::suspending::{Suspending, uncharged};
-use super::{Scheduled, Untested, charged, long_resource, on_processor, rows, uncovered};
+use super::suspending::{Locks, uncharged};
+use super::{Scheduled, Untested, charged, rows, uncovered};
 #[cfg(feature = "lp")]
 use crate::linear::Delayed;
 #[cfg(feature = "lp")]
@@ -104,17 +104,16 @@ pub fn explain_demand(
 /// Returns the terms of the processor demand: at the deadline of `task`, or if nothing is proved, where the demand is
 /// too great.
 fn classic(system: &System, sharing: &Sharing, task: TaskId, is_proved: bool) -> Result<Demanded, Failure> {
-    let cpu = system.task(task).cpu.0;
+    let (cpu, locks) = (system.task(task).cpu.0, Locks::new(system, sharing, Omission::NOTHING));
     let mut interval = sharing.tasks[task.index()].deadline;
     if !is_proved {
-        let (tasks, blocking) = on_processor(system, sharing, cpu, Omission::NOTHING)?;
+        let (tasks, blocking) = locks.on_processor(cpu)?;
         if let Err(Failure::Demand { interval: short, .. }) = edf::schedulable(&tasks, &blocking) {
             interval = short;
         }
     }
     let mut terms = Terms(Vec::new());
-    if long_resource(system).is_some() {
-        let suspending = Suspending::new(system, sharing, cpu, Omission::NOTHING)?;
+    if let Some(suspending) = locks.suspending(cpu)? {
         for (id, jobs) in due(system, sharing, task, interval) {
             let by = terms.due(sharing, task, id, jobs);
             suspending.add_waits(&mut terms, id, by, jobs);

@@ -48,6 +48,7 @@
 //! 2011).
 
 use super::delayed::Terms;
+use crate::blocking::Delay;
 use crate::blocking::fmlp::{self, Sections, fmlp_plus};
 use crate::rows::failure::Failure;
 use crate::rows::mutant::{Mutant, Omission};
@@ -70,19 +71,63 @@ pub(super) fn uncharged(system: &System, overheads: &Overheads) -> Option<Resour
     long_resource(system).filter(|_| !overheads.charges_nothing())
 }
 
-/// Returns the tasks of a processor with their waits, and their blocking, under partitioned EDF with any locks.
-///
-/// # Errors
-/// Returns [`Failure::Overflow`] if a number does not fit.
-pub(crate) fn on_processor(
-    system: &System,
-    sharing: &Sharing,
-    cpu: u16,
+/// The locks of a system under partitioned EDF, with what is the same for all of its processors.
+pub(crate) struct Locks<'a> {
+    sharing: &'a Sharing,
     omission: Omission<Mutant>,
-) -> Result<(Vec<Sporadic>, Vec<Step>), Failure> {
-    match long_resource(system) {
-        Some(_) => Suspending::new(system, sharing, cpu, omission)?.demand(),
-        None => edf::msrp(sharing, cpu),
+    /// `None` without long resources.
+    long: Option<Long>,
+}
+
+struct Long {
+    /// The tasks with their requests for long resources, and with all others.
+    long: Sharing,
+    short: Sharing,
+    /// The delays under the FMLP+, by task.
+    delays: Result<Vec<Delay>, Failure>,
+}
+
+impl<'a> Locks<'a> {
+    pub(crate) fn new(system: &System, sharing: &'a Sharing, omission: Omission<Mutant>) -> Self {
+        let long = long_resource(system).map(|_| Long::new(system, sharing));
+        Self { sharing, omission, long }
+    }
+
+    /// Returns the tasks of a processor with their waits, and their blocking.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Overflow`] if a number does not fit.
+    pub(crate) fn on_processor(&self, cpu: u16) -> Result<(Vec<Sporadic>, Vec<Step>), Failure> {
+        match self.suspending(cpu)? {
+            Some(suspending) => suspending.demand(),
+            None => edf::msrp(self.sharing, cpu),
+        }
+    }
+
+    /// Returns what the tasks of a processor wait for, if the system has long resources.
+    pub(super) fn suspending(&self, cpu: u16) -> Result<Option<Suspending<'a>>, Failure> {
+        self.long.as_ref().map(|long| Suspending::new(self.sharing, long, cpu, self.omission)).transpose()
+    }
+}
+
+impl Long {
+    fn new(system: &System, sharing: &Sharing) -> Self {
+        let is_long = |request: &Demand| {
+            let id = ResourceId(request.resource);
+            system.protocol_of(id, system.protocol_or_default()) == Protocol::FmlpLong
+        };
+        let of_kind = |long: bool| {
+            let one = |task: &Sharer| Sharer {
+                requests: task.requests.iter().copied().filter(|request| is_long(request) == long).collect(),
+                response: task.deadline,
+                priority: 0,
+                ..task.clone()
+            };
+            Sharing { tasks: sharing.tasks.iter().map(one).collect() }
+        };
+        let long = of_kind(true);
+        let delays = fmlp_plus(&long, Sections::Preemptive);
+        Self { long, short: of_kind(false), delays }
     }
 }
 
@@ -110,33 +155,15 @@ struct Waits {
 }
 
 impl<'a> Suspending<'a> {
-    pub(super) fn new(
-        system: &System,
-        sharing: &'a Sharing,
-        cpu: u16,
-        omission: Omission<Mutant>,
-    ) -> Result<Self, Failure> {
-        let is_long = |request: &Demand| {
-            let id = ResourceId(request.resource);
-            system.protocol_of(id, system.protocol_or_default()) == Protocol::FmlpLong
-        };
-        let of_kind = |long: bool| {
-            let one = |task: &Sharer| Sharer {
-                requests: task.requests.iter().copied().filter(|request| is_long(request) == long).collect(),
-                response: task.deadline,
-                priority: 0,
-                ..task.clone()
-            };
-            Sharing { tasks: sharing.tasks.iter().map(one).collect() }
-        };
-        let (long, held) = (of_kind(true), edf::held(&of_kind(false), cpu)?);
-        let delays = fmlp_plus(&long, Sections::Preemptive)?;
+    fn new(sharing: &'a Sharing, long: &Long, cpu: u16, omission: Omission<Mutant>) -> Result<Self, Failure> {
+        let Long { long, short, delays } = long;
+        let (held, delays) = (edf::held(short, cpu)?, delays.as_ref().map_err(|&why| why)?);
         let mut waits = Vec::new();
         for (task, own) in long.tasks.iter().enumerate().filter(|(_, own)| own.cluster == cpu) {
             let requests: u64 = own.requests.iter().map(|request| u64::from(request.count)).sum();
             let remote = match omission.is(Mutant::Stretch) {
                 // Only requests for the same resource.
-                true => fmlp::fmlp_long(&without_neighbours(&long, task))?[task].remote,
+                true => fmlp::fmlp_long(&without_neighbours(long, task))?[task].remote,
                 false => delays[task].remote,
             };
             let others = held.iter().filter(|one| one.task != task).map(|one| one.length).max();
