@@ -614,11 +614,7 @@ unsafe extern "C" fn read_otherwise(section: *mut lw_ics_section_t, word: u32, v
 
 /// Private. Reads a word for the function of the header, as `lw_private_ics_update_` updates.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lw_private_ics_read_(
-    section: *mut lw_ics_section_t,
-    word: u32,
-    value: Mut<'_, u64>,
-) -> c_int {
+pub unsafe extern "C" fn lw_private_ics_read_(section: *mut lw_ics_section_t, word: u32, value: Mut<'_, u64>) -> c_int {
     // SAFETY: the function of the header passes what it was called with.
     unsafe { lw_ics_read(section, word, value) }
 }

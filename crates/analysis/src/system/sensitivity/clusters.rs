@@ -67,7 +67,7 @@ struct Shape {
     /// The longest windows: up to the deadline, or the period of an interrupt.
     limits: Vec<u64>,
     is_interrupt: Vec<bool>,
-    /// Room for the values of one sum.
+    /// Room for what one sum tells of each task; see [`Shape::work`] and [`Work::rising`].
     untils: RefCell<Vec<u64>>,
     rises: RefCell<Vec<(u64, u64)>>,
 }
@@ -165,12 +165,19 @@ impl Shape {
         let (mut untils, mut rises) = (self.untils.borrow_mut(), self.rises.borrow_mut());
         let mut least = None;
         let next = |lag| {
-            if least != Some(lag) {
-                let next = self.next(at, place, lag, (&mut untils, &mut rises));
-                least = next.is_least.then_some(next.lag);
-                return Some(next.lag);
+            // The least time needs no sum to confirm it.
+            if least == Some(lag) {
+                return least;
             }
-            least
+            let next = self.next(at, place, lag, (&mut untils, &mut rises));
+            least = next.is_least.then_some(next.lag);
+            debug_assert!(
+                !next.is_least
+                    || next.lag > limit
+                    || self.next(at, place, next.lag, (&mut untils, &mut rises)).lag == next.lag,
+                "a time that is said to be the least is a solution"
+            );
+            Some(next.lag)
         };
         budget.least(start, limit, terms, next).map_err(|reason| match reason {
             Unbounded::Unsettled => Missed::Limit,
@@ -226,7 +233,8 @@ struct Search<'a> {
     scratch: RefCell<(System, Sharing)>,
     /// The waits, for the sections of `scratch`.
     bounds: RefCell<Fifo>,
-    /// The places of deadlines that were missed, at most [`CRITICAL_MAX`]. The one that was missed last comes first.
+    /// The places of deadlines that were missed, or are expected to be missed next: one to [`CRITICAL_MAX`]. The latest
+    /// comes first.
     critical: RefCell<Vec<usize>>,
 }
 
@@ -268,7 +276,8 @@ impl Trials for Search<'_> {
         let (shape, from, to) = (&self.shape, &from.point, &to.point);
         let mut mixed = from.clone();
         let mix = |from: u64, to: u64, share: f64| from + (to.saturating_sub(from) as f64 * share) as u64;
-        let mut most = end;
+        // An estimate: if all trials together take too many steps, it is a smaller amount.
+        let (mut most, budget) = (end, Budget::new());
         for &critical in &*self.critical.borrow() {
             let least = from.lags[critical] - shape.jitters[critical];
             let mut holds = |amount| {
@@ -278,7 +287,7 @@ impl Trials for Search<'_> {
                     mixed.executed[place] = executed.min(shape.limits[place]);
                     mixed.lags[place] = mix(from.lags[place], to.lags[place], share);
                 }
-                Some(shape.least(&mixed, critical, least, &Budget::new()).is_ok())
+                Some(shape.least(&mixed, critical, least, &budget).is_ok())
             };
             if holds(most) == Some(false) {
                 most = halve((start, most), holds)?;
@@ -288,7 +297,7 @@ impl Trials for Search<'_> {
     }
 
     fn left(&self, settled: &Settled) -> Option<(u64, u64)> {
-        let place = self.critical()?;
+        let place = self.critical();
         let window = settled.point.executed[place] + settled.point.lags[place] - self.shape.jitters[place];
         Some((self.shape.limits[place].checked_sub(window)?, window))
     }
@@ -341,8 +350,8 @@ impl Trials for Search<'_> {
 
 impl<'a> Search<'a> {
     /// The place of the deadline that was missed last.
-    fn critical(&self) -> Option<usize> {
-        self.critical.borrow().first().copied()
+    fn critical(&self) -> usize {
+        self.critical.borrow()[0]
     }
 
     /// Records that the deadline at `place` was missed, or that it is expected to be the next one.
@@ -398,8 +407,9 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the least fixed point of these execution times if all deadlines are met there. `from` is the fixed point
-    /// of execution times that are not above. The requests are those of `bounds`. If they differ from those of `from`,
-    /// so does the execution time of their task, and with it the response time for which its waits are computed anew.
+    /// of execution times that are not above, or the one of the same times with known delays. The requests are those of
+    /// `bounds`. If they differ from those for which the waits of `from` were computed, so does the response time of
+    /// their task, and its waits are computed anew.
     fn settle(&self, costs: Vec<u64>, from: Option<(&Settled, Requests)>, delays: Delays) -> Outcome {
         let (from, mut requests) = from.map_or((None, Requests::Same), |(from, requests)| (Some(from), requests));
         let (shape, count) = (&self.shape, costs.len());
@@ -467,17 +477,13 @@ impl<'a> Search<'a> {
             return Err(Missed::Deadline);
         }
         // Deadlines that were missed before are the first to be missed again.
-        let rests = |&place: &usize| risen[shape.firsts[place]..shape.ends[place]].contains(&true);
-        let misses = |&place: &usize| {
+        let is_concerned = |&place: &usize| risen[shape.firsts[place]..shape.ends[place]].contains(&true);
+        let first = self.critical.borrow().clone();
+        for place in first.into_iter().filter(is_concerned) {
             let lag = shape.least(point, place, point.lags[place] - shape.jitters[place], budget);
-            lag.err().map(|missed| (place, missed))
-        };
-        let late = self.critical.borrow().iter().copied().filter(rests).find_map(|place| misses(&place));
-        if let Some((late, missed)) = late {
-            self.missed(late);
-            return Err(missed);
+            point.lags[place] = lag.inspect_err(|_| self.missed(place))? + shape.jitters[place];
         }
-        let first = self.critical().map_or(0..0, |place| shape.firsts[place]..shape.lasts[place]);
+        let first = shape.firsts[self.critical()]..shape.lasts[self.critical()];
         for places in [first.clone(), 0..first.start, first.end..shape.count()] {
             self.raise_in(places, point, risen, budget)?;
         }

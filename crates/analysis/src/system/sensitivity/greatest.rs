@@ -47,8 +47,8 @@ pub(super) trait Trials {
     /// all response times. Elsewhere, an amount that is too great costs little.
     fn is_steep(&self) -> bool;
 
-    /// Returns the greatest amount with which the deadline that was missed last is met, if all values change linearly
-    /// between the two states, given with their amounts.
+    /// Returns the greatest amount with which the deadlines that were missed lately are met, if all values change
+    /// linearly between the two states, given with their amounts. It is an estimate.
     fn between(&self, from: (u64, &Self::Settled), to: (u64, &Self::Settled)) -> Option<u64>;
 
     /// Returns how far the response time of the task whose deadline was missed last is from the deadline, and how long

@@ -430,6 +430,22 @@ fn drawn_clusters(random: &mut Rng) -> Option<System> {
     let firsts: Vec<usize> = sizes.iter().scan(0, |next, size| Some(std::mem::replace(next, *next + size))).collect();
     let system = drawn(random);
     let mut tasks = system.tasks().to_vec();
+    // Some clusters have more tasks than are summed up, or tried first, at once.
+    if random.u8(0..10) == 0 {
+        tasks.extend((0..20).map(|index| {
+            let (wcet, period) = (Duration::from_ns(random.u64(1..6)), Duration::from_ns(random.u64(200..2_000)));
+            Task {
+                name: format!("other{index}"),
+                cpu: CpuId::new(random.usize(0..3)),
+                priority: Priority::base(random.u32(1..8)),
+                period,
+                deadline: period,
+                wcet,
+                body: vec![Step::Run(wcet)],
+                ..system.tasks()[0].clone()
+            }
+        }));
+    }
     let mut clusters = Vec::new();
     // Some windows are too long for the divisions of short numbers.
     let unit = if random.u8(0..5) == 0 { 1_000_000_007 } else { 1 };
