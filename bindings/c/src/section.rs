@@ -281,7 +281,8 @@ pub unsafe extern "C" fn lw_section_lazy_close() -> c_int {
 ///
 /// Returns:
 /// - 0: success.
-/// - ENOTSUP: the kernel was built or booted without this, or the processor is not an x86-64.
+/// - ENOTSUP: the kernel was built or booted without this, the processor is not an x86-64, or the C library is not
+///   glibc.
 /// - ENXIO: the thread's area for restartable sequences has the original size, or is another library's. The thread
 ///   needs glibc 2.41 or later, or the environment variable `GLIBC_TUNABLES=glibc.pthread.rseq=0` at the start of the
 ///   program.

@@ -9,7 +9,8 @@
 //!   request  granted  meaning
 //!   1        0        asked; the kernel has not wanted the processor since
 //!   0        1        the kernel wants the processor, and waits until a timer ends
-//!   0        0        not asked; or the thread was switched out since, or made a system call with the grant
+//!   0        0        not asked; or the thread was switched out since, or made a system call with the grant, or
+//!                     another thread aborted restartable sequences by `membarrier`
 //! ```
 //!
 //! The kernel looks at the request when it returns to the thread from an interrupt and has to switch. The timer ends
@@ -137,14 +138,17 @@ impl Extension {
     /// All of [`NoExtension`].
     pub fn enable() -> Result<Self, NoExtension> {
         prctl(GET, 0).map_err(|errno| match errno {
-            libc::EINVAL | ENOTSUPP => NoExtension::Kernel,
+            libc::EINVAL | libc::EOPNOTSUPP | ENOTSUPP => NoExtension::Kernel,
             errno => failed(errno),
         })?;
         let enabled = Self::of_caller()?;
         prctl(SET, ENABLE).map_err(|errno| match errno {
-            ENOTSUPP => NoExtension::Boot,
+            libc::EOPNOTSUPP | ENOTSUPP => NoExtension::Boot,
+            libc::ENXIO => NoExtension::Elsewhere,
             errno => failed(errno),
         })?;
+        // A filter of system calls that ends the process does so now, rather than at the end of some section.
+        give_back()?;
         Ok(enabled)
     }
 
@@ -169,7 +173,7 @@ impl Extension {
 
     fn control(&self) -> &Control {
         // SAFETY: the area belongs to this thread, which this value cannot leave. It is part of the thread's own
-        // storage, or `_own`, and contains these bytes because it is larger than the original one.
+        // storage, or `_own`, and contains these bytes: it is larger than the original one, which ends behind them.
         unsafe { self.control.as_ref() }
     }
 
@@ -199,7 +203,9 @@ impl Extension {
         // From here on, the kernel grants nothing new. A look before that could miss a grant.
         compiler_fence(Ordering::SeqCst);
         if control.granted.load(Ordering::Relaxed) != 0 {
-            give_back();
+            let _errno = KeepErrno::now();
+            // It was tried when extensions were enabled. If it fails, the kernel's timer takes the processor.
+            let _ = give_back();
             Withdrawn::Granted
         } else if asks == 0 {
             Withdrawn::Lost
@@ -209,12 +215,14 @@ impl Extension {
     }
 }
 
-/// Gives the processor to the thread that waits for it. Does nothing if the timer ended meanwhile.
+/// Gives the processor to the thread that waits for it. Does nothing if there is none, or if the timer ended meanwhile.
 #[cold]
-fn give_back() {
-    let _errno = KeepErrno::now();
+fn give_back() -> Result<(), NoExtension> {
     // SAFETY: the call takes no arguments.
-    unsafe { libc::syscall(SYS_RSEQ_SLICE_YIELD) };
+    match unsafe { libc::syscall(SYS_RSEQ_SLICE_YIELD) } {
+        0.. => Ok(()),
+        _ => Err(NoExtension::Sys(SysError::last("rseq_slice_yield"))),
+    }
 }
 
 /// An area that this crate registered for the calling thread.

@@ -35,7 +35,10 @@ thread_local! {
 /// A hint, and nothing else. The kernel grants one extension for each section, and none if a signal or other work waits
 /// for the thread. A section excludes no other thread, and no bound on waiting may count on it.
 /// It delays each thread that it holds off by at most the kernel's limit, so that limit is part of every thread's
-/// scheduling latency, whether you use these sections or not.
+/// scheduling latency, whether you use these sections or not. There is one exception: if another thread of the process
+/// aborts restartable sequences meanwhile (`membarrier`, as some allocators and
+/// [interruptible sections](crate::ics) do), Linux 7.2 forgets both the extension and the thread that waits. That thread
+/// then waits for the next tick, or under SCHED_FIFO until the processor is scheduled for another reason.
 ///
 /// # Where it helps
 ///
@@ -48,8 +51,10 @@ thread_local! {
 /// # What ends an extension
 ///
 /// The kernel's timer; a second interrupt that would preempt the thread; and every system call of the thread, which
-/// gives the processor to the other thread first and then does its work. The section continues without an extension
-/// then, also after it is preempted once. A section that is longer than the kernel's limit gains nothing.
+/// gives the processor to the other thread first and then does its work. The section usually continues without an
+/// extension then, also after it is preempted once. A section that is longer than the kernel's limit gains nothing.
+///
+/// In the kernel's debug mode (`rseq_debug=1`), a system call inside a section can end the process by SIGSEGV.
 ///
 /// # Signals, `fork`, other processors
 ///
@@ -110,7 +115,7 @@ impl Extended {
     /// all are left. Makes no system call, and allocates nothing.
     ///
     /// # Bound
-    /// Five memory accesses.
+    /// Seven memory accesses.
     #[inline]
     pub fn enter(&self) -> ExtendedSection<'_> {
         let depth = self.depth.get();
@@ -143,15 +148,14 @@ impl Extended {
         count.set(count.get().wrapping_add(1));
     }
 
-    /// Returns how many sections ended with an extension: the thread was not preempted in them, and gave the processor
-    /// to the thread that waited for it.
+    /// Returns how many sections ended with an extension, and gave the processor to the thread that waited for it.
     #[must_use]
     pub fn granted(&self) -> u64 {
         self.granted.get()
     }
 
-    /// Returns how many sections were preempted in spite of the request, or lost their extension by its timer or by a
-    /// system call.
+    /// Returns how many sections ended without the request or the extension that they began with: most were preempted,
+    /// or lost the extension by its timer or by a system call.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.get()
