@@ -35,10 +35,10 @@ thread_local! {
 /// A hint, and nothing else. The kernel grants one extension for each section, and none if a signal or other work waits
 /// for the thread. A section excludes no other thread, and no bound on waiting may count on it.
 /// It delays each thread that it holds off by at most the kernel's limit, so that limit is part of every thread's
-/// scheduling latency, whether you use these sections or not. There is one exception: if another thread of the process
-/// aborts restartable sequences meanwhile (`membarrier`, as some allocators and
-/// [interruptible sections](crate::ics) do), Linux 7.2 forgets both the extension and the thread that waits. That thread
-/// then waits for the next tick, or under SCHED_FIFO until the processor is scheduled for another reason.
+/// scheduling latency, whether you use these sections or not. There is one exception. If another thread of the process
+/// aborts restartable sequences meanwhile (`membarrier`, as some allocators and [interruptible sections](crate::ics)
+/// do), Linux 7.2 forgets both the extension and the thread that waits. That thread then waits for the next tick, or
+/// under SCHED_FIFO until the processor is scheduled for another reason.
 ///
 /// # Where it helps
 ///
