@@ -1140,8 +1140,8 @@ int lw_section_lazy_close(void);
 //
 // If an interrupt would preempt the thread inside a section, the kernel may let it continue for a few microseconds
 // first: at most 5, unless `/sys/kernel/debug/rseq/slice_ext_nsec` says otherwise. This is a hint: it excludes no
-// other thread, and no bound may count on it. Under PREEMPT_RT, real-time threads preempt each other in spite of it. A
-// system call inside a section ends the extension. The call allocates memory.
+// other thread, and no bound may count on it. Under PREEMPT_RT, it seldom helps, because real-time threads, also those
+// of the kernel, preempt in spite of it. A system call inside a section ends the extension. The call allocates memory.
 //
 // Returns:
 // - 0: success.

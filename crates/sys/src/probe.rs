@@ -25,6 +25,12 @@ pub fn has_membarrier() -> bool {
     commands > 0 && commands & PRIVATE_EXPEDITED != 0
 }
 
+/// Whether the kernel is a PREEMPT_RT kernel. Those with patches have a file that says so, and others do not.
+pub fn is_preempt_rt() -> bool {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    read("/sys/kernel/realtime").trim() == "1" || read("/proc/version").contains("PREEMPT_RT")
+}
+
 /// Locks and unlocks a PI futex through the kernel.
 ///
 /// # Errors

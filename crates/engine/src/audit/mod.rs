@@ -20,6 +20,7 @@ pub use departure::{Audit, Departed, Departure};
 use judge::Judge;
 use lockwright::raw::Executor;
 use lockwright_model::System;
+use lockwright_sys::probe;
 pub(crate) use trace::Tracer;
 
 /// Judges the trace of a run that began at `start_ns`. All its threads have ended.
@@ -34,7 +35,6 @@ pub(crate) fn judge(system: &System, executor: &Executor, trace: trace::Trace, s
     }
     let tids = system.task_ids().map(|task| executor.seat(task).tid().0);
     let places = system.task_ids().map(|task| system.cpus_of(task).collect());
-    let kernel_inherits = std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1");
-    let judge = Judge::new(tids, places, executor.cpus(), start_ns, audit).on_preempt_rt(kernel_inherits);
+    let judge = Judge::new(tids, places, executor.cpus(), start_ns, audit).on_preempt_rt(probe::is_preempt_rt());
     judge.judge(&orders, &trace.events)
 }

@@ -20,15 +20,11 @@ pub(super) fn preemption() -> Finding {
     const NAME: &str = "PREEMPT_RT";
     const FIX: &str = "a kernel with PREEMPT_RT (Debian: linux-image-rt-amd64; Ubuntu: realtime-kernel); without it the \
                        kernel itself may delay a task by milliseconds";
-    if read("/sys/kernel/realtime").as_deref() == Some("1") {
+    if probe::is_preempt_rt() {
         return finding(NAME, State::Ok, "the kernel is fully preemptible", "");
     }
     let version = read("/proc/version").unwrap_or_default();
-    let model =
-        ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT_LAZY", "PREEMPT"].iter().find(|model| version.contains(**model));
-    if model == Some(&"PREEMPT_RT") {
-        return finding(NAME, State::Ok, "the kernel is fully preemptible", "");
-    }
+    let model = ["PREEMPT_DYNAMIC", "PREEMPT_LAZY", "PREEMPT"].iter().find(|model| version.contains(**model));
     // "none voluntary (full)": the mode in parentheses is active.
     let dynamic = read("/sys/kernel/debug/sched/preempt");
     let dynamic =
@@ -133,12 +129,7 @@ pub(super) fn slice_extension() -> Finding {
     // Enabled for a thread, it stays so.
     let tried = std::thread::Builder::new().spawn(|| Extension::enable().map(drop));
     match tried.map_err(|error| error.to_string()).and_then(|thread| thread.join().map_err(|_| "a panic".into())) {
-        Ok(Ok(())) => finding(
-            NAME,
-            State::Ok,
-            "available for `section::Extended`; on PREEMPT_RT, real-time threads still preempt at once",
-            "",
-        ),
+        Ok(Ok(())) => finding(NAME, State::Ok, "available for `section::Extended`; on PREEMPT_RT, it seldom helps", ""),
         Ok(Err(why)) => finding(NAME, State::Warn, "not available", why.to_string()),
         Err(error) => finding(NAME, State::Warn, format!("not tried: {error}"), "room for one more thread"),
     }

@@ -46,7 +46,8 @@ thread_local! {
 ///   section, and other processors spin less often for the whole time slice of some other thread.
 /// - Between real-time threads of a kernel without PREEMPT_RT: around a [lazy section](super::Lazy), it often spares a
 ///   job that is released meanwhile the two switches of its check. Enter this section first and leave it last.
-/// - Not between real-time threads of a kernel with PREEMPT_RT: they preempt each other at once, in spite of it.
+/// - Hardly on a kernel with PREEMPT_RT: real-time threads preempt at once in spite of it. Those of the kernel do, too,
+///   and they wake up the ordinary threads whose timers end.
 ///
 /// # What ends an extension
 ///

@@ -10,7 +10,7 @@
 //! | how | rises above all tasks, and back | puts its thread id into a word of its processor, which other threads check when their jobs are released | asks the kernel for an extension of its time slice |
 //! | cost of a section | two system calls, about 2 µs | two atomic operations, about 5 ns | a few loads and stores |
 //! | cost of a job released meanwhile | none | two switches, about 5 µs, inside the section; about as much after it | a timer and a system call |
-//! | threads that it holds off | all threads below level 98 | managed threads of the processor, which check the word | any, for the kernel's limit of 5 µs, if the kernel grants it; under PREEMPT_RT, ordinary threads only |
+//! | threads that it holds off | all threads below level 98 | managed threads of the processor, which check the word | any, for the kernel's limit of 5 µs, if the kernel grants it; hardly any under PREEMPT_RT |
 //! | requirements | permission for level 98 | threads under SCHED_FIFO that stay on their processor | Linux 7.0 built with it, glibc 2.41 |
 //! | also excludes other sections | no | yes, those of the same processor | no |
 //! | a bound may count on it | yes | yes | no, it is a hint |

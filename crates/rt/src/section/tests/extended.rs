@@ -8,6 +8,7 @@
 use super::*;
 use crate::process::holds_in_child;
 use crate::section::{NoExtension, SectionError};
+use lockwright_sys::probe;
 use lockwright_sys::time_slice::{Extension, Withdrawn};
 use std::hint::black_box;
 use std::io::Write;
@@ -200,8 +201,13 @@ fn beside<T: Send + 'static>(
     done.expect("the sections are as expected")
 }
 
-fn is_preempt_rt() -> bool {
-    std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1")
+/// Whether a timer wakes up other threads by a real-time thread of the kernel, which preempts at once.
+fn skips_preempt_rt() -> bool {
+    let is_there = probe::is_preempt_rt();
+    if is_there {
+        say("skipped: under PREEMPT_RT, threads that a timer wakes up are not held off");
+    }
+    is_there
 }
 
 /// Sections that ask, and as many that do not, in turns.
@@ -254,6 +260,9 @@ fn each_refusal_says_what_to_do() {
 #[test]
 fn ordinary_threads_preempt_fewer_sections() {
     where_extended("ordinary_threads_preempt_fewer_sections", |stage| {
+        if skips_preempt_rt() {
+            return;
+        }
         let [asked, did_not] = compared(stage, Threads::Ordinary);
         asked.is_better_than(&did_not);
     });
@@ -263,7 +272,7 @@ fn ordinary_threads_preempt_fewer_sections() {
 fn real_time_threads_wait_except_under_preempt_rt() {
     where_extended("real_time_threads_wait_except_under_preempt_rt", |stage| {
         let [asked, did_not] = compared(stage, Threads::RealTime);
-        if is_preempt_rt() {
+        if probe::is_preempt_rt() {
             assert_eq!(asked.granted, 0, "the kernel begins to hold off real-time threads");
             assert!(asked.lost > 0);
         } else {
@@ -277,8 +286,8 @@ fn real_time_threads_wait_except_under_preempt_rt() {
 #[test]
 fn a_lazy_section_inside_is_found_less_often() {
     where_extended("a_lazy_section_inside_is_found_less_often", |stage| {
-        if is_preempt_rt() {
-            return say("skipped: under PREEMPT_RT, real-time threads do not wait");
+        if skips_preempt_rt() {
+            return;
         }
         let [asked, did_not] = compared(stage, Threads::Lazy);
         asked.is_better_than(&did_not);
@@ -288,6 +297,9 @@ fn a_lazy_section_inside_is_found_less_often() {
 #[test]
 fn a_system_call_inside_ends_the_extension_and_no_more() {
     where_extended("a_system_call_inside_ends_the_extension_and_no_more", |stage| {
+        if skips_preempt_rt() {
+            return;
+        }
         beside(stage, Threads::Ordinary, |sections| {
             let parent = parent_id();
             let before = ended_by_calls();
