@@ -248,7 +248,7 @@ fn the_check_catches_wrong_places() {
 
 /// For how long this thread has executed. Other threads may take its CPU for much longer.
 fn executed() -> std::time::Duration {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("the kernel counts it");
+    let stat = fs::read_to_string("/proc/thread-self/schedstat").expect("the kernel counts it");
     let ns = stat.split(' ').next().and_then(|ns| ns.parse().ok());
     std::time::Duration::from_nanos(ns.expect("nanoseconds"))
 }
