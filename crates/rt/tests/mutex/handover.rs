@@ -246,9 +246,6 @@ fn a_hand_off_without_a_waiter_frees_the_mutex() {
 fn a_deadline_holds_during_a_hand_off() {
     let Some(stage) = Stage::set() else { return };
     let Some(&other) = cpus().get(1) else { return };
-    // Ordinary threads cannot delay this thread, so the owner executes until it has asked.
-    set_fifo_alone(50);
-    pin(other);
     for kind in [none(), none().shared(true), none().robustly(true)] {
         let mutex = Arc::new(kind.unlock(Unlock::Serial).build(()));
         let (on_its_way, over) = (Gate::default(), Gate::default());
@@ -273,14 +270,22 @@ fn a_deadline_holds_during_a_hand_off() {
             let mutex = Arc::clone(&mutex);
             stage.thread(10, move || drop(mutex.lock().expect("the lock succeeds")))
         };
+        // Ordinary threads cannot delay this thread, so the owner executes until it has asked.
+        let late = Player::enter(Some((50, other)), {
+            let mutex = Arc::clone(&mutex);
+            move || {
+                on_its_way.pass();
+                let result = mutex.lock_for(ms(3)).map(drop);
+                let tried = mutex.try_lock().map(drop);
+                over.open();
+                let expected = [matches!(result, Err(LockError::TimedOut)), matches!(tried, Err(LockError::Busy))];
+                (expected, format!("{result:?}, {tried:?}"))
+            }
+        });
         send.send(heir.tid).expect("the owner waits");
-        on_its_way.pass();
-        let result = mutex.lock_for(ms(3)).map(drop);
-        let tried = mutex.try_lock().map(drop);
-        over.open();
-        assert!(owner.end(), "{kind:?}: the heir executed before this thread had asked");
-        assert!(matches!(result, Err(LockError::TimedOut)), "{kind:?}: {result:?}");
-        assert!(matches!(tried, Err(LockError::Busy)), "{kind:?}: {tried:?}");
+        let (expected, text) = late.end();
+        assert!(owner.end(), "{kind:?}: the heir executed before the late thread had asked");
+        assert_eq!(expected, [true; 2], "{kind:?}: timed out, then busy: {text}");
         heir.end();
         assert!(mutex.try_lock().is_ok());
     }
