@@ -22,7 +22,7 @@
 
 #![cfg_attr(not(all(target_arch = "x86_64", target_env = "gnu")), allow(dead_code))] // Nothing can be enabled there.
 
-use crate::error::{KeepErrno, SysError, errno};
+use crate::error::{KeepErrno, SysError};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ptr::NonNull;
@@ -67,7 +67,7 @@ impl fmt::Display for NoExtension {
             Self::Platform => f.write_str(
                 "extensions of time slices are implemented for x86-64 with glibc only; use another kind of section",
             ),
-            Self::Sys(error) => write!(f, "time slices cannot be extended: {error}"),
+            Self::Sys(error) => error.fmt(f),
         }
     }
 }
@@ -81,7 +81,7 @@ pub enum Withdrawn {
     Unused,
     /// The kernel waited for the processor, and has it back.
     Granted,
-    /// The thread was switched out, or lost the grant by a system call.
+    /// Neither the request nor a grant is left. Most often, the thread was switched out or made a system call.
     Lost,
 }
 
@@ -114,18 +114,13 @@ const SYS_RSEQ_SLICE_YIELD: libc::c_long = 471;
 /// The kernel's own ENOTSUPP, which it should not show.
 const ENOTSUPP: i32 = 524;
 
-/// Returns the kernel's answer, or its error.
-fn prctl(command: libc::c_ulong, value: libc::c_ulong) -> Result<(), i32> {
+fn prctl(command: libc::c_ulong, value: libc::c_ulong) -> Result<(), SysError> {
     let none: libc::c_ulong = 0;
     // SAFETY: the call takes integers only.
     match unsafe { libc::prctl(PR_RSEQ_SLICE_EXTENSION, command, value, none, none) } {
         0.. => Ok(()),
-        _ => Err(errno()),
+        _ => Err(SysError::last("prctl")),
     }
-}
-
-fn failed(errno: i32) -> NoExtension {
-    NoExtension::Sys(SysError { call: "prctl", errno })
 }
 
 impl Extension {
@@ -137,15 +132,15 @@ impl Extension {
     /// # Errors
     /// All of [`NoExtension`].
     pub fn enable() -> Result<Self, NoExtension> {
-        prctl(GET, 0).map_err(|errno| match errno {
+        prctl(GET, 0).map_err(|error| match error.errno {
             libc::EINVAL | libc::EOPNOTSUPP | ENOTSUPP => NoExtension::Kernel,
-            errno => failed(errno),
+            _ => NoExtension::Sys(error),
         })?;
         let enabled = Self::of_caller()?;
-        prctl(SET, ENABLE).map_err(|errno| match errno {
+        prctl(SET, ENABLE).map_err(|error| match error.errno {
             libc::EOPNOTSUPP | ENOTSUPP => NoExtension::Boot,
             libc::ENXIO => NoExtension::Elsewhere,
-            errno => failed(errno),
+            _ => NoExtension::Sys(error),
         })?;
         // A filter of system calls that ends the process does so now, rather than at the end of some section.
         give_back()?;
