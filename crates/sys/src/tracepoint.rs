@@ -1,6 +1,23 @@
 //! The tracepoints of the kernel's scheduler, as tracefs describes them. Only root can read the descriptions where
 //! tracefs has its usual rights.
 
+use crate::error::SysError;
+use std::ffi::CStr;
+use std::os::fd::AsRawFd;
+
+/// `PERF_EVENT_IOC_SET_FILTER` of `linux/perf_event.h`.
+const SET_FILTER: libc::Ioctl = libc::_IOW::<*const libc::c_char>(b'$' as u32, 6);
+
+/// Lets a perf event of a tracepoint record only what this condition admits, such as `pid>=10&&pid<=20`.
+///
+/// # Errors
+/// The descriptor is not a perf event of a tracepoint, or the kernel does not understand the condition.
+pub fn set_filter(event: &impl AsRawFd, condition: &CStr) -> Result<(), SysError> {
+    // SAFETY: the kernel only reads the string, up to its end and before the call returns.
+    let result = unsafe { libc::ioctl(event.as_raw_fd(), SET_FILTER, condition.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("ioctl(PERF_EVENT_IOC_SET_FILTER)")) }
+}
+
 /// A tracepoint: its number, and where its fields begin.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tracepoint {

@@ -3,9 +3,11 @@
 use crate::cpusets::parse_cpus;
 use crate::rounds::Rounds;
 use lockwright_sys::sched::Tid;
-use lockwright_sys::tracepoint::Tracepoint;
+use lockwright_sys::tracepoint::{self, Tracepoint};
 use perf_event::events::Tracepoint as Event;
 use perf_event::{Builder, Clock, SampleFlag, Sampler};
+use std::ffi::{CStr, CString};
+use std::io;
 
 /// The size of the ring of a CPU in bytes, for each event: room for about 10,000 switches.
 const RING: usize = 1 << 20;
@@ -74,6 +76,8 @@ impl Tracer {
         }
         let cpus = std::fs::read_to_string(ONLINE).ok().and_then(|text| parse_cpus(&text));
         let cpus = cpus.ok_or_else(|| format!("{ONLINE} has no list of CPUs"))?;
+        let mut own: Vec<u32> = tasks.iter().map(|task| task.0).collect();
+        own.sort_unstable();
         let mut rings = Vec::new();
         for name in ["sched_switch", "sched_pi_setprio", "sched_waking"] {
             let tracepoint = Tracepoint::of_scheduler(name).ok_or_else(|| {
@@ -81,13 +85,11 @@ impl Tracer {
             })?;
             let fields = fields(name, &tracepoint).ok_or_else(|| format!("the event {name} has unknown fields"))?;
             for &cpu in &cpus {
-                let ring = ring_of(cpu, tracepoint.id());
-                let ring = ring.map_err(|error| format!("cannot trace CPU {cpu} (perf_event_open: {error})"))?;
+                let ring = ring_of(cpu, tracepoint.id(), &condition(fields, &own));
+                let ring = ring.map_err(|error| format!("cannot trace CPU {cpu} (perf event: {error})"))?;
                 rings.push((fields, ring));
             }
         }
-        let mut own: Vec<u32> = tasks.iter().map(|task| task.0).collect();
-        own.sort_unstable();
         let round = move |trace: &mut Trace, _| {
             rings.iter_mut().for_each(|(fields, ring)| trace.take(*fields, ring, &own));
         };
@@ -148,12 +150,28 @@ fn fields(name: &str, tracepoint: &Tracepoint) -> Option<Fields> {
     })
 }
 
-fn ring_of(cpu: usize, id: u64) -> std::io::Result<Sampler> {
+/// The condition for the kernel's filter. It admits the threads between the first and the last of these in order, so it
+/// has few terms: a run starts its threads one after another. Without a filter, other programs could fill the rings.
+fn condition(fields: Fields, own: &[u32]) -> CString {
+    let (first, last) = (own.first().copied().unwrap_or(0), own.last().copied().unwrap_or(0));
+    let is_own = |field: &str| format!("({field}>={first}&&{field}<={last})");
+    let condition = match fields {
+        Fields::Switch(_) => [is_own("prev_pid"), is_own("next_pid")].join("||"),
+        Fields::Boost(_) | Fields::WakeUp(_) => is_own("pid"),
+    };
+    CString::new(condition).expect("digits and names have no NUL")
+}
+
+/// A ring is filtered before it records anything.
+fn ring_of(cpu: usize, id: u64, condition: &CStr) -> io::Result<Sampler> {
     let mut builder = Builder::new(Event::with_id(id));
     builder.any_pid().one_cpu(cpu).sample_period(1).exclude_kernel(false).exclude_hv(false);
     builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::RAW);
-    builder.enabled(true).clockid(Clock::MONOTONIC);
-    builder.build()?.sampled(RING)
+    builder.enabled(false).clockid(Clock::MONOTONIC);
+    let mut event = builder.build()?;
+    tracepoint::set_filter(&event, condition).map_err(|error| io::Error::from_raw_os_error(error.errno))?;
+    event.enable()?;
+    event.sampled(RING)
 }
 
 fn word(data: &[u8], at: usize) -> Option<[u8; 4]> {

@@ -107,6 +107,31 @@ fn in_the_middle(control: &Control, what: impl Fn(Tid)) {
     }
 }
 
+/// Two ordinary threads yield one CPU to each other while the system runs.
+fn switch_often(control: &Control) {
+    let first = sched::affinity().expect("a set of CPUs")[0];
+    let began = std::time::Instant::now();
+    let switch = || {
+        sched::set_affinity(sched::gettid(), &[first]).expect("an allowed CPU");
+        // BOUND: ten seconds, if there is no run.
+        while control.elapsed().is_none_or(|elapsed| elapsed < Duration::from_ms(300)) && began.elapsed().as_secs() < 10
+        {
+            std::thread::yield_now();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(switch);
+        switch();
+    });
+}
+
+#[test]
+fn other_threads_do_not_fill_the_trace() {
+    let Some(_machine) = machine() else { return };
+    let Some(audit) = audit(&sharing(), Protocol::Mpcp, 300, switch_often) else { return };
+    assert_eq!(audit.departures, []);
+}
+
 #[test]
 fn a_level_that_nobody_ordered_is_found() {
     let Some(_machine) = machine() else { return };

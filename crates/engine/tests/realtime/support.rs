@@ -1,7 +1,7 @@
 //! Systems for the tests, and checks of their records.
 
 pub use crate::judge::scale;
-use crate::judge::{Attempt, Lost, require, tell};
+use crate::judge::{Attempt, Heartbeat, Lost, require, tell};
 pub use crate::machine::{Machine, require_realtime};
 use lockwright::raw::SCRIPT_LEVEL;
 use lockwright_engine::{Control, Ended, LOG_CAPACITY, Outcome, RunConfig, RunError};
@@ -148,7 +148,7 @@ pub fn run_with(system: &System, config: &RunConfig) -> Outcome {
 /// Repeats the run until `fault` returns `None`.
 ///
 /// A fault is a failure if the tasks lost at most `harmless` of their time in stalls, or if a job was not woken for
-/// long. Otherwise the run is not judged. `fault` asserts what must hold however much time is lost. An emulated
+/// long although no CPU stood still. Otherwise the run is not judged. `fault` asserts what must hold however much time is lost. An emulated
 /// processor loses time without a trace, so there only a job that was not woken is a failure.
 pub fn expect(
     name: &str,
@@ -159,7 +159,10 @@ pub fn expect(
 ) {
     let config = RunConfig { watch: true, ..config.clone() };
     require(name, || {
-        let outcome = match lockwright_engine::run(system, &config, &Control::new()) {
+        let heartbeat = Heartbeat::start();
+        let outcome = lockwright_engine::run(system, &config, &Control::new());
+        let still = heartbeat.stop();
+        let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) => return Attempt::Fails(error.to_string()),
         };
@@ -168,6 +171,9 @@ pub fn expect(
             return Attempt::Disturbed { fault, by: Lost::of(system, &outcome).by };
         }
         let Some(fault) = fault(&outcome) else { return Attempt::Holds };
+        if let Some(by) = still {
+            return Attempt::Disturbed { fault, by };
+        }
         let lost = Lost::of(system, &outcome);
         if let Some(forgotten) = lost.forgotten() {
             return Attempt::Fails(format!("{fault}; {forgotten}"));
