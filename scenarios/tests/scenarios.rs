@@ -1,10 +1,13 @@
 //! Runs every scenario in virtual time and on real threads, and mutants that must fail.
 
+#[path = "../../crates/engine/tests/realtime/heartbeat.rs"]
+mod heartbeat;
 #[path = "../../crates/engine/tests/realtime/judge.rs"]
 mod judge;
 #[path = "../../crates/sys/tests/support/machine.rs"]
 mod machine;
 
+use heartbeat::Heartbeat;
 use judge::{Attempt, Judgement, Lost, judge, require, tell};
 use lockwright_engine::Control;
 use lockwright_engine::observe::{Gap, losses};
@@ -74,7 +77,10 @@ fn in_virtual_time() {
 
 /// Makes one run on real threads.
 fn attempt(scenario: &Scenario) -> Attempt {
-    let outcome = match lockwright_engine::run(&scenario.system, &run_config(scenario), &Control::new()) {
+    let heartbeat = Heartbeat::start();
+    let outcome = lockwright_engine::run(&scenario.system, &run_config(scenario), &Control::new());
+    let still = heartbeat.stop();
+    let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => return Attempt::Fails(error.to_string()),
     };
@@ -82,6 +88,9 @@ fn attempt(scenario: &Scenario) -> Attempt {
     let faults = scenario.faults(&seen);
     if faults.is_empty() {
         return Attempt::Holds;
+    }
+    if let Some(by) = still {
+        return Attempt::Disturbed { fault: faults.join("\n  "), by };
     }
     let lost = Lost::of(&scenario.system, &outcome);
     if let Some(forgotten) = lost.forgotten() {

@@ -8,6 +8,7 @@ mod ending;
 mod exclusion;
 mod global;
 mod global_locks;
+mod heartbeat;
 mod interruptible;
 mod judge;
 mod kernel;

@@ -1,7 +1,8 @@
 //! Systems for the tests, and checks of their records.
 
+use crate::heartbeat::Heartbeat;
 pub use crate::judge::scale;
-use crate::judge::{Attempt, Heartbeat, Lost, require, tell};
+use crate::judge::{Attempt, Lost, require, tell};
 pub use crate::machine::{Machine, require_realtime};
 use lockwright::raw::SCRIPT_LEVEL;
 use lockwright_engine::{Control, Ended, LOG_CAPACITY, Outcome, RunConfig, RunError};
@@ -148,8 +149,8 @@ pub fn run_with(system: &System, config: &RunConfig) -> Outcome {
 /// Repeats the run until `fault` returns `None`.
 ///
 /// A fault is a failure if the tasks lost at most `harmless` of their time in stalls, or if a job was not woken for
-/// long although no CPU stood still. Otherwise the run is not judged. `fault` asserts what must hold however much time is lost. An emulated
-/// processor loses time without a trace, so there only a job that was not woken is a failure.
+/// long although no CPU stood still. Otherwise the run is not judged. `fault` asserts what must hold however much time
+/// is lost. An emulated processor loses time without a trace, so there only a job that was not woken is a failure.
 pub fn expect(
     name: &str,
     system: &System,
