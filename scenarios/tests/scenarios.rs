@@ -89,11 +89,8 @@ fn attempt(scenario: &Scenario) -> Attempt {
     if faults.is_empty() {
         return Attempt::Holds;
     }
-    if let Some(by) = still {
-        return Attempt::Disturbed { fault: faults.join("\n  "), by };
-    }
     let lost = Lost::of(&scenario.system, &outcome);
-    if let Some(forgotten) = lost.forgotten() {
+    if let Some(forgotten) = lost.forgotten(still) {
         return Attempt::Fails(format!("{}\n  {forgotten}", faults.join("\n  ")));
     }
     // A simulated job that is kept from starting also leaves its CPU idle.

@@ -53,6 +53,7 @@ fn of_task(error: &TaskError) -> c_int {
         TaskError::NotAUser => libc::EACCES,
         TaskError::Machine(
             MachineError::TooFewCpus { .. }
+            | MachineError::SplitCpus { .. }
             | MachineError::TooManyPriorities { .. }
             | MachineError::TooManyTasks { .. },
         ) => libc::ERANGE,

@@ -147,6 +147,7 @@ pub unsafe extern "C" fn lw_section_eager_open(level: c_int) -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: `lw_section_eager_open` was not called, or the thread has lost the permission for the level.
+/// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_eager_*`.
 /// - Any other number is an error of the kernel. After an error the thread has not entered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_eager_enter() -> c_int {
@@ -158,6 +159,7 @@ pub unsafe extern "C" fn lw_section_eager_enter() -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: the thread is not inside an eager section.
+/// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_eager_*`.
 /// - Any other number is an error of the kernel. The thread has left the section, but keeps the level until the end of
 ///   its next section.
 #[unsafe(no_mangle)]
@@ -170,6 +172,7 @@ pub unsafe extern "C" fn lw_section_eager_leave() -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: `lw_section_eager_open` was not called.
+/// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_eager_*`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_eager_close() -> c_int {
     close(&EAGER)
@@ -202,6 +205,7 @@ pub unsafe extern "C" fn lw_section_lazy_open(cpu: c_uint) -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: `lw_section_lazy_open` was not called.
+/// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_lazy_*`.
 /// - EDEADLK: the thread inside waits for a lock that the caller holds.
 /// - EAGAIN: a thread ended inside a section, and the waiter that inherited the section has not executed yet.
 /// - Any other number is an error of the kernel. After an error the thread has not entered.
@@ -215,6 +219,7 @@ pub unsafe extern "C" fn lw_section_lazy_enter() -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: the thread is not inside a lazy section.
+/// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_lazy_*`.
 /// - Any other number is an error of the kernel. The thread has left the section, but other threads still wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_lazy_leave() -> c_int {
@@ -266,6 +271,7 @@ pub unsafe extern "C" fn lw_section_lazy_sleep_until(release: Const<'_, timespec
 /// Returns:
 /// - 0: success.
 /// - EPERM: `lw_section_lazy_open` was not called.
+/// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_lazy_*`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_lazy_close() -> c_int {
     close(&LAZY)
@@ -298,6 +304,7 @@ pub unsafe extern "C" fn lw_section_extended_open() -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: `lw_section_extended_open` was not called.
+/// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_extended_*`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_extended_enter() -> c_int {
     enter(&EXTENDED, |handle| Ok(handle.enter()))
@@ -309,6 +316,7 @@ pub unsafe extern "C" fn lw_section_extended_enter() -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: the thread is not inside an extended section.
+/// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_extended_*`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_extended_leave() -> c_int {
     leave(&EXTENDED, |section| {
@@ -322,6 +330,7 @@ pub unsafe extern "C" fn lw_section_extended_leave() -> c_int {
 /// Returns:
 /// - 0: success.
 /// - EPERM: `lw_section_extended_open` was not called.
+/// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_extended_*`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_extended_close() -> c_int {
     close(&EXTENDED)

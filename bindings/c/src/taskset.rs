@@ -169,7 +169,8 @@ pub unsafe extern "C" fn lw_taskset_init(set: Mut<'_, lw_taskset_t>, protocol: C
 /// - 0: success.
 /// - EINVAL: `set` is NULL or misaligned, `path` is NULL, `protocol` names no protocol, or the file has faults.
 ///   `lw_task_error` lists the faults with their places and remedies.
-/// - ERANGE: the machine has too few CPUs or priority levels, or the file has too many tasks.
+/// - ERANGE: the machine has too few CPUs or priority levels, tasks share CPUs of which only some are isolated, or the
+///   file has too many tasks.
 /// - ENOTSUP: a task requests a resource while it holds another, under a protocol without nested requests; the file's
 ///   scheduler is `g-fp` or `g-edf`; a resource of a cluster of CPUs is not under `omlp`; or a resource is
 ///   under `ics`, `ics_lock`, `lock_free` or `wait_free`, which are not locks (see `lw_ics_update` and `lw_queue_t`).
@@ -430,7 +431,7 @@ pub fn duration(ns: u64) -> Result<Duration, Fault> {
 /// - 0: success.
 /// - EINVAL: `set` is not a task set, or its tasks and resources are invalid. `lw_task_error` returns the reason.
 /// - EBUSY: the set is already built.
-/// - ERANGE: the machine has too few CPUs or priority levels.
+/// - ERANGE: the machine has too few CPUs or priority levels, or tasks share CPUs of which only some are isolated.
 /// - ENOTSUP: the protocol is `ics`, `ics_lock`, `lock_free` or `wait_free`, or a resource of a cluster of CPUs is not
 ///   under `omlp`.
 /// - Any other number is an error of the kernel. After an error the set is unchanged.

@@ -2,7 +2,7 @@
 //! set around them, and the assignment of priority levels. They are not part of the stable interface.
 
 pub use crate::levels::{SCRIPT_LEVEL, WATCHDOG_LEVEL};
-pub use crate::tasks::error::{check_scheduler, check_system};
+pub use crate::tasks::error::{check_isolation, check_scheduler, check_system};
 pub use crate::tasks::executor::{Executor, Seat, Turn};
 pub use crate::tasks::journal::{Journal, Order};
 pub use crate::tasks::lock::{Ending, Locks};

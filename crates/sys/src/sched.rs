@@ -447,6 +447,22 @@ pub fn affinity() -> Result<Vec<usize>, SysError> {
     Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
 }
 
+/// Reads a list of processors as the kernel writes it, such as `0-3,8`. Returns `None` if it is none.
+pub fn parse_cpus(text: &str) -> Option<Vec<usize>> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        cpus.extend(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?);
+    }
+    Some(cpus)
+}
+
+/// The processors that the kernel keeps apart (`isolcpus`). It moves no thread by itself between these and the others.
+pub fn isolated() -> Vec<usize> {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/isolated").ok();
+    list.and_then(|list| parse_cpus(&list)).unwrap_or_default()
+}
+
 /// The Linux number of the processor on which the caller executes. It may change at any time.
 #[inline]
 pub fn current_cpu() -> Option<usize> {
@@ -464,6 +480,15 @@ pub fn exact_timers() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_read() {
+        assert_eq!(parse_cpus("0-3,8\n"), Some(vec![0, 1, 2, 3, 8]));
+        assert_eq!(parse_cpus("\n"), Some(vec![]));
+        assert_eq!(parse_cpus("0-x"), None);
+        // Older kernels write this where no processor is isolated.
+        assert_eq!(parse_cpus("(null)\n"), None);
+    }
 
     #[test]
     fn both_ways_to_read_the_scheduling_agree() {

@@ -13,7 +13,8 @@ const SET_FILTER: libc::Ioctl = libc::_IOW::<*const libc::c_char>(b'$' as u32, 6
 /// # Errors
 /// The descriptor is not a perf event of a tracepoint, or the kernel does not understand the condition.
 pub fn set_filter(event: &impl AsRawFd, condition: &CStr) -> Result<(), SysError> {
-    // SAFETY: the kernel only reads the string, up to its end and before the call returns.
+    // SAFETY: for a perf event, the kernel only reads the string, up to its end and before the call returns. Other
+    // files refuse the request, whose number is that of perf events.
     let result = unsafe { libc::ioctl(event.as_raw_fd(), SET_FILTER, condition.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(SysError::last("ioctl(PERF_EVENT_IOC_SET_FILTER)")) }
 }

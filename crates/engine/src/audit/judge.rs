@@ -195,9 +195,8 @@ impl<'a> Judge<'a> {
         let least = state.levels.possible.iter().copied().min().unwrap_or(0);
         let is_inherited = |seen: u8| {
             let mut others = self.states.iter().enumerate().filter(|(other, _)| *other != task.index());
-            state.boost == Some(seen)
-                || seen == 0 && state.is_ordinary
-                || seen > least && others.any(|(_, other)| other.levels.possible.contains(&seen))
+            let from_another = || others.any(|(_, other)| other.levels.possible.contains(&seen));
+            seen == 0 && state.is_ordinary || seen > least && (state.boost == Some(seen) || from_another())
         };
         let is_ordered = seen.is_some_and(|seen| state.levels.possible.contains(&seen) || is_inherited(seen));
         if !is_ordered {
@@ -208,7 +207,9 @@ impl<'a> Judge<'a> {
 
     fn boost(&mut self, at: u64, task: TaskId, to: Option<u8>) {
         let has = |level: u8| self.states.iter().any(|state| state.levels.possible.contains(&level));
-        let is_known = |level: u8| has(level) || [SCRIPT_LEVEL, WATCHDOG_LEVEL].contains(&level);
+        let is_ordinary = self.states[task.index()].is_ordinary;
+        let is_known =
+            |level| has(level) || [SCRIPT_LEVEL, WATCHDOG_LEVEL].contains(&level) || level == 0 && is_ordinary;
         if !self.kernel_inherits && !to.is_some_and(is_known) {
             self.departs(at, task, Departed::Boost { to });
         }
@@ -318,6 +319,10 @@ mod tests {
         let boost = |level| Traced::Boost { thread: THREADS[0], priority: PRIORITY_0 - level };
         assert_eq!(departed(&[], &[(MS, 4, boost(2)), (2 * MS, 4, to(A, 2)), (3 * MS, 4, boost(1))]), []);
         assert_eq!(departed(&[], &[(MS, 4, boost(7))]), [(A, Departed::Boost { to: Some(7) })]);
+        // What it has after an inheritance is no level that it may keep.
+        let raised = [(3 * MS, A, Order::Level(5)), (4 * MS, A, Order::LevelSet)];
+        let stale = vec![(A, Departed::Level { seen: Some(1), ordered: vec![5] })];
+        assert_eq!(departed(&raised, &[(MS, 4, boost(2)), (2 * MS, 4, boost(1)), (5 * MS, 4, to(A, 1))]), stale);
         // The kernel traces no inheritance while an order gives the same level.
         assert_eq!(departed(&[], &[(MS, 4, to(A, 2))]), []);
         // Nothing is inherited that is less urgent.
@@ -333,7 +338,9 @@ mod tests {
             (4 * MS, A, Order::LevelSet),
         ];
         let switch = Traced::Switch { from: (0, 120), to: (THREADS[0], 120), sleeps: false };
-        assert_eq!(departed(&after, &[(5 * MS, 4, switch)]), []);
+        let boost = Traced::Boost { thread: THREADS[0], priority: 120 };
+        assert_eq!(departed(&after, &[(5 * MS, 4, switch), (6 * MS, 4, boost)]), []);
+        assert_eq!(departed(&after[2..], &[(5 * MS, 4, boost)]).len(), 1);
         assert_eq!(departed(&after[2..], &[(5 * MS, 4, switch)]).len(), 1);
     }
 

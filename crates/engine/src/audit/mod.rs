@@ -27,14 +27,16 @@ pub(crate) use trace::Tracer;
 pub(crate) fn judge(system: &System, executor: &Executor, trace: trace::Trace, start_ns: u64) -> Audit {
     let Some(journal) = executor.journal() else { return Audit::default() };
     let orders = journal.orders();
-    // A run has switches, so a trace without events is not whole.
-    let lost = trace.lost + journal.dropped() as u64 + u64::from(trace.events.is_empty());
+    // Each thread has begun and ended, so a trace in which one is missing is not whole.
+    let tids = || system.task_ids().map(|task| executor.seat(task).tid().0);
+    let switched = trace.switched();
+    let missing = tids().filter(|thread| !switched.contains(thread)).count() as u64;
+    let lost = trace.lost + journal.dropped() as u64 + missing;
     let audit = Audit { orders: orders.len() as u64, lost, ..Audit::default() };
     if lost > 0 {
         return audit;
     }
-    let tids = system.task_ids().map(|task| executor.seat(task).tid().0);
     let places = system.task_ids().map(|task| system.cpus_of(task).collect());
-    let judge = Judge::new(tids, places, executor.cpus(), start_ns, audit).on_preempt_rt(probe::is_preempt_rt());
+    let judge = Judge::new(tids(), places, executor.cpus(), start_ns, audit).on_preempt_rt(probe::is_preempt_rt());
     judge.judge(&orders, &trace.events)
 }

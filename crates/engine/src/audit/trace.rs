@@ -1,11 +1,11 @@
 //! The kernel's trace of the threads of a run: switches, inherited priorities, and wake-ups.
 
-use crate::cpusets::parse_cpus;
 use crate::rounds::Rounds;
-use lockwright_sys::sched::Tid;
+use lockwright_sys::sched::{self, Tid};
 use lockwright_sys::tracepoint::{self, Tracepoint};
 use perf_event::events::Tracepoint as Event;
 use perf_event::{Builder, Clock, SampleFlag, Sampler};
+use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::io;
 
@@ -74,7 +74,7 @@ impl Tracer {
         if std::fs::read_link("/proc/self/ns/time").is_ok_and(|link| link.as_os_str() != "time:[4026531834]") {
             return Err("the kernel traces times of the initial time namespace, and this is another one".into());
         }
-        let cpus = std::fs::read_to_string(ONLINE).ok().and_then(|text| parse_cpus(&text));
+        let cpus = std::fs::read_to_string(ONLINE).ok().and_then(|text| sched::parse_cpus(&text));
         let cpus = cpus.ok_or_else(|| format!("{ONLINE} has no list of CPUs"))?;
         let mut own: Vec<u32> = tasks.iter().map(|task| task.0).collect();
         own.sort_unstable();
@@ -108,6 +108,15 @@ impl Tracer {
 }
 
 impl Trace {
+    /// Returns the threads that began or ceased to execute.
+    pub(super) fn switched(&self) -> HashSet<u32> {
+        let of = |event: &Traced| match *event {
+            Traced::Switch { from, to, .. } => [from.0, to.0],
+            Traced::Boost { .. } | Traced::WakeUp { .. } => [0; 2],
+        };
+        self.events.iter().flat_map(|(_, _, event)| of(event)).collect()
+    }
+
     /// Removes the records from a ring, and keeps those of the own threads.
     ///
     /// BOUND: the records in the ring, plus those that arrive meanwhile.
@@ -151,7 +160,8 @@ fn fields(name: &str, tracepoint: &Tracepoint) -> Option<Fields> {
 }
 
 /// The condition for the kernel's filter. It admits the threads between the first and the last of these in order, so it
-/// has few terms: a run starts its threads one after another. Without a filter, other programs could fill the rings.
+/// has few terms: a run starts its threads one after another. The numbers of threads may begin anew in between, and it
+/// then admits most threads. Without a filter, other programs could fill the rings.
 fn condition(fields: Fields, own: &[u32]) -> CString {
     let (first, last) = (own.first().copied().unwrap_or(0), own.last().copied().unwrap_or(0));
     let is_own = |field: &str| format!("({field}>={first}&&{field}<={last})");
@@ -169,7 +179,7 @@ fn ring_of(cpu: usize, id: u64, condition: &CStr) -> io::Result<Sampler> {
     builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::RAW);
     builder.enabled(false).clockid(Clock::MONOTONIC);
     let mut event = builder.build()?;
-    tracepoint::set_filter(&event, condition).map_err(|error| io::Error::from_raw_os_error(error.errno))?;
+    tracepoint::set_filter(&event, condition).map_err(io::Error::other)?;
     event.enable()?;
     event.sampled(RING)
 }
@@ -214,6 +224,8 @@ mod tests {
         assert_eq!(parse(&data, Fields::Boost([0, 4])), Some((9, 1, Traced::Boost { thread: 21, priority: 60 })));
         assert_eq!(parse(&data, Fields::WakeUp(8)), Some((9, 1, Traced::WakeUp { thread: 22, by: 7 })));
         assert_eq!(parse(&data[..HEAD + 19], switch), None);
+        assert_eq!(condition(switch, &[21]), c"(prev_pid>=21&&prev_pid<=21)||(next_pid>=21&&next_pid<=21)".into());
+        assert_eq!(condition(Fields::WakeUp(8), &[21, 24, 27]), c"(pid>=21&&pid<=27)".into());
         assert!(concerns(&Traced::Switch { from: (21, 0), to: (22, 0), sleeps: false }, &[22]));
         assert!(!concerns(&Traced::WakeUp { thread: 22, by: 21 }, &[21]));
     }

@@ -9,6 +9,7 @@
 
 use super::error::CpusetError;
 use super::files::Files;
+use lockwright_sys::sched;
 use std::path::{Path, PathBuf};
 
 const MOUNTS: &str = "/proc/self/mountinfo";
@@ -80,7 +81,7 @@ impl Hierarchy {
             Version::Two => "cpuset.cpus.effective",
         });
         let text = files.read(&path).map_err(|error| CpusetError::file(&path, &error))?;
-        parse_cpus(&text).ok_or_else(|| CpusetError::Refused { path, found: text.trim().into() })
+        sched::parse_cpus(&text).ok_or_else(|| CpusetError::Refused { path, found: text.trim().into() })
     }
 
     /// The settings of a group with these CPUs, in order. Version 1 has no group without memory nodes.
@@ -118,26 +119,4 @@ pub(super) type Settings = Vec<(&'static str, String)>;
 
 fn has_word(files: &impl Files, path: &Path) -> bool {
     files.read(path).is_ok_and(|text| text.split_whitespace().any(|controller| controller == "cpuset"))
-}
-
-/// Reads a list of the kernel: `0-3,8`.
-pub(crate) fn parse_cpus(text: &str) -> Option<Vec<usize>> {
-    let mut cpus = Vec::new();
-    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        cpus.extend(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?);
-    }
-    Some(cpus)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_cpus_are_read() {
-        assert_eq!(parse_cpus("0-3,8\n"), Some(vec![0, 1, 2, 3, 8]));
-        assert_eq!(parse_cpus("\n"), Some(vec![]));
-        assert_eq!(parse_cpus("0-x"), None);
-    }
 }

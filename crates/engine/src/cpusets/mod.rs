@@ -35,7 +35,6 @@ mod sweep;
 
 pub use error::CpusetError;
 pub(crate) use files::Kernel;
-pub(crate) use hierarchy::parse_cpus;
 pub(crate) use sweep::{Left, sweep};
 
 use files::Files;

@@ -21,7 +21,7 @@ use crate::team::{Ends, Gate, Place, become_realtime, spawn};
 use crate::throttling::limits;
 use lockwright::raw::Locks;
 use lockwright::raw::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
-use lockwright::raw::{check_scheduler, check_system};
+use lockwright::raw::{check_isolation, check_scheduler, check_system};
 use lockwright::tasks::MachineError;
 use lockwright_model::{Duration, Event, Priority, Protocol, Record, Scheduler, Step, System, TaskId};
 use lockwright_sys::{clock, memory, sched, signal};
@@ -99,6 +99,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     if allowed.len() < system.cpus() {
         return Err(MachineError::TooFewCpus { needed: system.cpus(), have: allowed.len() }.into());
     }
+    check_isolation(system, &allowed, &sched::isolated())?;
     // In partitions, too, the kernel decides which job executes, and no machine of ours.
     let executed = if is_partitioned { system.clone().under(Scheduler::GEdf) } else { system.clone() };
     let system = &executed;

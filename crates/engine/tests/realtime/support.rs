@@ -149,8 +149,8 @@ pub fn run_with(system: &System, config: &RunConfig) -> Outcome {
 /// Repeats the run until `fault` returns `None`.
 ///
 /// A fault is a failure if the tasks lost at most `harmless` of their time in stalls, or if a job was not woken for
-/// long although no CPU stood still. Otherwise the run is not judged. `fault` asserts what must hold however much time
-/// is lost. An emulated processor loses time without a trace, so there only a job that was not woken is a failure.
+/// long while its CPU did not stand still. Otherwise the run is not judged. `fault` asserts what must hold however much
+/// time is lost. An emulated processor loses time without a trace, so there only a job that was not woken is a failure.
 pub fn expect(
     name: &str,
     system: &System,
@@ -172,11 +172,8 @@ pub fn expect(
             return Attempt::Disturbed { fault, by: Lost::of(system, &outcome).by };
         }
         let Some(fault) = fault(&outcome) else { return Attempt::Holds };
-        if let Some(by) = still {
-            return Attempt::Disturbed { fault, by };
-        }
         let lost = Lost::of(system, &outcome);
-        if let Some(forgotten) = lost.forgotten() {
+        if let Some(forgotten) = lost.forgotten(still) {
             return Attempt::Fails(format!("{fault}; {forgotten}"));
         }
         if lost.stalls > harmless || scale() > 1 {

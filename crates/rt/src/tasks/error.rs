@@ -19,6 +19,14 @@ pub enum MachineError {
         /// The number of CPUs of the process.
         have: usize,
     },
+    /// A task may execute on two CPUs of which only one is isolated (`isolcpus`). The kernel moves no thread between
+    /// them by itself.
+    SplitCpus {
+        /// The Linux number of the isolated CPU.
+        isolated: usize,
+        /// The Linux number of the other one.
+        other: usize,
+    },
     /// More priorities can occur in the run than there are levels for them.
     TooManyPriorities {
         /// The number of priorities that can occur: base priorities, ceilings, and scripted ones.
@@ -70,6 +78,11 @@ impl fmt::Display for MachineError {
                 f,
                 "the system has {needed} CPUs, but the process may use only {have}; widen its set (taskset, cpuset \
                  cgroup), or use a machine with more"
+            ),
+            Self::SplitCpus { isolated, other } => write!(
+                f,
+                "tasks would share CPU {isolated}, which is isolated (isolcpus), and CPU {other}, which is not, but the kernel \
+                 moves no thread between them; choose CPUs of one kind (`taskset -c <list>`)"
             ),
             Self::TooManyPriorities { needed } => write!(
                 f,
@@ -123,6 +136,22 @@ pub fn check_scheduler(system: &System) -> Result<(), MachineError> {
         Scheduler::PFp | Scheduler::CFp | Scheduler::PEdf => Ok(()),
         other => Err(MachineError::Scheduler(other)),
     }
+}
+
+/// Checks that the kernel moves the tasks between the CPUs that they share: all or none of these are isolated. CPU k of
+/// the system is `cpus[k]`, a Linux number.
+///
+/// # Errors
+/// [`MachineError::SplitCpus`].
+pub fn check_isolation(system: &System, cpus: &[usize], isolated: &[usize]) -> Result<(), MachineError> {
+    for task in system.task_ids() {
+        let own = system.cpus_of(task).map(|cpu| cpus[cpu.index()]);
+        let (apart, others): (Vec<usize>, Vec<usize>) = own.partition(|cpu| isolated.contains(cpu));
+        if let (Some(&isolated), Some(&other)) = (apart.first(), others.first()) {
+            return Err(MachineError::SplitCpus { isolated, other });
+        }
+    }
+    Ok(())
 }
 
 /// Checks that the protocols can be executed for this system, whatever the machine.
@@ -205,5 +234,40 @@ impl From<SysError> for TaskError {
 impl From<Invalid> for TaskError {
     fn from(invalid: Invalid) -> Self {
         Self::Invalid(invalid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_model::{CpuId, Duration, Priority, Step, Task};
+
+    #[test]
+    fn shared_cpus_are_all_isolated_or_none_is() {
+        let task = Task {
+            name: "t".into(),
+            cpu: CpuId(0),
+            priority: Priority::base(1),
+            period: Duration::from_ms(1),
+            deadline: Duration::from_ms(1),
+            jitter: Duration::ZERO,
+            offset: Duration::ZERO,
+            wcet: Duration::from_us(1),
+            body: vec![Step::Run(Duration::from_us(1))],
+        };
+        let alone = System::new("s".into(), 2, None, Vec::new(), vec![task]).expect("a valid system");
+        let shared = alone.clone().under(Scheduler::GEdf);
+        // The system's CPUs are the first two of the process.
+        let cpus = [4, 5, 6];
+        for (isolated, expected) in [
+            (&[][..], Ok(())),
+            (&[4, 5], Ok(())),
+            (&[6], Ok(())),
+            (&[4, 6], Err(MachineError::SplitCpus { isolated: 4, other: 5 })),
+            (&[5, 6], Err(MachineError::SplitCpus { isolated: 5, other: 4 })),
+        ] {
+            assert_eq!(check_isolation(&shared, &cpus, isolated), expected);
+            assert_eq!(check_isolation(&alone, &cpus, isolated), Ok(()));
+        }
     }
 }

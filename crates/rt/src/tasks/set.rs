@@ -1,7 +1,7 @@
 //! Task sets: the thread of each task, and the resources that its jobs hold.
 
 use super::counters::{Counters, NOBODY};
-use super::error::{MachineError, TaskError, check_scheduler, check_system};
+use super::error::{MachineError, TaskError, check_isolation, check_scheduler, check_system};
 use super::lock::{Locks, ResourceError};
 use super::priorities::Levels;
 use super::statistics::Statistics;
@@ -75,6 +75,7 @@ impl TaskSet {
     /// [`TaskError::Machine`] if:
     ///
     /// - the machine has too few CPUs, or its 97 levels are too few;
+    /// - tasks share CPUs of which only some are isolated;
     /// - the scheduler is not `p-fp`, `p-edf` or `c-fp`;
     /// - a task holds two resources at a time whose protocol has no nested requests;
     /// - tasks of a cluster of CPUs use a resource that is not under `omlp`;
@@ -99,6 +100,7 @@ impl TaskSet {
             return Err(MachineError::TooFewCpus { needed: system.cpus(), have: allowed.len() }.into());
         }
         let cpus = allowed[..system.cpus()].to_vec();
+        check_isolation(system, &cpus, &sched::isolated())?;
         let levels = Levels::of(system, protocol, &[]);
         let levels = levels.map_err(|too_many| MachineError::TooManyPriorities { needed: too_many.0 })?;
         let locks = Locks::new(system, protocol, levels, &cpus);
