@@ -195,8 +195,8 @@ impl<'a> Judge<'a> {
         let least = state.levels.possible.iter().copied().min().unwrap_or(0);
         let is_inherited = |seen: u8| {
             let mut others = self.states.iter().enumerate().filter(|(other, _)| *other != task.index());
-            let from_another = || others.any(|(_, other)| other.levels.possible.contains(&seen));
-            seen == 0 && state.is_ordinary || seen > least && (state.boost == Some(seen) || from_another())
+            let mut is_of_another = || others.any(|(_, other)| other.levels.possible.contains(&seen));
+            seen == 0 && state.is_ordinary || seen > least && (state.boost == Some(seen) || is_of_another())
         };
         let is_ordered = seen.is_some_and(|seen| state.levels.possible.contains(&seen) || is_inherited(seen));
         if !is_ordered {

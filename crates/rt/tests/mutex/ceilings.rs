@@ -322,6 +322,70 @@ fn a_waiter_that_rises_above_the_ceiling_blocks_no_other() {
     }
 }
 
+/// A thread at this level waits for the condition, with a mutex of this ceiling.
+fn waits_under_a_ceiling(stage: &Stage, is_managed: bool) -> (Arc<Mutex<()>>, Arc<Condvar>, Player<()>) {
+    let (mutex, condvar, cpu) = (Arc::new(protects(50)), Arc::new(Condvar::new()), stage.cpu);
+    let waiter = stage.thread(10, {
+        let (mutex, condvar) = (Arc::clone(&mutex), Arc::clone(&condvar));
+        move || {
+            let _managed = is_managed.then(|| Lazy::manage(cpu).expect("the thread has a level"));
+            let guard = mutex.lock().expect("the mutex is free");
+            drop(condvar.wait(guard).expect("the wait succeeds"));
+        }
+    });
+    until_waiting_at(waiter.tid, &*condvar);
+    (mutex, condvar, waiter)
+}
+
+/// The owner signals and locks the mutex again before the waiter has executed. If the waiter owned the mutex already,
+/// each would wait for the other: for the mutex, and for the ceiling of the processor.
+#[test]
+fn a_managed_owner_signals_and_locks_again() {
+    let Some(stage) = Stage::set() else { return };
+    let (mutex, condvar, waiter) = waits_under_a_ceiling(&stage, true);
+    let cpu = stage.cpu;
+    let owner = stage.thread(20, move || {
+        let _managed = Lazy::manage(cpu).expect("the thread has a level");
+        for broadcasts in [false, true] {
+            let guard = mutex.lock_for(ms(2_000)).expect("the mutex is free");
+            if broadcasts { condvar.broadcast() } else { condvar.signal() }
+            drop(guard);
+        }
+        mutex.lock_for(ms(2_000)).is_ok()
+    });
+    assert!(owner.end(), "the waiter owned the mutex and could not rise");
+    waiter.end();
+}
+
+/// The same without managed threads: a thread between the two must not delay the more urgent one.
+#[test]
+fn an_owner_that_signals_and_locks_again_waits_for_no_lower_thread() {
+    let Some(stage) = Stage::set() else { return };
+    let (mutex, condvar, waiter) = waits_under_a_ceiling(&stage, false);
+    let (gate, is_over) = (Gate::default(), Arc::new(AtomicBool::new(false)));
+    let between = stage.thread(30, {
+        let (gate, is_over) = (gate.clone(), Arc::clone(&is_over));
+        move || {
+            gate.pass();
+            spin(ms(200));
+            is_over.store(true, Ordering::Relaxed);
+        }
+    });
+    let owner = stage.thread(40, move || {
+        let guard = mutex.lock().expect("the mutex is free");
+        condvar.signal();
+        gate.open();
+        // The thread in between becomes ready.
+        spin(ms(50));
+        drop(guard);
+        drop(mutex.lock().expect("the lock succeeds"));
+        is_over.load(Ordering::Relaxed)
+    });
+    assert!(!owner.end(), "a thread of a lower level delayed the owner");
+    between.end();
+    waiter.end();
+}
+
 /// The ceiling changes while a thread waits that rose to the previous one. Inside the section the thread has the new
 /// ceiling, afterwards its own level.
 #[test]
