@@ -1,13 +1,10 @@
 //! Runs every scenario in virtual time and on real threads, and mutants that must fail.
 
-#[path = "../../crates/engine/tests/realtime/heartbeat.rs"]
-mod heartbeat;
 #[path = "../../crates/engine/tests/realtime/judge.rs"]
 mod judge;
 #[path = "../../crates/sys/tests/support/machine.rs"]
 mod machine;
 
-use heartbeat::Heartbeat;
 use judge::{Attempt, Judgement, Lost, judge, require, tell};
 use lockwright_engine::Control;
 use lockwright_engine::observe::{Gap, losses};
@@ -77,10 +74,7 @@ fn in_virtual_time() {
 
 /// Makes one run on real threads.
 fn attempt(scenario: &Scenario) -> Attempt {
-    let heartbeat = Heartbeat::start();
-    let outcome = lockwright_engine::run(&scenario.system, &run_config(scenario), &Control::new());
-    let still = heartbeat.stop();
-    let outcome = match outcome {
+    let outcome = match lockwright_engine::run(&scenario.system, &run_config(scenario), &Control::new()) {
         Ok(outcome) => outcome,
         Err(error) => return Attempt::Fails(error.to_string()),
     };
@@ -90,7 +84,7 @@ fn attempt(scenario: &Scenario) -> Attempt {
         return Attempt::Holds;
     }
     let lost = Lost::of(&scenario.system, &outcome);
-    if let Some(forgotten) = lost.forgotten(still) {
+    if let Some(forgotten) = lost.forgotten() {
         return Attempt::Fails(format!("{}\n  {forgotten}", faults.join("\n  ")));
     }
     // A simulated job that is kept from starting also leaves its CPU idle.

@@ -283,14 +283,16 @@ extern "C" fn unlock_otherwise(mutex: &Mutex, came: AtOnce) -> c_int {
 /// Returns:
 /// - 0: the caller holds the mutex.
 /// - EOWNERDEAD: the caller holds the mutex, and its previous owner ended while it held it. Repair the protected data,
-///   then call `lw_mutex_make_consistent`. Only robust mutexes return this.
+///   then call `lw_mutex_make_consistent` if the mutex is robust. Other mutexes return this only if they inherit, and
+///   only to a thread that waited when the owner ended; later locks succeed.
 /// - ENOTRECOVERABLE: an owner ended, and a later owner unlocked the mutex without `lw_mutex_make_consistent`.
 /// - EDEADLK: the caller would wait for itself, directly or through other threads. See `lw_deadlock_cycle`. A cycle in
 ///   which a thread waits until a deadline is no deadlock, nor one through a mutex that threads unlock for each other.
 /// - EINVAL: `mutex` is not an initialised mutex, or the caller's own level is above the ceiling.
 /// - EPERM: the caller has no permission to rise to the ceiling. It needs CAP_SYS_NICE or an rtprio limit.
 /// - EAGAIN: the caller has locked a recursive mutex too often, or the kernel kept asking to try again.
-/// - ESRCH: the owner has ended, and the mutex inherits and is not robust. It will never be unlocked.
+/// - ESRCH: the owner had ended before the call, no thread waited then, and the mutex inherits and is not robust. It
+///   will never be unlocked.
 /// - ENOTSUP: the mutex is robust, and the C library keeps no list of robust mutexes.
 /// - Any other number is an error of the kernel, such as ENOMEM.
 #[unsafe(no_mangle)]

@@ -224,8 +224,9 @@ mod tests {
         assert_eq!(parse(&data, Fields::Boost([0, 4])), Some((9, 1, Traced::Boost { thread: 21, priority: 60 })));
         assert_eq!(parse(&data, Fields::WakeUp(8)), Some((9, 1, Traced::WakeUp { thread: 22, by: 7 })));
         assert_eq!(parse(&data[..HEAD + 19], switch), None);
-        assert_eq!(condition(switch, &[21]), c"(prev_pid>=21&&prev_pid<=21)||(next_pid>=21&&next_pid<=21)".into());
-        assert_eq!(condition(Fields::WakeUp(8), &[21, 24, 27]), c"(pid>=21&&pid<=27)".into());
+        let one = c"(prev_pid>=21&&prev_pid<=21)||(next_pid>=21&&next_pid<=21)";
+        assert_eq!(condition(switch, &[21]).as_c_str(), one);
+        assert_eq!(condition(Fields::WakeUp(8), &[21, 24, 27]).as_c_str(), c"(pid>=21&&pid<=27)");
         assert!(concerns(&Traced::Switch { from: (21, 0), to: (22, 0), sleeps: false }, &[22]));
         assert!(!concerns(&Traced::WakeUp { thread: 22, by: 21 }, &[21]));
     }

@@ -130,11 +130,10 @@ impl Lost {
         Self { total, stalls, away, by: format!("{} ({total} in all)", takers.join(", ")) }
     }
 
-    /// Returns a message if a job could have executed for long on a CPU that was idle or executed ordinary threads,
-    /// also without the time for which a CPU stood still. No other disturbance explains that.
-    pub fn forgotten(&self, still: Wall) -> Option<String> {
-        let still = u64::try_from(still.as_nanos()).map_or(Duration::MAX, Duration::from_ns);
-        (self.away.saturating_sub(still) > forgotten())
+    /// Returns a message if a job could have executed for long on a CPU that was idle or executed ordinary threads. No
+    /// disturbance explains that.
+    pub fn forgotten(&self) -> Option<String> {
+        (self.away > forgotten())
             .then(|| format!("a job could have executed, and its CPU did not execute it for {}", self.away))
     }
 }

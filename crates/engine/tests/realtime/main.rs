@@ -8,7 +8,6 @@ mod ending;
 mod exclusion;
 mod global;
 mod global_locks;
-mod heartbeat;
 mod interruptible;
 mod judge;
 mod kernel;

@@ -1,6 +1,5 @@
 //! Systems for the tests, and checks of their records.
 
-use crate::heartbeat::Heartbeat;
 pub use crate::judge::scale;
 use crate::judge::{Attempt, Lost, require, tell};
 pub use crate::machine::{Machine, require_realtime};
@@ -149,8 +148,8 @@ pub fn run_with(system: &System, config: &RunConfig) -> Outcome {
 /// Repeats the run until `fault` returns `None`.
 ///
 /// A fault is a failure if the tasks lost at most `harmless` of their time in stalls, or if a job was not woken for
-/// long while its CPU did not stand still. Otherwise the run is not judged. `fault` asserts what must hold however much
-/// time is lost. An emulated processor loses time without a trace, so there only a job that was not woken is a failure.
+/// long. Otherwise the run is not judged. `fault` asserts what must hold however much time is lost. An emulated
+/// processor loses time without a trace, so there only a job that was not woken is a failure.
 pub fn expect(
     name: &str,
     system: &System,
@@ -160,10 +159,7 @@ pub fn expect(
 ) {
     let config = RunConfig { watch: true, ..config.clone() };
     require(name, || {
-        let heartbeat = Heartbeat::start();
-        let outcome = lockwright_engine::run(system, &config, &Control::new());
-        let still = heartbeat.stop();
-        let outcome = match outcome {
+        let outcome = match lockwright_engine::run(system, &config, &Control::new()) {
             Ok(outcome) => outcome,
             Err(error) => return Attempt::Fails(error.to_string()),
         };
@@ -173,7 +169,7 @@ pub fn expect(
         }
         let Some(fault) = fault(&outcome) else { return Attempt::Holds };
         let lost = Lost::of(system, &outcome);
-        if let Some(forgotten) = lost.forgotten(still) {
+        if let Some(forgotten) = lost.forgotten() {
             return Attempt::Fails(format!("{fault}; {forgotten}"));
         }
         if lost.stalls > harmless || scale() > 1 {

@@ -7,9 +7,9 @@
 //!
 //! | mutex | signal by the mutex's owner | signal by another thread | broadcast |
 //! |---|---|---|---|
-//! | none, protect | moves the first waiter to the mutex | wakes the first waiter | moves all waiters (by the owner), or wakes the first and moves the others |
+//! | none | moves the first waiter to the mutex | wakes the first waiter | moves all waiters (by the owner), or wakes the first and moves the others |
 //! | inherit | the kernel gives the first waiter the mutex, or queues it there (`FUTEX_CMP_REQUEUE_PI`) | the same | the same for all waiters |
-//! | shared mutex or condition variable, or a robust mutex that does not inherit | wakes the first waiter | wakes the first waiter | wakes all waiters |
+//! | protect, a shared mutex or condition variable, or a robust mutex that does not inherit | wakes the first waiter | wakes the first waiter | wakes all waiters |
 //!
 //! A waiter that was moved executes only when it owns the mutex.
 //!

@@ -97,6 +97,10 @@ impl<T: ?Sized> Mutex<T> {
     /// # Errors
     /// [`LockError::OwnerDied`] and [`LockError::NotRecoverable`] from a robust mutex; [`LockError::Deadlock`], except
     /// for a cycle in which a thread waits until a deadline; [`LockError::PriorityAboveCeiling`]; [`LockError::Sys`].
+    ///
+    /// If the owner of a mutex that inherits and is not robust ends while threads wait, the kernel gives it to the
+    /// first one, which also gets [`LockError::OwnerDied`]; later locks succeed. If no thread waits, it stays locked,
+    /// and requests fail.
     pub fn lock(&self) -> Result<Guard<'_, T>, LockError<'_, T>> {
         self.lock_within(Limit::Never)
     }

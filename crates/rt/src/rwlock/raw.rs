@@ -176,7 +176,7 @@ impl RawRwLock {
                 let (next, wakes) = state.pass();
                 // ORDERING: Acquire pairs with the Release of the writer. Release: the gate is free for the next one.
                 match self.exchange(state, next, Ordering::AcqRel) {
-                    Ok(()) if wakes => self.wake_writer(),
+                    Ok(()) if wakes => self.writer().wake(),
                     Ok(()) => {}
                     Err(now) => {
                         state = now;
@@ -207,14 +207,16 @@ impl RawRwLock {
         // BOUND: a round fails because another thread has changed the word.
         loop {
             let (next, wakes) = state.reader_leaves().ok_or(RawError::NotOwner)?;
+            // Read before the exchange: after it, a writer that does not sleep may enter, unlock and free the lock.
+            let writer = wakes.then(|| self.writer());
             // ORDERING: Release pairs with the Acquire of the next writer.
-            match self.exchange(state, next, Ordering::Release) {
-                Ok(()) if wakes => {
-                    self.wake_writer();
+            match (self.exchange(state, next, Ordering::Release), writer) {
+                (Ok(()), Some(writer)) => {
+                    writer.wake();
                     return Ok(());
                 }
-                Ok(()) => return Ok(()),
-                Err(now) => state = now,
+                (Ok(()), None) => return Ok(()),
+                (Err(now), _) => state = now,
             }
         }
     }
@@ -399,10 +401,9 @@ impl RawRwLock {
         }
     }
 
-    #[cold]
-    fn wake_writer(&self) {
-        let _errno = KeepErrno::now();
-        futex::wake(self.scope(), self.low_half(), 1);
+    /// Where a writer waits for readers.
+    fn writer(&self) -> Writer {
+        Writer { scope: self.scope(), word: std::ptr::from_ref(self.low_half()) }
     }
 
     /// Waits until the caller owns a word with priority inheritance.
@@ -441,6 +442,20 @@ impl RawRwLock {
 }
 
 /// The deadline of a thread that waits.
+/// Where a writer waits for readers. The lock may be freed meanwhile: nobody then waits there.
+struct Writer {
+    scope: Scope,
+    word: *const AtomicU32,
+}
+
+impl Writer {
+    #[cold]
+    fn wake(self) {
+        let _errno = KeepErrno::now();
+        futex::wake(self.scope, self.word, 1);
+    }
+}
+
 fn until(limit: Limit) -> Option<Deadline> {
     match limit {
         Limit::At(until) => Some(until),

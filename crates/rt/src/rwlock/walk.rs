@@ -30,6 +30,8 @@ enum Mutant {
     Overtakes,
     /// A reader that gets a gate keeps it.
     KeepsGate,
+    /// The last reader looks at the lock after it has left.
+    LooksAfterwards,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,15 +39,21 @@ struct Script {
     writes: bool,
     gives_up: bool,
     nested: bool,
+    /// After its last round it frees the lock, if all others have left.
+    frees: bool,
     rounds: u8,
 }
 
 const fn reads(rounds: u8) -> Script {
-    Script { writes: false, gives_up: false, nested: false, rounds }
+    Script { writes: false, gives_up: false, nested: false, frees: false, rounds }
 }
 
 const fn writes(rounds: u8) -> Script {
     Script { writes: true, ..reads(rounds) }
+}
+
+const fn frees(script: Script) -> Script {
+    Script { frees: true, ..script }
 }
 
 const fn impatient(script: Script) -> Script {
@@ -89,6 +97,7 @@ enum At {
     Writes,
     Opens(usize, usize),
     Unlocks,
+    Frees,
     Done,
 }
 
@@ -101,6 +110,7 @@ struct Whole {
     rounds: Vec<u8>,
     /// The writers that entered since each reader was registered.
     passed_by: Vec<u8>,
+    is_freed: bool,
     /// A guarantee that was broken.
     wrong: Option<&'static str>,
 }
@@ -152,7 +162,11 @@ impl Walk {
     fn ends_round(&self, whole: &mut Whole, task: usize) {
         whole.rounds[task] += 1;
         whole.passed_by[task] = 0;
-        whole.at[task] = if whole.rounds[task] == self.scripts[task].rounds { At::Done } else { At::Start };
+        whole.at[task] = match whole.rounds[task] == self.scripts[task].rounds {
+            true if self.scripts[task].frees => At::Frees,
+            true => At::Done,
+            false => At::Start,
+        };
     }
 
     /// The writer enters.
@@ -256,6 +270,9 @@ impl Walk {
                 to(next);
             }
             At::Wakes(is_inside) => {
+                if whole.is_freed && self.mutant == Mutant::LooksAfterwards {
+                    next.wrong = Some("a look at a lock that was freed");
+                }
                 Self::wakes(&mut next);
                 if is_inside {
                     Self::enters_to_read(&mut next, task);
@@ -355,6 +372,12 @@ impl Walk {
                 self.ends_round(&mut next, task);
                 Self::unlock(Self::turn, Place { phase: 0, gate: 0 }, &next, |_| At::HasTurn, to);
             }
+            At::Frees => {
+                let have_left = |at: &At| matches!(at, At::Wakes(false) | At::Frees | At::Done);
+                next.is_freed = whole.at.iter().all(have_left);
+                next.at[task] = At::Done;
+                to(next);
+            }
             _ => {}
         }
     }
@@ -396,6 +419,7 @@ impl Model for Walk {
             at: vec![At::Start; count],
             rounds: vec![0; count],
             passed_by: vec![0; count],
+            is_freed: false,
             wrong: None,
         }
     }
@@ -461,6 +485,15 @@ fn threads_give_up_at_any_time() {
     assert!(holds(&[impatient(reads(2)), reads(2), impatient(writes(2)), writes(1)], Mutant::None));
     assert!(holds(&[reads(2), reads(2), impatient(writes(3))], Mutant::None));
     assert!(holds(&[impatient(reads(1)), reads(1), impatient(writes(1)), impatient(writes(2))], Mutant::None));
+}
+
+/// As soon as the others have left, though they may still wake a writer.
+#[test]
+fn the_memory_may_be_freed() {
+    let _behind = behind();
+    let scripts = [reads(1), reads(1), frees(writes(1))];
+    assert!(holds(&scripts, Mutant::None));
+    assert!(!holds(&scripts, Mutant::LooksAfterwards));
 }
 
 #[test]

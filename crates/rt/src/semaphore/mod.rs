@@ -15,10 +15,11 @@
 //!
 //! # Bound
 //! A thread that waits gets the first unit that is released while no more urgent thread waits, and none of its own
-//! level that began before, with two exceptions:
+//! level that began before, with three exceptions:
 //! - A thread that made its request before the release and has yet to suspend (some instructions later) may take the
 //!   unit in its place. At most one thread of each processor executes these instructions at a time, and it takes one
 //!   unit for each request. Threads that are preempted there count in addition.
+//! - So may a thread whose wait is ended by a signal or by its deadline just after the release.
 //! - The kernel sorts a thread by the priority with which it suspends. A later change of the priority does not move it,
 //!   nor does a boost. A thread that was woken, and finds no unit, suspends again behind those of its level.
 //!

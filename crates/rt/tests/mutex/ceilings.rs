@@ -348,7 +348,11 @@ fn a_managed_owner_signals_and_locks_again() {
         let _managed = Lazy::manage(cpu).expect("the thread has a level");
         for broadcasts in [false, true] {
             let guard = mutex.lock_for(ms(2_000)).expect("the mutex is free");
-            if broadcasts { condvar.broadcast() } else { condvar.signal() }
+            if broadcasts {
+                condvar.broadcast()
+            } else {
+                condvar.signal()
+            }
             drop(guard);
         }
         mutex.lock_for(ms(2_000)).is_ok()

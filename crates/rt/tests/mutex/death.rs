@@ -215,7 +215,7 @@ fn depth_is_not_inherited() {
     }
 }
 
-/// Without robustness the mutex stays locked: no thread gets an error for the death, and deadlines hold.
+/// Without robustness the mutex stays locked for requests after the death, and deadlines hold.
 #[test]
 fn a_mutex_that_is_not_robust_stays_locked() {
     let Some(_stage) = Stage::set() else { return };
@@ -229,6 +229,27 @@ fn a_mutex_that_is_not_robust_stays_locked() {
     dies_with(&[Arc::clone(&mutex)]);
     assert!(matches!(mutex.try_lock(), Err(LockError::Busy)));
     assert!(matches!(mutex.lock_for(ms(5)), Err(LockError::Sys(error)) if error.errno == libc::ESRCH));
+}
+
+/// The kernel gives a mutex that inherits to a thread that waits when the owner ends, robust or not.
+#[test]
+fn a_waiter_gets_a_mutex_that_is_not_robust() {
+    let Some(_stage) = Stage::set() else { return };
+    let mutex = Arc::new(Mutex::new(()));
+    let (ours, gate) = (Arc::clone(&mutex), Gate::default());
+    let is_over = gate.clone();
+    let owner = Player::enter(None, move || {
+        std::mem::forget(ours.lock().expect("the mutex is free"));
+        is_over.pass();
+    });
+    until("the owner holds the mutex", || mutex.inside().owner() == owner.tid);
+    let ours = Arc::clone(&mutex);
+    let waiter = Player::enter(None, move || matches!(ours.lock(), Err(LockError::OwnerDied(_))));
+    until_waiting(waiter.tid, mutex.inside());
+    gate.open();
+    owner.end();
+    assert!(waiter.end(), "it gets the mutex, and learns of the death");
+    assert!(mutex.lock().is_ok(), "the waiter unlocked it");
 }
 
 /// A waiter of a condition variable that dies, and an owner that dies while others wait there.

@@ -237,9 +237,12 @@ impl RawCondvar {
     }
 
     /// Whether waiters are moved to a mutex with these attributes. Not across processes, where a signaller does not
-    /// know the mutex's address.
+    /// know the mutex's address. Not to a mutex with a ceiling: a waiter of such a mutex rises before it suspends, and
+    /// a moved one would own the mutex at its own level.
     fn moves(&self, attributes: u32) -> bool {
-        self.scope() == Scope::Private && RawMutex::scope(attributes) == Scope::Private
+        self.scope() == Scope::Private
+            && RawMutex::scope(attributes) == Scope::Private
+            && attributes & attributes::PROTECT == 0
     }
 
     /// Last part of a wait: locks the mutex again.
@@ -255,10 +258,10 @@ impl RawCondvar {
         let _errno = KeepErrno::now();
         // A signal that came meanwhile was perhaps meant for this waiter, and must not get lost.
         let is_signalled = self.is_signalled(&waiting);
-        // If no signal moved a waiter since the wait began, the caller was woken from the condition variable, and a
-        // mutex that was handed to a waiter is not its own.
+        // If no signal moved a waiter since the wait began, or none moves this one, the caller was woken from the
+        // condition variable, and a mutex that was handed to a waiter is not its own.
         // ORDERING: Relaxed: the kernel orders a move before it wakes the moved waiter.
-        let may_be_moved = self.moves.load(Ordering::Relaxed) != waiting.moves;
+        let may_be_moved = waiting.way == Way::Moved && self.moves.load(Ordering::Relaxed) != waiting.moves;
         self.unbind(waiting.way);
         self.leave();
         let acquired = if waiting.is_kept {
