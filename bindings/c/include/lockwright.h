@@ -560,14 +560,16 @@ int lw_mutex_destroy(struct lw_mutex_t *mutex);
 // Returns:
 // - 0: the caller holds the mutex.
 // - EOWNERDEAD: the caller holds the mutex, and its previous owner ended while it held it. Repair the protected data,
-//   then call `lw_mutex_make_consistent`. Only robust mutexes return this.
+//   then call `lw_mutex_make_consistent` if the mutex is robust. Other mutexes return this only if they inherit, and
+//   only to a thread that waited when the owner ended; later locks succeed.
 // - ENOTRECOVERABLE: an owner ended, and a later owner unlocked the mutex without `lw_mutex_make_consistent`.
 // - EDEADLK: the caller would wait for itself, directly or through other threads. See `lw_deadlock_cycle`. A cycle in
 //   which a thread waits until a deadline is no deadlock, nor one through a mutex that threads unlock for each other.
 // - EINVAL: `mutex` is not an initialised mutex, or the caller's own level is above the ceiling.
 // - EPERM: the caller has no permission to rise to the ceiling. It needs CAP_SYS_NICE or an rtprio limit.
 // - EAGAIN: the caller has locked a recursive mutex too often, or the kernel kept asking to try again.
-// - ESRCH: the owner has ended, and the mutex inherits and is not robust. It will never be unlocked.
+// - ESRCH: the owner had ended before the call, no thread waited then, and the mutex inherits and is not robust. It
+//   will never be unlocked.
 // - ENOTSUP: the mutex is robust, and the C library keeps no list of robust mutexes.
 // - Any other number is an error of the kernel, such as ENOMEM.
 int lw_mutex_lock(struct lw_mutex_t *mutex);
@@ -1055,6 +1057,7 @@ int lw_section_eager_open(int level);
 // Returns:
 // - 0: success.
 // - EPERM: `lw_section_eager_open` was not called, or the thread has lost the permission for the level.
+// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_eager_*`.
 // - Any other number is an error of the kernel. After an error the thread has not entered.
 int lw_section_eager_enter(void);
 
@@ -1063,6 +1066,7 @@ int lw_section_eager_enter(void);
 // Returns:
 // - 0: success.
 // - EPERM: the thread is not inside an eager section.
+// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_eager_*`.
 // - Any other number is an error of the kernel. The thread has left the section, but keeps the level until the end of
 //   its next section.
 int lw_section_eager_leave(void);
@@ -1072,6 +1076,7 @@ int lw_section_eager_leave(void);
 // Returns:
 // - 0: success.
 // - EPERM: `lw_section_eager_open` was not called.
+// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_eager_*`.
 int lw_section_eager_close(void);
 
 // Makes the calling thread a managed thread of a CPU, and binds it to that CPU.
@@ -1098,6 +1103,7 @@ int lw_section_lazy_open(unsigned int cpu);
 // Returns:
 // - 0: success.
 // - EPERM: `lw_section_lazy_open` was not called.
+// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_lazy_*`.
 // - EDEADLK: the thread inside waits for a lock that the caller holds.
 // - EAGAIN: a thread ended inside a section, and the waiter that inherited the section has not executed yet.
 // - Any other number is an error of the kernel. After an error the thread has not entered.
@@ -1108,6 +1114,7 @@ int lw_section_lazy_enter(void);
 // Returns:
 // - 0: success.
 // - EPERM: the thread is not inside a lazy section.
+// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_lazy_*`.
 // - Any other number is an error of the kernel. The thread has left the section, but other threads still wait.
 int lw_section_lazy_leave(void);
 
@@ -1133,6 +1140,7 @@ int lw_section_lazy_sleep_until(const struct timespec *release);
 // Returns:
 // - 0: success.
 // - EPERM: `lw_section_lazy_open` was not called.
+// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_lazy_*`.
 int lw_section_lazy_close(void);
 
 // Prepares the calling thread for extended sections, inside which it asks the kernel for an extension of its time
@@ -1159,6 +1167,7 @@ int lw_section_extended_open(void);
 // Returns:
 // - 0: success.
 // - EPERM: `lw_section_extended_open` was not called.
+// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_extended_*`.
 int lw_section_extended_enter(void);
 
 // Leaves the innermost extended section. At the end of the outermost one, gives the processor to the thread for which
@@ -1167,6 +1176,7 @@ int lw_section_extended_enter(void);
 // Returns:
 // - 0: success.
 // - EPERM: the thread is not inside an extended section.
+// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_extended_*`.
 int lw_section_extended_leave(void);
 
 // Undoes `lw_section_extended_open`, and ends the section that the thread is in. The end of the thread does the same.
@@ -1174,6 +1184,7 @@ int lw_section_extended_leave(void);
 // Returns:
 // - 0: success.
 // - EPERM: `lw_section_extended_open` was not called.
+// - EBUSY: the caller is a signal handler that interrupted another call of `lw_section_extended_*`.
 int lw_section_extended_close(void);
 
 // Initialises `*ics` as an object whose words are 0, whatever the memory contained before. The call allocates memory.
@@ -1477,7 +1488,8 @@ int lw_taskset_init(struct lw_taskset_t *set, const char *protocol);
 // - 0: success.
 // - EINVAL: `set` is NULL or misaligned, `path` is NULL, `protocol` names no protocol, or the file has faults.
 //   `lw_task_error` lists the faults with their places and remedies.
-// - ERANGE: the machine has too few CPUs or priority levels, or the file has too many tasks.
+// - ERANGE: the machine has too few CPUs or priority levels, tasks share CPUs of which only some are isolated, or the
+//   file has too many tasks.
 // - ENOTSUP: a task requests a resource while it holds another, under a protocol without nested requests; the file's
 //   scheduler is `g-fp` or `g-edf`; a resource of a cluster of CPUs is not under `omlp`; or a resource is
 //   under `ics`, `ics_lock`, `lock_free` or `wait_free`, which are not locks (see `lw_ics_update` and `lw_queue_t`).
@@ -1559,7 +1571,7 @@ int lw_taskset_deadline(struct lw_taskset_t *set, uint32_t task, uint64_t deadli
 // - 0: success.
 // - EINVAL: `set` is not a task set, or its tasks and resources are invalid. `lw_task_error` returns the reason.
 // - EBUSY: the set is already built.
-// - ERANGE: the machine has too few CPUs or priority levels.
+// - ERANGE: the machine has too few CPUs or priority levels, or tasks share CPUs of which only some are isolated.
 // - ENOTSUP: the protocol is `ics`, `ics_lock`, `lock_free` or `wait_free`, or a resource of a cluster of CPUs is not
 //   under `omlp`.
 // - Any other number is an error of the kernel. After an error the set is unchanged.
