@@ -349,9 +349,9 @@ fn a_managed_owner_signals_and_locks_again() {
         for broadcasts in [false, true] {
             let guard = mutex.lock_for(ms(2_000)).expect("the mutex is free");
             if broadcasts {
-                condvar.broadcast()
+                condvar.broadcast();
             } else {
-                condvar.signal()
+                condvar.signal();
             }
             drop(guard);
         }

@@ -176,8 +176,8 @@ fn a_waiter_that_was_not_moved_closes_no_cycle() {
     }
 }
 
-/// Two threads wait, and one is moved or woken; the other still waits for a signal. A request for the moved waiter's mutex
-/// closes a cycle, and one of the two threads gets the error. A request for the other waiter's mutex does not.
+/// Two threads wait, and one is moved or woken; the other still waits for a signal. A request for the first waiter's
+/// mutex closes a cycle, and one of the two threads gets the error. A request for the other waiter's mutex does not.
 #[test]
 fn of_two_waiters_the_moved_one_closes_a_cycle() {
     let Some(stage) = Stage::set() else { return };
