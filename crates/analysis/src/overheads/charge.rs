@@ -8,8 +8,9 @@
 //!   C += 2 (schedule + context_switch) + cache_refill + cache_delay        J += release_latency + release
 //! ```
 //! The cache delay of a job is that of the largest working set among the other tasks of the processor, which the job
-//! can preempt. The cache delay of a request is that of the largest working set of all tasks there. A task without a
-//! given working set counts with the largest size that was measured.
+//! can preempt. The cache delay of a request is that of the largest working set of all tasks there. On a home
+//! processor, sections preempt those of others, so all tasks of the processors of the users of resources with this home
+//! count as well. A task without a given working set counts with the largest size that was measured.
 //!
 //! If a dedicated processor handles all releases, J += release_latency + n release + ipi_latency, because all n tasks
 //! may be released at one time.
@@ -233,10 +234,12 @@ impl<'a> Charges<'a> {
     }
 
     /// Returns the greatest cost of a refill on any processor where the section may execute: for the owner, or for the
-    /// job that it preempts there.
+    /// job that it preempts there. On a home, that may be a job of another processor, in its section.
     fn refill_of_section(&self, task: &Task, resource: ResourceId) -> Option<Duration> {
         let system = self.machine.system;
-        let places = places(system, self.protocol, resource, task.cpu) | 1 << task.cpu.index();
+        let places = places(system, self.protocol, resource, task.cpu)
+            | guests(system, self.protocol, resource)
+            | 1 << task.cpu.index();
         let there = (0..system.cpus()).filter(|cpu| places >> cpu & 1 == 1);
         let refills = there.map(|cpu| self.refill(CpuId::new(cpu), None)).collect::<Option<Vec<_>>>()?;
         Some(refills.into_iter().max().unwrap_or_default())
@@ -311,6 +314,15 @@ fn places(system: &System, protocol: Protocol, resource: ResourceId, cpu: CpuId)
         Protocol::Mrsp => system.users(resource).iter().fold(0, |all, &user| all | of(system.task(user).cpu)),
         _ => of(cpu),
     }
+}
+
+/// Returns the processors of the tasks whose sections execute on the home of `resource`, with one bit per processor, or
+/// 0 if sections on it do not execute on a home.
+fn guests(system: &System, protocol: Protocol, resource: ResourceId) -> u64 {
+    let has_home = |id| system.protocol_of(id, protocol).has_homes();
+    let home = has_home(resource).then(|| system.home(resource));
+    let there = system.resource_ids().filter(|&id| has_home(id) && Some(system.home(id)) == home);
+    there.flat_map(|id| system.users(id)).fold(0, |all, &user| all | 1 << system.task(user).cpu.index())
 }
 
 /// Fixes the homes that are derived from execution times, so that they stay the same when execution times grow.

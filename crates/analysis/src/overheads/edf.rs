@@ -15,6 +15,25 @@
 //! - A job that is held back suspends, is woken, and decides once more: `release`, 2 s, two system calls.
 //!
 //! If a dedicated processor handles the releases, none of them delays a job, and this is not charged.
+//!
+//! *Spinning under partitioned EDF.* The tests add the spinning, X, to C', without interrupts, which cost nothing while
+//! a job spins. So each request that can spin is charged with c_pre of `jlfp`:
+//! ```text
+//!   C' = C' of jlfp + n c_pre,    n = the number of requests of a job for resources under `msrp`
+//! ```
+//! Assume that a processor is busy in an interval of t, in which jobs are due with execution C and n requests in all,
+//! and let S be the time for which these spin. S is at most the sum of X: a section on another processor is charged
+//! with its interrupts, also if the lock was passed to it during one. The blocking B at the start is a wait and a
+//! section, which contains its interrupts likewise. The rest consists of at most 1 + n stretches, as only the spinning
+//! of these requests parts it. The interrupts take at most (1 - s) l + s c_pre of a stretch of length l; one that began
+//! before the stretch leaves less time to others. The sum over all stretches is
+//! ```text
+//!   t - S - B <= C + (1 - s) (t - S - B) + (1 + n) s c_pre,    so    t <= B + S + C / s + (1 + n) c_pre
+//! ```
+//! Each of the due jobs is charged with 2 c_pre, so all of them with at least 1 + n. A linear program counts less
+//! spinning, but the jobs have as many requests. Under global schedulers, sections contain the interrupts of all
+//! processors, so X contains those of the processor that spins. A failed attempt contains its interrupts as well, and
+//! no interrupt is without effect while it executes.
 
 use super::body::{lengthened, runs, sum};
 use super::machine::{Machine, stretched};
@@ -73,6 +92,8 @@ pub(crate) struct Charges<'a> {
     overheads: Cow<'a, Overheads>,
     objects: Operations,
     costs: Rising,
+    /// By task: the charge for the interrupts between its spins, or `None` if it does not fit.
+    between_spins: Vec<Option<u64>>,
     /// By CPU: the interrupts during the sections of its tasks.
     interrupts: Vec<Vec<model::Task>>,
     omission: Omission<ChargeMutant>,
@@ -101,7 +122,16 @@ impl<'a> Charges<'a> {
             return Err(Failure::Unsupported { task: task.index(), what: UNMEASURED });
         }
         let (costs, all) = costs(machine, longer.tasks().len(), omission)?;
-        let costs = jlfp::costs(&costs, all, &rows(machine))?;
+        let (costs, preemption) = jlfp::costs(&costs, all, &rows(machine))?;
+        let can_spin = |resource| longer.protocol_of(resource, longer.protocol_or_default()) == Protocol::Msrp;
+        let spins = |id: TaskId| {
+            let spinning = longer.requests(id).iter().filter(|request| can_spin(request.resource));
+            spinning.map(|request| u64::from(request.count)).sum::<u64>()
+        };
+        let between_spins = match longer.scheduler() {
+            Scheduler::PEdf => longer.task_ids().map(|id| spins(id).checked_mul(preemption)).collect(),
+            _ => vec![Some(0); longer.tasks().len()],
+        };
         let mut interrupts = vec![Vec::new(); longer.cpus()];
         let interrupting = machine.interrupts().into_iter().filter(|_| !omission.is(ChargeMutant::SectionInterrupts));
         for (_, interrupt) in interrupting {
@@ -110,7 +140,7 @@ impl<'a> Charges<'a> {
                 false => interrupts[interrupt.cpu.index()].push(interrupt),
             }
         }
-        Ok(Self { system: longer, overheads, objects, costs, interrupts, omission })
+        Ok(Self { system: longer, overheads, objects, costs, between_spins, interrupts, omission })
     }
 
     /// Returns a body with the cost of all operations in its sections.
@@ -122,9 +152,9 @@ impl<'a> Charges<'a> {
         Machine { system: &self.system, overheads: &self.overheads }
     }
 
-    /// Returns the charged execution time of a task whose body takes this time.
+    /// Returns the charged execution time of a task whose body takes this time, with the requests of the system.
     pub(crate) fn cost(&self, task: TaskId, time: u64) -> Option<u64> {
-        self.costs.at(task.index(), time)
+        self.costs.at(task.index(), time)?.checked_add(self.between_spins[task.index()]?)
     }
 
     /// Returns the charged requests of a task with these section lengths.

@@ -82,16 +82,18 @@ struct Charges {
     /// s.
     share: Fraction,
     latency: Fraction,
+    /// c_pre.
+    preemption: Fraction,
     /// What a job causes besides its own execution: 2 c_pre + ipi + release.
     besides: Fraction,
     /// By task: the switches, and the cache delay.
     more: Vec<Fraction>,
 }
 
-/// Returns C' of each task, rounded up, as a function of C.
-pub(super) fn costs(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Result<Rising, Failure> {
-    let Charges { share, besides, more, .. } = Charges::new(overheads, interrupts, tasks)?;
-    Ok(Rising::new(&(&Fraction::from(1) / &share), &besides, more))
+/// Returns C' of each task, rounded up, as a function of C, and c_pre, rounded up.
+pub(super) fn costs(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Result<(Rising, u64), Failure> {
+    let Charges { share, preemption, besides, more, .. } = Charges::new(overheads, interrupts, tasks)?;
+    Ok((Rising::new(&(&Fraction::from(1) / &share), &besides, more), preemption.ceil()?))
 }
 
 impl Charges {
@@ -126,7 +128,7 @@ impl Charges {
         }
         let switches = overheads.switch(n) * Fraction::from(2);
         let more = cache_of_others(overheads, tasks).into_iter().map(|cache| switches.clone() + cache).collect();
-        Ok(Self { share: s, latency, besides, more })
+        Ok(Self { share: s, latency, preemption, besides, more })
     }
 }
 

@@ -406,7 +406,11 @@ impl Demand {
         let end = match self.linear(last) {
             Some(end) => Some(end),
             // The utilization is 1 or almost 1.
-            None => self.busy(last.blocking, terms)?.map(u128::from),
+            None => {
+                let busy = self.busy(last.blocking, terms)?.map(u128::from);
+                // If h(t) <= U t for all t, intervals from the last step on need no test, but those before it do.
+                busy.or_else(|| blocking.iter().any(|step| step.blocking > 0).then_some(0))
+            }
         };
         end.map(|end| self.fitting(end.max(u128::from(last.from)), blocking)).transpose()
     }

@@ -1,8 +1,11 @@
 //! Systems under other schedulers, among them some that were once accepted although a schedule misses a deadline.
 
-use lockwright_analysis::{Failure, Growth, Untested, charge_by_deadline, explain_demand, scheduled, sensitivity};
+use lockwright_analysis::{
+    Failure, Growth, Untested, analyse, best_scheduled, charge, charge_by_deadline, explain_demand, scheduled,
+    sensitivity,
+};
 use lockwright_model::format::{parse_overheads, parse_system};
-use lockwright_model::{Duration, Overheads, Protocol, Scheduler, Step, System};
+use lockwright_model::{Duration, Overheads, Protocol, Scheduler, Step, System, TaskId};
 
 fn system(text: &str) -> System {
     parse_system(text).expect("the task set is valid")
@@ -22,6 +25,81 @@ fn sections_hold_their_interrupts_under_edf() {
     assert!(scheduled(&system(&text("11.5 ms")), &Overheads::default()).unwrap().schedulable);
     assert!(!scheduled(&system(&text("11.5 ms")), &ticks).unwrap().schedulable);
     assert!(scheduled(&system(&text("13 ms")), &ticks).unwrap().schedulable);
+}
+
+/// Ticks cost nothing while a job spins, so in the worst case all of them fall between its spins. B's section is
+/// prolonged by a tick of CPU 1. A requests 1 us after B in each millisecond, spins until 850 us, executes until
+/// 860 us, loses the next 100 us to the tick of CPU 0, and makes its next request after 41 us: its job takes 10 ms.
+#[test]
+fn interrupts_between_spins_count_under_edf() {
+    let body = |steps: &str, count: usize| vec![steps; count].join(", ");
+    let a = body("{ lock = \"q\" }, { run = \"10 us\" }, { unlock = \"q\" }, { run = \"41 us\" }", 10);
+    let b = body("{ run = \"150 us\" }, { lock = \"q\" }, { run = \"750 us\" }, { unlock = \"q\" }", 12);
+    let text = |deadline: &str| {
+        format!(
+            "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n[[resource]]\nname = \"q\"\n\
+             [[task]]\nname = \"A\"\ncpu = 0\nperiod = \"100 ms\"\ndeadline = \"{deadline}\"\nbody = [{a}]\n\
+             [[task]]\nname = \"B\"\ncpu = 1\nperiod = \"100 ms\"\nbody = [{b}]\n"
+        )
+    };
+    let ticks = parse_overheads("tick = \"100 us\"\ntick_period = \"1 ms\"").unwrap();
+    let proved = |deadline: &str, overheads: &Overheads| {
+        let system = system(&text(deadline));
+        (scheduled(&system, overheads).unwrap().proved[0], best_scheduled(&system, overheads).unwrap().0.proved[0])
+    };
+    assert_eq!(proved("9.5 ms", &Overheads::default()), (true, true));
+    assert_eq!(proved("9.5 ms", &ticks), (false, false));
+    assert_eq!(proved("9.99 ms", &ticks), (false, false));
+    assert_eq!(proved("10.5 ms", &ticks), (true, true));
+    // What is tolerated leaves this room as well, and the terms of the demand contain it.
+    let loose = system(&text("10.5 ms"));
+    let found = scheduled(&loose, &ticks).unwrap();
+    let terms = explain_demand(&loose, &ticks, &found, TaskId(0)).unwrap().terms;
+    let demand = terms.iter().map(|term| term.total).sum::<Duration>();
+    assert!(demand >= Duration::from_us(10_000) && demand <= Duration::from_us(10_500), "{demand}");
+    let tolerated = sensitivity(&loose, &ticks, Protocol::Msrp, |_, _| true).unwrap().tolerated[0].1.unwrap();
+    assert!(tolerated <= Duration::from_us(500), "{tolerated}");
+}
+
+/// A section on a home preempts one from a third CPU there, which then fills its caches again. k is on its home from
+/// 1 us and fills its caches until 61 us. a's ten sections, from 100 us on, take 10 us and make k fill them again for
+/// 60 us. k's section ends at 1761 us, and its job fills the caches of its own CPU until 1821 us.
+#[test]
+fn sections_on_a_home_fill_caches_again_after_each_other() {
+    let sections = ["{ run = \"100 us\" }, { lock = \"q\" }, { run = \"10 us\" }, { unlock = \"q\" }"; 10].join(", ");
+    let system = system(&format!(
+        "[platform]\ncpus = 3\n[[resource]]\nname = \"q\"\nhome = 1\n[[resource]]\nname = \"r\"\nhome = 1\n\
+         [[task]]\nname = \"a\"\ncpu = 0\npriority = 2\nperiod = \"100 ms\"\nworking_set_kib = 0\nbody = [{sections}]\n\
+         [[task]]\nname = \"k\"\ncpu = 2\npriority = 1\nperiod = \"100 ms\"\nworking_set_kib = 1024\n\
+         body = [{{ run = \"1 us\" }}, {{ lock = \"r\" }}, {{ run = \"1 ms\" }}, {{ unlock = \"r\" }}]\n"
+    ));
+    let caches = parse_overheads("cache_delay = [[0, \"0 ns\"], [1024, \"60 us\"]]").unwrap();
+    let charged = charge(&system, &caches, Protocol::Dpcp).unwrap();
+    let response = analyse(&charged, Protocol::Dpcp).tasks[1].response.unwrap();
+    assert!(response >= Duration::from_us(1_821), "{response}");
+}
+
+/// All of the processor is used, and the periods have a large common multiple. The second task holds r for 50 ms, and
+/// a job of the first that arrives meanwhile is late. Without r, or with a short section, all deadlines are met.
+#[test]
+fn blocking_counts_at_full_use_under_edf() {
+    let text = |section: u64| {
+        format!(
+            "[platform]\nscheduler = \"p-edf\"\n[[resource]]\nname = \"r\"\n\
+             [[task]]\nname = \"one\"\nperiod = \"2000006 ns\"\n\
+             body = [{{ run = \"1000002 ns\" }}, {{ lock = \"r\" }}, {{ run = \"1 ns\" }}, {{ unlock = \"r\" }}]\n\
+             [[task]]\nname = \"two\"\nperiod = \"200000014 ns\"\n\
+             body = [{{ lock = \"r\" }}, {{ run = \"{section} ns\" }}, {{ unlock = \"r\" }}, {{ run = \"{} ns\" }}]\n",
+            100_000_007 - section
+        )
+    };
+    for (section, holds) in [(50_000_000, false), (1_000_010, false), (1_000_003, true)] {
+        let system = system(&text(section));
+        let found = scheduled(&system, &Overheads::default()).unwrap();
+        assert_eq!(found.schedulable, holds, "{section}");
+        let grown = sensitivity(&system, &Overheads::default(), Protocol::Srp, |_, _| true).unwrap();
+        assert!(matches!(grown.all, Growth::Permille(most) if (most == 1000) == holds), "{section}: {grown:?}");
+    }
 }
 
 #[test]
@@ -360,7 +438,7 @@ fn programs_under_edf_end_and_say_so() {
          period = \"100 s\"\nwcet = \"1 ms\"\nrequests = [{{ resource = \"r\", length = \"5 us\" }}]\n"
     ));
     let classic = scheduled(&system, &Overheads::default()).unwrap();
-    let (found, why) = lockwright_analysis::best_scheduled(&system, &Overheads::default()).unwrap();
+    let (found, why) = best_scheduled(&system, &Overheads::default()).unwrap();
     assert_eq!(why, Some(lockwright_analysis::Uncovered::Work));
     assert_eq!((found.schedulable, &found.proved), (false, &classic.proved));
     let program = found.tests.iter().find(|test| test.name == "linear program").unwrap();
@@ -392,7 +470,7 @@ fn programs_explain_what_they_prove() {
         let system = system(&(head.to_owned() + &tasks.concat()));
         let overheads = Overheads::default();
         let classic = scheduled(&system, &overheads).unwrap();
-        let (found, uncovered) = lockwright_analysis::best_scheduled(&system, &overheads).unwrap();
+        let (found, uncovered) = best_scheduled(&system, &overheads).unwrap();
         assert!(uncovered.is_none() || uncovered == Some(lockwright_analysis::Uncovered::Alone));
         for id in system.task_ids() {
             assert!(found.proved[id.index()] || !classic.proved[id.index()]);

@@ -391,6 +391,20 @@ fn blocking_under_srp_counts_between_deadlines_only() {
     assert_eq!(why, Err(Failure::Demand { interval: 5, demand: 6 }));
 }
 
+/// All of the processor is used, and the periods have a large common multiple. A section of 50 ms of the second task
+/// begins just before a job of the first arrives, whose deadline is after 2 ms. Where there is no room beside the
+/// deadlines of the last step, earlier steps still have blocking.
+#[test]
+fn blocking_counts_at_full_use() {
+    let all = [sporadic(1_000_003, 2_000_006, 2_000_006), sporadic(100_000_007, 200_000_014, 200_000_014)];
+    let steps = |blocking| [edf::Step { from: 2_000_006, blocking }, edf::Step { from: 200_000_014, blocking: 0 }];
+    let late = edf::schedulable(&all, &steps(50_000_000));
+    assert!(matches!(late, Err(Failure::Demand { .. })), "{late:?}");
+    assert!(edf::schedulable(&all, &steps(1_000_004)).is_err());
+    assert_eq!(edf::schedulable(&all, &steps(1_000_003)), Ok(()));
+    assert_eq!(edf::schedulable(&all, &[]), Ok(()));
+}
+
 /// Finds the completions by trying every release and every execution time.
 fn completions_by_trial(all: &[Job]) -> Option<Vec<Completion>> {
     let mut found = vec![Completion { best: u64::MAX, worst: 0 }; all.len()];

@@ -10,7 +10,7 @@ use lockwright_analysis::{
     Analysis, ChargeMutant, Mutant, Proof, analyse, analyse_mutant, best, best_scheduled, charge, charge_mutant,
     scheduled,
 };
-use lockwright_model::format::{write_overheads, write_system};
+use lockwright_model::format::{parse_overheads, parse_system, write_overheads, write_system};
 use lockwright_model::{
     Cost, CpuId, Duration, Instant, Overhead, Overheads, Protocol, ResourceId, Scheduler, Step, System, TaskId,
 };
@@ -372,6 +372,56 @@ fn deadlines_proved_with_overheads_are_met() {
         "{proved} of {seed} proved, {by_program} by linear programs alone; of {tight} the overheads make the verdict"
     );
     assert!(tight > 0 && by_program > 0);
+}
+
+/// Draws two tasks on two CPUs whose sections are about as long as the period of the tick, and their overheads. If the
+/// second enters a section just before each request of the first, the first spins for almost a period, and each tick
+/// of its CPU can fall between two spins.
+fn draw_between_spins(random: &mut Rng) -> (System, Overheads) {
+    const PERIOD: u64 = 1_000;
+    let (tick, count) = (random.u64(50..=150), random.usize(8..=12));
+    let section = random.u64(PERIOD / 2..=PERIOD - 2 * tick - 30);
+    let rest = PERIOD - section - 2 * tick - 9;
+    let job = count as u64 * PERIOD;
+    let deadline = random.u64(job * 8 / 10..=job * 12 / 10);
+    let first = format!("{{ lock = \"q\" }}, {{ run = \"10 ns\" }}, {{ unlock = \"q\" }}, {{ run = \"{rest} ns\" }}");
+    let gap = PERIOD - section - tick;
+    let second =
+        format!("{{ run = \"{gap} ns\" }}, {{ lock = \"q\" }}, {{ run = \"{section} ns\" }}, {{ unlock = \"q\" }}");
+    let (first, second) = (vec![first; count].join(", "), vec![second; count + 2].join(", "));
+    let system = parse_system(&format!(
+        "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n[[resource]]\nname = \"q\"\n\
+         [[task]]\nname = \"a\"\ncpu = 0\nperiod = \"100 us\"\ndeadline = \"{deadline} ns\"\nbody = [{first}]\n\
+         [[task]]\nname = \"b\"\ncpu = 1\nperiod = \"100 us\"\nbody = [{second}]\n"
+    ));
+    let overheads = parse_overheads(&format!("tick = \"{tick} ns\"\ntick_period = \"{PERIOD} ns\""));
+    (system.expect("valid"), overheads.expect("valid"))
+}
+
+/// Ticks cost nothing while a job spins. All of them may fall between its spins.
+#[test]
+fn deadlines_proved_with_ticks_between_spins_are_met() {
+    const SCHEDULES: usize = 2_000;
+    let mut random = Rng::with_seed(0);
+    let (mut proved, mut missed) = (0, 0);
+    for _ in 0..200 {
+        let (system, overheads) = draw_between_spins(&mut random);
+        let misses = |random: &mut Rng| {
+            let offsets = Offsets::Fixed(vec![ns(random.u64(0..1_000)), ns(random.u64(0..1_000))]);
+            let config = Config::default().with_offsets(offsets).with_seed(random.u64(..));
+            let config = config.with_taken(taken(&overheads));
+            let mut simulation = Simulation::new(&system, &config, ());
+            simulation.run_until(Instant::from_ns(20_000));
+            simulation.observations()[0].misses > 0
+        };
+        let is_missed = (0..SCHEDULES).any(|_| misses(&mut random));
+        let is_proved = is_proved(&system, &overheads);
+        let text = || format!("{}\n{}", write_overheads(&overheads), write_system(&system));
+        assert!(!(is_proved && is_missed), "{}", text());
+        (proved, missed) = (proved + u32::from(is_proved), missed + u32::from(is_missed));
+    }
+    println!("{proved} of 200 proved, {missed} missed");
+    assert!(proved > 0 && missed > 0);
 }
 
 /// The mutants: one cost is not charged, and with that cost alone some job is late.
