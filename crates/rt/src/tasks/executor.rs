@@ -49,6 +49,7 @@ use lockwright_model::{CpuId, Priority, TaskId};
 use lockwright_protocol::{Action, Machine, Refusal};
 use lockwright_sys::futex::{self, Deadline, Scope};
 use lockwright_sys::guard::Guarded;
+use lockwright_sys::sched::Tid;
 use lockwright_sys::{SysError, clock, sched};
 use seat::{GRANTED, NOTHING, WOKEN};
 use std::cell::Cell;
@@ -177,13 +178,16 @@ impl Executor {
         }
     }
 
-    /// Puts the thread of a task under the ordinary policy, permanently.
-    pub fn demote(&self, task: TaskId) -> Result<(), SysError> {
+    /// Puts the thread of a task under the ordinary policy, permanently. `leave` makes the system calls for that. Does
+    /// nothing the second time.
+    pub fn demote(&self, task: TaskId, leave: impl FnOnce(Tid) -> Result<(), SysError>) -> Result<(), SysError> {
         let seat = self.seat(task);
         // ORDERING: Release pairs with the Acquire in `Executor::set_level`, which then ignores the kernel's refusal.
-        seat.is_ordinary.store(true, Ordering::Release);
+        if seat.is_ordinary.swap(true, Ordering::Release) {
+            return Ok(());
+        }
         self.order(task, Order::Level(0));
-        let demoted = sched::set_other(seat.tid());
+        let demoted = leave(seat.tid());
         self.order(task, Order::LevelSet);
         demoted
     }
