@@ -126,8 +126,8 @@ impl Claims {
         self.calls == call
     }
 
-    /// Lets the task's thread leave, unless a call is in progress that would set its level afterwards. Returns whether it
-    /// may leave.
+    /// Lets the task's thread leave, unless a call is in progress that would set its level afterwards. Returns whether
+    /// it may leave.
     pub(super) fn vacate(&mut self) -> bool {
         self.is_vacant = self.calls_under_way == 0;
         self.is_vacant
