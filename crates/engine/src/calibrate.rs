@@ -1,6 +1,7 @@
 //! Measures the costs of the clock and of priority changes. Each run does so first, because they decide what counts as
 //! execution.
 
+use lockwright::raw::WATCHDOG_LEVEL;
 use lockwright_model::Duration;
 use lockwright_sys::{SysError, clock, sched};
 
@@ -29,7 +30,8 @@ pub struct Calibration {
     pub call_gap: Duration,
 }
 
-/// Measures on the calling thread, which must be under SCHED_FIFO. Leaves it at level 1.
+/// Measures on the calling thread, which must be under SCHED_FIFO. It stays above all tasks, and all other programs:
+/// below them it might never execute again, and a run has no watchdog yet.
 ///
 /// BOUND: 2 * SAMPLES steps, a few milliseconds.
 pub(crate) fn calibrate() -> Result<Calibration, SysError> {
@@ -44,10 +46,9 @@ pub(crate) fn calibrate() -> Result<Calibration, SysError> {
     let mut changes = [0; SAMPLES];
     for (index, change) in changes.iter_mut().enumerate() {
         let before = clock::now_ns();
-        sched::set_level(me, 2 - (index % 2) as u8)?;
+        sched::set_level(me, WATCHDOG_LEVEL - (index % 2) as u8)?;
         *change = clock::now_ns() - before;
     }
-    sched::set_level(me, 1)?;
     Ok(from_costs(median(&mut reads), median(&mut changes)))
 }
 

@@ -5,7 +5,12 @@
 //!   even if their CPU then idles. Before Linux 6.12, this was the only limit. Later kernels have it beside the fair
 //!   server if they were built with `CONFIG_RT_GROUP_SCHED`. The controller `cpu` of cgroup v1 then gives each group
 //!   its own time.
+//!
+//! Linux 6.18 spoils its account of reservations if somebody reads the time for all real-time threads while it keeps
+//! some of threads that have ended (docs/edf.md). So on kernels with the fair server, the file is read only where a
+//! group may have a limit, and only if the account shows that nothing is kept.
 
+use crate::cpusets;
 use lockwright_model::Duration;
 use std::fmt;
 
@@ -46,13 +51,14 @@ impl fmt::Display for Throttling {
 
 /// Returns the kernel's limits on real-time threads of this process.
 ///
-/// The parameters of the fair server are in debugfs; if they cannot be read, the kernel's defaults are assumed.
+/// The parameters of the fair server and the account of reservations are in debugfs. If they cannot be read, or while
+/// the kernel keeps reservations, its defaults are assumed.
 pub(crate) fn limits() -> Vec<Throttling> {
-    limits_in(&|path| std::fs::read_to_string(path).ok())
+    limits_in(&|path| std::fs::read_to_string(path).ok(), &|| cpusets::is_settled(&cpusets::Kernel, &[]) == Some(true))
 }
 
-/// Like [`limits`], for the files that `read` returns.
-fn limits_in(read: &dyn Fn(&str) -> Option<String>) -> Vec<Throttling> {
+/// Like [`limits`], for the files that `read` returns, and an account that is settled or not.
+fn limits_in(read: &dyn Fn(&str) -> Option<String>, is_settled: &dyn Fn() -> bool) -> Vec<Throttling> {
     let number = |path: &str| read(path)?.trim().parse::<i64>().ok();
     let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
     let has_fair_server = has_fair_server(&release);
@@ -65,20 +71,21 @@ fn limits_in(read: &dyn Fn(&str) -> Option<String>) -> Vec<Throttling> {
     let in_us = |runtime: &str, period: &str, by| {
         limit(number(runtime)?.saturating_mul(1_000), number(period)?.saturating_mul(1_000), by)
     };
-    let all = in_us("/proc/sys/kernel/sched_rt_runtime_us", "/proc/sys/kernel/sched_rt_period_us", Limiter::Kernel);
-    // Without a limit on all real-time threads, groups have none either.
-    if let Some(all) = all {
-        let groups = group(read);
-        let of_group = |directory: &String| {
-            number(&format!("{directory}/cpu.rt_runtime_us"))?;
-            let file = |name: &str| format!("{directory}/cpu.rt_{name}_us");
-            Some(in_us(&file("runtime"), &file("period"), Limiter::Group))
+    let of_group = |directory: &String| {
+        number(&format!("{directory}/cpu.rt_runtime_us"))?;
+        let file = |name: &str| format!("{directory}/cpu.rt_{name}_us");
+        Some(in_us(&file("runtime"), &file("period"), Limiter::Group))
+    };
+    let own = group(read).iter().find_map(of_group);
+    if own.is_some() || !has_fair_server || has_groups(&release, read) {
+        let all = match !has_fair_server || is_settled() {
+            true => {
+                in_us("/proc/sys/kernel/sched_rt_runtime_us", "/proc/sys/kernel/sched_rt_period_us", Limiter::Kernel)
+            }
+            false => limit(950_000_000, 1_000_000_000, Limiter::Kernel),
         };
-        match groups.iter().find_map(of_group) {
-            Some(own) => limits.extend(own),
-            None if !has_fair_server || has_groups(&release, read) => limits.push(all),
-            None => {}
-        }
+        // Without a limit on all real-time threads, groups have none either.
+        limits.extend(all.and_then(|all| own.unwrap_or(Some(all))));
     }
     limits
 }
@@ -138,9 +145,13 @@ mod tests {
         31 22 0:27 /jail /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n";
 
     fn found(files: &[(&str, &str)]) -> Vec<(u64, u64, Limiter)> {
+        found_where(true, files)
+    }
+
+    fn found_where(is_settled: bool, files: &[(&str, &str)]) -> Vec<(u64, u64, Limiter)> {
         let read = |path: &str| files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned());
         let in_us = |it: Throttling| (it.runtime.as_ns() / 1_000, it.period.as_ns() / 1_000, it.by);
-        limits_in(&read).into_iter().map(in_us).collect()
+        limits_in(&read, &|| is_settled).into_iter().map(in_us).collect()
     }
 
     #[test]
@@ -184,6 +195,31 @@ mod tests {
         assert_eq!(with(&[]), [server]);
         let off = found(&[&[release, (all[0].0, "-1"), all[1]], &place[..], &own[..]].concat());
         assert_eq!(off, [server]);
+    }
+
+    #[test]
+    fn a_read_that_could_spoil_the_account_is_not_made() {
+        let (old, new) = ("6.6.12-generic\n", "6.18.44-x\n");
+        let config = ("/boot/config-6.18.44-x", "CONFIG_RT_GROUP_SCHED=y\n");
+        let read = |release: &str, has_groups: bool, is_settled: bool| {
+            let is_read = std::cell::Cell::new(false);
+            let read = |path: &str| {
+                is_read.set(is_read.get() || path.starts_with("/proc/sys/kernel/sched_rt"));
+                match path {
+                    "/proc/sys/kernel/osrelease" => Some(release.to_owned()),
+                    "/proc/sys/kernel/sched_rt_runtime_us" => Some("900000\n".to_owned()),
+                    "/proc/sys/kernel/sched_rt_period_us" => Some("1000000\n".to_owned()),
+                    _ => (has_groups && path == config.0).then(|| config.1.to_owned()),
+                }
+            };
+            let limits = limits_in(&read, &|| is_settled);
+            let kernel = limits.into_iter().find(|limit| limit.by == Limiter::Kernel);
+            (is_read.get(), kernel.map(|limit| limit.runtime.as_ns() / 1_000_000))
+        };
+        assert_eq!(read(old, false, false), (true, Some(900)), "older kernels read without harm");
+        assert_eq!(read(new, false, true), (false, None), "only the fair server limits");
+        assert_eq!(read(new, true, true), (true, Some(900)));
+        assert_eq!(read(new, true, false), (false, Some(950)), "the default");
     }
 
     #[test]

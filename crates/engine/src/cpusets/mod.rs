@@ -35,7 +35,7 @@ mod sweep;
 
 pub use error::CpusetError;
 pub(crate) use files::Kernel;
-pub(crate) use sweep::{Left, sweep};
+pub(crate) use sweep::{Left, is_settled, sweep};
 
 use files::Files;
 use hierarchy::{Hierarchy, Version};

@@ -85,7 +85,7 @@ pub(super) fn settle(files: &impl Files, apart: &[usize]) {
 ///
 /// All CPUs of a domain show its sum, so those with the same sum count as one domain. Two domains with the same sum, to
 /// the unit, are taken for one.
-fn is_settled(files: &impl Files, apart: &[usize]) -> Option<bool> {
+pub(crate) fn is_settled(files: &impl Files, apart: &[usize]) -> Option<bool> {
     let sums = sched::reservations(&files.read(Path::new(sched::ACCOUNT)).ok()?);
     files.names(Path::new(SERVERS)).ok()?;
     let shown: Vec<Shown> = sums.iter().map(|&(cpu, sum)| Shown { cpu, sum, server: server(files, cpu) }).collect();

@@ -11,7 +11,7 @@
 //! delay all later jobs; and it would shorten the runtime of a job that waits.
 
 use crate::error::RunError;
-use crate::throttling::{Limiter, Throttling, limits};
+use crate::throttling::{Limiter, Throttling};
 use lockwright_model::{Duration, Scheduler, System, Task};
 use lockwright_sys::{SysError, clock, memory, sched};
 
@@ -80,7 +80,7 @@ impl Reservation {
 
 /// Checks that SCHED_DEADLINE can execute the system on a process that may use `have` CPUs. Returns the reservation of
 /// each task, by id.
-pub(super) fn of_all(system: &System, have: usize) -> Result<Vec<Reservation>, RunError> {
+pub(super) fn of_all(system: &System, have: usize, limits: &[Throttling]) -> Result<Vec<Reservation>, RunError> {
     let is_global = system.scheduler() == Scheduler::GEdf;
     if is_global && system.cpus() != have {
         return Err(RunError::NotAllCpus { needed: system.cpus(), have });
@@ -88,8 +88,8 @@ pub(super) fn of_all(system: &System, have: usize) -> Result<Vec<Reservation>, R
     let all: Vec<Reservation> = system.tasks().iter().map(Reservation::of).collect();
     let usual = WHOLE * 95 / 100;
     // Threads under SCHED_DEADLINE belong to no group.
-    let limits = limits().into_iter().filter(|limit| limit.by != Limiter::Group);
-    let share = |it: Throttling| u128::from(it.runtime.as_ns()) * WHOLE / u128::from(it.period.as_ns().max(1));
+    let limits = limits.iter().filter(|limit| limit.by != Limiter::Group);
+    let share = |it: &Throttling| u128::from(it.runtime.as_ns()) * WHOLE / u128::from(it.period.as_ns().max(1));
     let limited = limits.map(share).min();
     // Also without a limit of the kernel, the watchdog gets a share.
     let limit = limited.map_or(usual, |limited| limited.min(usual));

@@ -18,7 +18,7 @@ use crate::log::Log;
 use crate::observe::observe;
 use crate::occupancy::{Occupancy, Recorder};
 use crate::team::{Ends, Gate, Place, become_realtime, spawn};
-use crate::throttling::limits;
+use crate::throttling::{Throttling, limits};
 use lockwright::raw::Locks;
 use lockwright::raw::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
 use lockwright::raw::{check_isolation, check_scheduler, check_system};
@@ -83,9 +83,11 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         let protocol = system.protocol_of(resource, config.protocol);
         return Err(RunError::NotByDeadlines { resource, protocol });
     }
+    // Before the threads: once they leave, the kernel keeps a little of each reservation.
+    let throttling = limits();
     let in_user_space = system.has_global_locks(config.protocol);
     let reservations = if is_partitioned || is_global && !in_user_space {
-        reservation::of_all(system, allowed.len())?
+        reservation::of_all(system, allowed.len(), &throttling)?
     } else {
         if !in_user_space {
             check_scheduler(system)?;
@@ -166,7 +168,8 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     let audit = trace.map(|trace| audit::judge(system, &shared.locks.executor, trace, shared.start_ns()));
     let elapsed = Duration::from_ns(end_ns.saturating_sub(shared.start_ns()));
     let cpus = cpus.to_vec();
-    let outcome = gather(&shared, changed, Setting { calibration, occupancy, audit, elapsed, cpus, memory_locked });
+    let setting = Setting { calibration, occupancy, audit, elapsed, cpus, memory_locked, throttling };
+    let outcome = gather(&shared, changed, setting);
     // A failure of a task is told first.
     let outcome = outcome.map_err(|error| explain(error, reason))?;
     taken.map_or(Ok(outcome), |cpu| Err(RunError::CpuTaken { cpu }))
@@ -186,10 +189,11 @@ struct Setting {
     elapsed: Duration,
     cpus: Vec<usize>,
     memory_locked: bool,
+    throttling: Vec<Throttling>,
 }
 
 fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Outcome, RunError> {
-    let Setting { calibration, occupancy, audit, elapsed, cpus, memory_locked } = setting;
+    let Setting { calibration, occupancy, audit, elapsed, cpus, memory_locked, throttling } = setting;
     let (system, start_ns) = (&shared.system, shared.start_ns());
     let mut tasks: Vec<TaskOutcome> = Vec::new();
     let (mut records, mut turns, mut dropped) = (changed, Vec::new(), 0);
@@ -225,7 +229,6 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
         CUT | FAILED => Ended::Watchdog,
         _ => Ended::Completed,
     };
-    let throttling = limits();
     Ok(Outcome {
         tasks,
         records,
@@ -272,9 +275,7 @@ fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
 /// Tries the highest level on a new thread, which then measures on `cpu`.
 fn calibrate_on(cpu: usize) -> Result<Calibration, RunError> {
     let probe = move || {
-        let me = sched::gettid();
-        sched::set_affinity(me, &[cpu])?;
-        sched::set_fifo(me, WATCHDOG_LEVEL)?;
+        become_realtime(WATCHDOG_LEVEL, &[cpu])?;
         calibrate()
     };
     let thread = spawn("lockwright-calibrate", probe)?;

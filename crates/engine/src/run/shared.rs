@@ -50,10 +50,8 @@ impl Shared {
 
     /// Puts the thread of a task under the ordinary policy, permanently.
     pub(super) fn demote(&self, task: TaskId) -> Result<(), SysError> {
-        if !self.reservations.is_empty() {
-            let _ = sched::leave_deadline(self.locks.executor.seat(task).tid());
-        }
-        self.locks.executor.demote(task)
+        let leave = if self.reservations.is_empty() { sched::set_other } else { sched::leave_deadline };
+        self.locks.executor.demote(task, leave)
     }
 }
 

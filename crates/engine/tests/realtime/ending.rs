@@ -11,6 +11,7 @@ use lockwright_engine::{Control, Ended, PriorityChange, RunConfig, RunError};
 use lockwright_model::{
     Duration, Event, Instant, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
 };
+use lockwright_sys::sched;
 
 /// A system that demands more than one CPU can execute, mostly inside sections.
 fn overloaded() -> System {
@@ -109,6 +110,32 @@ fn a_stopped_handle_runs_nothing() {
     let config = RunConfig::new(Protocol::None, Duration::from_ms(60_000));
     let outcome = lockwright_engine::run(&system, &config, &control).expect("a run");
     assert_eq!((outcome.ended, outcome.tasks[0].observation.jobs), (Ended::Interrupted, 0));
+}
+
+/// The set-up has no watchdog yet. A thread of another program, above the lowest levels, keeps a CPU meanwhile.
+#[test]
+fn a_busy_cpu_does_not_delay_the_set_up() {
+    let Some(_machine) = require_cpus(2) else { return };
+    const BURNT: std::time::Duration = std::time::Duration::from_secs(3);
+    let first = sched::affinity().expect("the thread exists")[0];
+    let begun = std::sync::Arc::new(std::sync::Barrier::new(2));
+    let burner = std::thread::spawn({
+        let begun = std::sync::Arc::clone(&begun);
+        move || {
+            sched::set_fifo(sched::gettid(), 3).expect("permission was checked");
+            sched::set_affinity(sched::gettid(), &[first]).expect("the CPU exists");
+            begun.wait();
+            let begin = std::time::Instant::now();
+            while begin.elapsed() < BURNT {}
+        }
+    });
+    begun.wait();
+    let elsewhere = system(2, 0, vec![task("t", 1, 1, 10_000, vec![run_us(1_000)])]);
+    let outcome = run_with(&elsewhere, &RunConfig::new(Protocol::None, Duration::from_ms(50)));
+    let burns = !burner.is_finished();
+    burner.join().expect("it does not panic");
+    assert_eq!(outcome.ended, Ended::Completed);
+    assert!(burns, "the run waited for the end of the other program");
 }
 
 /// A task that has preempted a holder is demoted below it: the holder continues and finishes first.

@@ -182,3 +182,27 @@ fn a_run_gives_its_reservations_back_at_its_end() {
     let after = sched::reserved().expect("it was shown before");
     assert!(after >= before, "{after} and {before} before");
 }
+
+/// A run of another kind, too, leaves the kernel's account as it is, although a thread of somebody has just left a
+/// reservation of half a CPU, most of which it has used.
+#[test]
+fn a_run_does_not_spoil_the_account_of_others() {
+    let Some((_machine, _)) = require_deadline() else { return };
+    let Some(before) = sched::reserved() else { return tell("skipped: this kernel does not show reservations") };
+    let leaves = std::thread::spawn(|| {
+        sched::set_deadline(sched::gettid(), 500_000_000, 1_000_000_000).expect("nothing else is reserved");
+        let begin = std::time::Instant::now();
+        while begin.elapsed().as_millis() < 400 {}
+        sched::set_other(sched::gettid()).expect("every thread may leave");
+    });
+    leaves.join().expect("it does not panic");
+    let kept = sched::reserved().expect("it was shown before");
+    let ordinary = system(1, 0, vec![task("t", 0, 1, 10_000, vec![run_us(1_000)])]);
+    run_ms(&ordinary, Protocol::None, 50);
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    let after = sched::reserved().expect("it was shown before");
+    // Whatever is found, the tests that follow need a right account.
+    sched::recount_deadlines();
+    assert!(after >= before, "{after}, {kept} before the run, and {before} before the thread");
+    sched::try_deadline().expect("the kernel admits threads");
+}

@@ -441,7 +441,6 @@ impl RawRwLock {
     }
 }
 
-/// The deadline of a thread that waits.
 /// Where a writer waits for readers. The lock may be freed meanwhile: nobody then waits there.
 struct Writer {
     scope: Scope,
@@ -456,6 +455,7 @@ impl Writer {
     }
 }
 
+/// The deadline of a thread that waits.
 fn until(limit: Limit) -> Option<Deadline> {
     match limit {
         Limit::At(until) => Some(until),

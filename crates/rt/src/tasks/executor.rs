@@ -31,6 +31,7 @@
 //!
 //! A call made without the guard may be late, after the kernel got a newer level. The caller detects this afterwards,
 //! under the guard, and sets the present level. So as soon as no call is in progress, the kernel has the last level.
+//! A thread that leaves a task waits for that ([`Executor::depart`]).
 
 mod claims;
 mod patience;
@@ -48,10 +49,14 @@ use lockwright_model::{CpuId, Priority, TaskId};
 use lockwright_protocol::{Action, Machine, Refusal};
 use lockwright_sys::futex::{self, Deadline, Scope};
 use lockwright_sys::guard::Guarded;
-use lockwright_sys::{SysError, sched};
+use lockwright_sys::sched::Tid;
+use lockwright_sys::{SysError, clock, sched};
 use seat::{GRANTED, NOTHING, WOKEN};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Nanoseconds between two looks of a thread that leaves while another sets its level.
+const DEPART_NAP_NS: u64 = 20_000;
 
 thread_local! {
     /// The list for the actions of the caller's decisions; its memory is reserved before the first.
@@ -173,13 +178,16 @@ impl Executor {
         }
     }
 
-    /// Puts the thread of a task under the ordinary policy, permanently.
-    pub fn demote(&self, task: TaskId) -> Result<(), SysError> {
+    /// Puts the thread of a task under the ordinary policy, permanently. `leave` makes the system calls for that. Does
+    /// nothing the second time.
+    pub fn demote(&self, task: TaskId, leave: impl FnOnce(Tid) -> Result<(), SysError>) -> Result<(), SysError> {
         let seat = self.seat(task);
         // ORDERING: Release pairs with the Acquire in `Executor::set_level`, which then ignores the kernel's refusal.
-        seat.is_ordinary.store(true, Ordering::Release);
+        if seat.is_ordinary.swap(true, Ordering::Release) {
+            return Ok(());
+        }
         self.order(task, Order::Level(0));
-        let demoted = sched::set_other(seat.tid());
+        let demoted = leave(seat.tid());
         self.order(task, Order::LevelSet);
         demoted
     }
@@ -237,11 +245,24 @@ impl Executor {
     #[must_use]
     pub fn first_level(&self, task: TaskId) -> u8 {
         let mut claims = self.seat(task).claims.lock();
+        claims.is_vacant = false;
         // An earlier thread of the task may have been refused a level.
         claims.level = self.levels.get(claims.effective());
         self.order(task, Order::Level(claims.level));
         self.order(task, Order::LevelSet);
         claims.level
+    }
+
+    /// Ends the changes of the caller's level by others, until the next [`Executor::first_level`]. A late call would
+    /// change the level that the caller has after it has left. Does nothing in a child process, whose caller is another
+    /// thread.
+    pub(crate) fn depart(&self, task: TaskId) {
+        let seat = self.seat(task);
+        // BOUND: the calls in progress, each of a thread that no task preempts; none begins once the caller has no job.
+        while seat.tid() == sched::gettid() && !seat.claims.lock().vacate() {
+            // Not by spinning, because the other thread may be on this processor.
+            let _ = clock::sleep_until(clock::now_ns() + DEPART_NAP_NS);
+        }
     }
 
     /// Returns the level of a priority.

@@ -358,6 +358,7 @@ impl Member {
     fn depart(&mut self) -> Result<(), TaskError> {
         let Some((scheduling, cpus)) = self.before.take() else { return Ok(()) };
         let ended = self.end().map_err(TaskError::from);
+        self.shared.locks.executor.depart(self.task);
         let moved = sched::set_affinity(ME, &cpus);
         let scheduled = sched::set_scheduling(ME, scheduling);
         IS_MEMBER.set(false);

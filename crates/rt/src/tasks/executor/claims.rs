@@ -28,6 +28,8 @@ pub(crate) struct Claims {
     pub(super) calls: u32,
     /// The number of calls of other threads that are in progress.
     pub(super) calls_under_way: u16,
+    /// The task's thread has left, and the task has no other yet: nobody sets a level.
+    pub(super) is_vacant: bool,
 }
 
 /// The last claim of a machine, with the epochs of its values.
@@ -65,6 +67,7 @@ impl Claims {
             level,
             calls: 0,
             calls_under_way: 0,
+            is_vacant: false,
         }
     }
 
@@ -99,9 +102,10 @@ impl Claims {
         said.max(self.asking.unwrap_or(Priority::MIN))
     }
 
-    /// Begins a call that sets a level, unless the kernel certainly has that level. Returns the number of the call.
+    /// Begins a call that sets a level, unless the kernel certainly has that level, or the thread has left. Returns the
+    /// number of the call.
     pub(super) fn begin_call(&mut self, level: u8) -> Option<u32> {
-        if level == self.level && self.calls_under_way == 0 {
+        if self.is_vacant || level == self.level && self.calls_under_way == 0 {
             return None;
         }
         self.calls = self.calls.wrapping_add(1);
@@ -120,5 +124,12 @@ impl Claims {
     pub(super) fn end_call(&mut self, call: u32) -> bool {
         self.calls_under_way -= 1;
         self.calls == call
+    }
+
+    /// Lets the task's thread leave, unless a call is in progress that would set its level afterwards. Returns whether
+    /// it may leave.
+    pub(super) fn vacate(&mut self) -> bool {
+        self.is_vacant = self.calls_under_way == 0;
+        self.is_vacant
     }
 }

@@ -25,8 +25,12 @@ fn epochs_are_compared_across_their_wrap() {
 /// The priority that a setter sets; the level and the call, once that has begun; its progress.
 type Other = (Priority, Option<(u8, u32)>, u8);
 
-/// The kernel's level, and three setters of it: the task itself, twice, and two others. Without `repeats`, which
-/// the implementation does, a late call stays in effect.
+/// The level of the thread before it joined, and after it left.
+const OUTSIDE: u8 = 0;
+
+/// The kernel's level, and three setters of it: the task itself, twice, and two others. At last the thread of the task
+/// leaves. Without `repeats` and `waits`, which the implementation does, a late call stays in effect: of two others,
+/// and after the thread has left.
 #[derive(Clone)]
 struct Tellers {
     claims: Claims,
@@ -35,7 +39,9 @@ struct Tellers {
     /// For each of the others: the priority that it sets; the level and the call, once that has begun; whether the
     /// kernel has it.
     others: [Other; 2],
+    has_left: bool,
     repeats: bool,
+    waits: bool,
 }
 
 impl Tellers {
@@ -46,7 +52,7 @@ impl Tellers {
     /// Executes one step of a setter. Returns `false` if the setter is done.
     fn step(&mut self, teller: usize) -> bool {
         let Some(other) = teller.checked_sub(1) else {
-            let Some(asking) = self.own.pop() else { return false };
+            let Some(asking) = self.own.pop() else { return self.leave() };
             self.claims.asking = asking;
             let level = self.level();
             if self.claims.begin_call(level).is_some() {
@@ -79,9 +85,20 @@ impl Tellers {
         true
     }
 
-    /// Whether the kernel has the effective level whenever no call is in progress, in every interleaving.
+    /// Returns `false` if the thread has left, or must look again later.
+    fn leave(&mut self) -> bool {
+        if self.has_left || self.waits && !self.claims.vacate() {
+            return false;
+        }
+        (self.has_left, self.kernel) = (true, OUTSIDE);
+        true
+    }
+
+    /// Whether the kernel has the effective level whenever no call is in progress, and the level of outside once the
+    /// thread has left, in every interleaving.
     fn ends_well(&self) -> bool {
-        let is_right = self.claims.calls_under_way > 0 || self.kernel == self.level();
+        let due = if self.has_left { OUTSIDE } else { self.level() };
+        let is_right = self.claims.calls_under_way > 0 || self.kernel == due;
         let goes_on = |teller| {
             let mut next = self.clone();
             !next.step(teller) || next.ends_well()
@@ -94,16 +111,19 @@ impl Tellers {
 fn the_kernel_ends_with_the_last_change() {
     let base = Priority::base(1);
     for (low, high) in [(2, 3), (3, 2), (5, 6), (6, 5), (2, 6)] {
-        let tellers = |repeats| Tellers {
+        let tellers = |repeats, waits| Tellers {
             claims: Claims::new(base, CpuId(0), 1, 2),
             kernel: 1,
             // The task rises to 4 and falls again, twice.
             own: vec![None, Some(Priority::base(4)), None, Some(Priority::base(4))],
             others: [(Priority::base(low), None, 0), (Priority::base(high), None, 0)],
+            has_left: false,
             repeats,
+            waits,
         };
-        assert!(tellers(true).ends_well());
-        assert!(!tellers(false).ends_well(), "without the repetition a late call stays in effect");
+        assert!(tellers(true, true).ends_well());
+        assert!(!tellers(false, true).ends_well(), "without the repetition a late call stays in effect");
+        assert!(!tellers(true, false).ends_well(), "without the wait it stays after the thread has left");
     }
 }
 

@@ -223,11 +223,15 @@ impl Locks {
         counting.try_for_each(|machine| machine.arrive(&self.executor, task, due))
     }
 
-    /// Announces that the job of `task`, the calling thread, is done. The task holds no resource.
+    /// Announces that the job of `task`, the calling thread, is done. The task holds no resource. An error of one
+    /// machine does not keep the others from being told.
     pub fn finish(&self, task: TaskId) -> Result<(), ResourceError> {
         let cpu = self.tasks[task.index()].cpu;
-        let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
-        counting.try_for_each(|machine| machine.finish(&self.executor, task))
+        let mut result = Ok(());
+        for machine in self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu)) {
+            result = result.and(machine.finish(&self.executor, task));
+        }
+        result
     }
 
     /// Changes the base priority of `task`, whatever the task does at the moment. By deadlines there are none to

@@ -278,3 +278,18 @@ fn tasks_at_or_above_the_cutoff_do_not_lock() {
 fn level_of(thread: sched::Tid) -> i32 {
     sched::scheduling(thread).map_or(-1, |scheduling| i32::from(scheduling.level))
 }
+
+/// The calls for a thread under SCHED_DEADLINE put it there again.
+#[test]
+fn a_thread_is_demoted_once() {
+    let locks = locks(Protocol::Pip);
+    let mut calls = 0;
+    for _ in 0..2 {
+        let leave = |_| {
+            calls += 1;
+            Ok(())
+        };
+        assert_eq!(locks.executor.demote(ME, leave), Ok(()));
+    }
+    assert_eq!(calls, 1);
+}
