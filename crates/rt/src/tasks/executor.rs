@@ -55,8 +55,10 @@ use seat::{GRANTED, NOTHING, WOKEN};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Nanoseconds between two looks of a thread that leaves while another sets its level.
+/// Nanoseconds between two looks of a thread that leaves while another sets its level or its processors.
 const DEPART_NAP_NS: u64 = 20_000;
+/// The most such looks: 1 s.
+const DEPART_NAPS_MAX: u32 = 50_000;
 
 thread_local! {
     /// The list for the actions of the caller's decisions; its memory is reserved before the first.
@@ -179,7 +181,7 @@ impl Executor {
     }
 
     /// Puts the thread of a task under the ordinary policy, permanently. `leave` makes the system calls for that. Does
-    /// nothing the second time.
+    /// nothing once it has succeeded.
     pub fn demote(&self, task: TaskId, leave: impl FnOnce(Tid) -> Result<(), SysError>) -> Result<(), SysError> {
         let seat = self.seat(task);
         // ORDERING: Release pairs with the Acquire in `Executor::set_level`, which then ignores the kernel's refusal.
@@ -189,6 +191,9 @@ impl Executor {
         self.order(task, Order::Level(0));
         let demoted = leave(seat.tid());
         self.order(task, Order::LevelSet);
+        if demoted.is_err() {
+            seat.is_ordinary.store(false, Ordering::Release);
+        }
         demoted
     }
 
@@ -253,13 +258,17 @@ impl Executor {
         claims.level
     }
 
-    /// Ends the changes of the caller's level by others, until the next [`Executor::first_level`]. A late call would
-    /// change the level that the caller has after it has left. Does nothing in a child process, whose caller is another
-    /// thread.
+    /// Ends the changes of the caller's level and processors by others, until the next [`Executor::first_level`]. A
+    /// late call would change what the caller has after it has left. Does nothing in a child process, whose caller is
+    /// another thread.
     pub(crate) fn depart(&self, task: TaskId) {
         let seat = self.seat(task);
         // BOUND: the calls in progress, each of a thread that no task preempts; none begins once the caller has no job.
-        while seat.tid() == sched::gettid() && !seat.claims.lock().vacate() {
+        // A child process that makes its thread this task has copied calls that no thread of its own ends, hence 1 s.
+        for _ in 0..DEPART_NAPS_MAX {
+            if seat.tid() != sched::gettid() || seat.claims.lock().vacate() {
+                return;
+            }
             // Not by spinning, because the other thread may be on this processor.
             let _ = clock::sleep_until(clock::now_ns() + DEPART_NAP_NS);
         }
@@ -556,7 +565,7 @@ impl Executor {
     /// effect on the thread any more.
     fn set_level(seat: &Seat, level: u8) -> Result<Option<u8>, SysError> {
         match sched::set_level(seat.tid(), level) {
-            // ORDERING: Acquire pairs with the Release in `Seat::demote`.
+            // ORDERING: Acquire pairs with the Release in `Executor::demote`.
             Err(SysError { errno: libc::EINVAL, .. }) if seat.is_ordinary.load(Ordering::Acquire) => Ok(None),
             result => result.map(|()| Some(level)),
         }
@@ -578,18 +587,16 @@ impl Executor {
         let seat = self.seat(task);
         let (mut cpu, mut moves) = {
             let mut claims = seat.claims.lock();
-            if !claims.moves(source, epoch) {
-                return Ok(());
-            }
-            claims.sent = (cpu, source);
-            claims.moves = claims.moves.wrapping_add(1);
+            let Some(moves) = claims.begin_move(source, epoch, cpu) else { return Ok(()) };
             self.order(task, Order::Place(cpu));
-            (cpu, claims.moves)
+            (cpu, moves)
         };
         loop {
-            sched::set_affinity(seat.tid(), &[self.cpus[cpu.index()]])?;
-            let claims = seat.claims.lock();
-            if claims.moves == moves {
+            let moved = sched::set_affinity(seat.tid(), &[self.cpus[cpu.index()]]);
+            let mut claims = seat.claims.lock();
+            if moved.is_err() || claims.moves == moves {
+                claims.moves_under_way -= 1;
+                moved?;
                 self.order(task, Order::PlaceSet);
                 break;
             }

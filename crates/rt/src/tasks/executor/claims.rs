@@ -28,7 +28,9 @@ pub(crate) struct Claims {
     pub(super) calls: u32,
     /// The number of calls of other threads that are in progress.
     pub(super) calls_under_way: u16,
-    /// The task's thread has left, and the task has no other yet: nobody sets a level.
+    /// The number of moves that are in progress.
+    pub(super) moves_under_way: u16,
+    /// The task's thread has left, and the task has no other yet: nobody sets a level, or moves it.
     pub(super) is_vacant: bool,
 }
 
@@ -67,6 +69,7 @@ impl Claims {
             level,
             calls: 0,
             calls_under_way: 0,
+            moves_under_way: 0,
             is_vacant: false,
         }
     }
@@ -126,10 +129,22 @@ impl Claims {
         self.calls == call
     }
 
-    /// Lets the task's thread leave, unless a call is in progress that would set its level afterwards. Returns whether
-    /// it may leave.
+    /// Begins a move that is made without the guard, unless a later one was recorded, or the thread has left. Returns
+    /// the number of the move. The caller ends it by taking it from [`Claims::moves_under_way`].
+    pub(super) fn begin_move(&mut self, source: Source, epoch: u32, cpu: CpuId) -> Option<u32> {
+        if self.is_vacant || !self.moves(source, epoch) {
+            return None;
+        }
+        self.sent = (cpu, source);
+        self.moves = self.moves.wrapping_add(1);
+        self.moves_under_way += 1;
+        Some(self.moves)
+    }
+
+    /// Lets the task's thread leave, unless a call is in progress that would set its level or its processors
+    /// afterwards. Returns whether it may leave.
     pub(super) fn vacate(&mut self) -> bool {
-        self.is_vacant = self.calls_under_way == 0;
+        self.is_vacant = self.calls_under_way == 0 && self.moves_under_way == 0;
         self.is_vacant
     }
 }

@@ -108,6 +108,20 @@ impl Tellers {
 }
 
 #[test]
+fn a_thread_leaves_after_the_moves_in_progress() {
+    let mut claims = Claims::new(Priority::base(1), CpuId(0), 1, 2);
+    assert_eq!(claims.begin_move(1, 1, CpuId(1)), Some(1));
+    assert_eq!(claims.begin_move(1, 2, CpuId(0)), Some(2));
+    assert_eq!(claims.begin_move(1, 1, CpuId(1)), None, "a later move was recorded");
+    for _ in 0..2 {
+        assert!(!claims.vacate());
+        claims.moves_under_way -= 1;
+    }
+    assert!(claims.vacate());
+    assert_eq!(claims.begin_move(1, 3, CpuId(1)), None, "the thread has left");
+}
+
+#[test]
 fn the_kernel_ends_with_the_last_change() {
     let base = Priority::base(1);
     for (low, high) in [(2, 3), (3, 2), (5, 6), (6, 5), (2, 6)] {
