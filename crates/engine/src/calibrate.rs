@@ -30,8 +30,8 @@ pub struct Calibration {
     pub call_gap: Duration,
 }
 
-/// Measures on the calling thread, which must be under SCHED_FIFO. It stays above all tasks, and above programs at
-/// lower levels than 98: below a busy one it might never execute again, and a run has no watchdog yet.
+/// Measures on the calling thread, which must be under SCHED_FIFO. It stays at level 98 or 99: below a busy thread of
+/// another program it might never execute again, and a run has no watchdog yet.
 ///
 /// BOUND: 2 * SAMPLES steps, a few milliseconds.
 pub(crate) fn calibrate() -> Result<Calibration, SysError> {

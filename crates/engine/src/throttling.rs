@@ -145,13 +145,9 @@ mod tests {
         31 22 0:27 /jail /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n";
 
     fn found(files: &[(&str, &str)]) -> Vec<(u64, u64, Limiter)> {
-        found_where(true, files)
-    }
-
-    fn found_where(is_settled: bool, files: &[(&str, &str)]) -> Vec<(u64, u64, Limiter)> {
         let read = |path: &str| files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned());
         let in_us = |it: Throttling| (it.runtime.as_ns() / 1_000, it.period.as_ns() / 1_000, it.by);
-        limits_in(&read, &|| is_settled).into_iter().map(in_us).collect()
+        limits_in(&read, &|| true).into_iter().map(in_us).collect()
     }
 
     #[test]

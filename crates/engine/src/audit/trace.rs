@@ -111,10 +111,10 @@ impl Trace {
     /// Returns the threads that began or ceased to execute.
     pub(super) fn switched(&self) -> HashSet<u32> {
         let of = |event: &Traced| match *event {
-            Traced::Switch { from, to, .. } => [from.0, to.0],
-            Traced::Boost { .. } | Traced::WakeUp { .. } => [0; 2],
+            Traced::Switch { from, to, .. } => Some([from.0, to.0]),
+            Traced::Boost { .. } | Traced::WakeUp { .. } => None,
         };
-        self.events.iter().flat_map(|(_, _, event)| of(event)).collect()
+        self.events.iter().filter_map(|(_, _, event)| of(event)).flatten().collect()
     }
 
     /// Removes the records from a ring, and keeps those of the own threads.
@@ -224,6 +224,9 @@ mod tests {
         assert_eq!(parse(&data, Fields::Boost([0, 4])), Some((9, 1, Traced::Boost { thread: 21, priority: 60 })));
         assert_eq!(parse(&data, Fields::WakeUp(8)), Some((9, 1, Traced::WakeUp { thread: 22, by: 7 })));
         assert_eq!(parse(&data[..HEAD + 19], switch), None);
+        let switched = Traced::Switch { from: (21, 60), to: (22, 120), sleeps: true };
+        let events = vec![(9, 1, switched), (9, 1, Traced::WakeUp { thread: 23, by: 7 })];
+        assert_eq!(Trace { events, lost: 0 }.switched(), HashSet::from([21, 22]));
         let one = c"(prev_pid>=21&&prev_pid<=21)||(next_pid>=21&&next_pid<=21)";
         assert_eq!(condition(switch, &[21]).as_c_str(), one);
         assert_eq!(condition(Fields::WakeUp(8), &[21, 24, 27]).as_c_str(), c"(pid>=21&&pid<=27)");

@@ -192,6 +192,7 @@ impl Executor {
         let demoted = leave(seat.tid());
         self.order(task, Order::LevelSet);
         if demoted.is_err() {
+            // ORDERING: as above.
             seat.is_ordinary.store(false, Ordering::Release);
         }
         demoted

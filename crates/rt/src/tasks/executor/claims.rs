@@ -130,7 +130,7 @@ impl Claims {
     }
 
     /// Begins a move that is made without the guard, unless a later one was recorded, or the thread has left. Returns
-    /// the number of the move. The caller ends it by taking it from [`Claims::moves_under_way`].
+    /// the number of the move. The caller subtracts 1 from `moves_under_way` at its end.
     pub(super) fn begin_move(&mut self, source: Source, epoch: u32, cpu: CpuId) -> Option<u32> {
         if self.is_vacant || !self.moves(source, epoch) {
             return None;
