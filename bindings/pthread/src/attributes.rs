@@ -18,7 +18,7 @@ const ROBUST: u32 = 1 << 30;
 const SHARED: u32 = 1 << 31;
 
 /// The attributes of a condition variable: bit 0 is `shared`, bit 1 the number of the clock.
-const COND_SHARED: u32 = 1;
+pub(crate) const COND_SHARED: u32 = 1;
 const COND_CLOCK_SHIFT: u32 = 1;
 const COND_CLOCK: u32 = 1 << COND_CLOCK_SHIFT;
 

@@ -5,12 +5,12 @@
 //! needs to be dropped.
 
 use crate::attributes;
-use crate::mutex::number;
+use crate::mutex::{number, settle};
 use crate::shared::Place;
 use crate::{clock, deadline, next, shared};
-use libc::{EBUSY, EINVAL, EOWNERDEAD, ETIMEDOUT, c_int, c_long, c_void, timespec};
+use libc::{EBUSY, EINVAL, ETIMEDOUT, c_int, c_long, c_void, timespec};
 use lockwright::mutex::{
-    Acquired, Clock, Deadline, Destroyed, Limit, RawCondvar, RawError, RawMutex, Suspended, WaitEnd, Waiting,
+    Clock, Deadline, Destroyed, Limit, RawCondvar, RawMutex, Rejoined, Suspended, WaitEnd, Waiting,
 };
 
 /// A wait that may be cancelled.
@@ -43,7 +43,7 @@ unsafe extern "C" fn cancelled(wait: *mut c_void) {
         return;
     }
     // If a robust mutex is not recoverable now, its unlock reports that.
-    let _ = cond.withdraw(waiting, mutex);
+    settle(mutex, Limit::Never, cond.withdraw(waiting, mutex));
 }
 
 /// Suspends until there is a reason to check the condition.
@@ -106,19 +106,13 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
     // SAFETY: `cond` and `mutex` are valid until the wait has ended, and this frame has nothing to drop if the wait
     // unwinds.
     let ended = unsafe { suspend(Wait { cond, mutex, waiting }, until) };
-    let rejoined = cond.rejoin(waiting, mutex, ended);
-    if rejoined.is_ok() {
-        mutex.show_owner();
-    }
-    match rejoined {
-        Ok((Acquired::OwnerDied, _)) => EOWNERDEAD,
-        Ok((Acquired::Clean, WaitEnd::Woken)) => 0,
-        Ok((Acquired::Clean, WaitEnd::TimedOut)) => ETIMEDOUT,
-        // The mutex has been unlocked. The caller gets an error, and must hold the mutex.
-        Err(RawError::Sys(_)) if !mutex.is_mine() => {
-            mutex.lock(Limit::Never).map_or_else(|error| number(&error), |_| EINVAL)
-        }
-        Err(error) => number(&error),
+    let Rejoined { locked, end } = cond.rejoin(waiting, mutex, ended);
+    match (settle(mutex, Limit::Never, locked), end) {
+        (0, Ok(WaitEnd::Woken)) => 0,
+        (0, Ok(WaitEnd::TimedOut)) => ETIMEDOUT,
+        // The kernel refused to wait. The caller holds the mutex.
+        (0, Err(_)) => EINVAL,
+        (errno, _) => errno,
     }
 }
 

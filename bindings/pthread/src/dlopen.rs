@@ -9,7 +9,7 @@
 //! caller by the return address. So both functions jump to the C library's functions instead of calling them.
 
 use crate::next::Next;
-use crate::{condvar, mutex, once, report, rwlock, sem};
+use crate::{attributes, condvar, mutex, once, report, rwlock, scheduling, sem, threads_h};
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
 
@@ -65,44 +65,101 @@ macro_rules! ours {
     };
 }
 
-/// The functions that `dlvsym` finds here. The linker binds these names to the functions of this library
+/// The functions that `dlvsym` finds here: all that this library defines, except those of this file. The linker binds these names to the functions of this library
 /// (`-Bsymbolic-functions`), even if a sanitizer's library defines the same names.
-const OURS: [Ours; 35] = ours![
-    mutex::pthread_mutex_init
-    mutex::pthread_mutex_destroy
-    mutex::pthread_mutex_lock
-    mutex::pthread_mutex_trylock
-    mutex::pthread_mutex_timedlock
+const OURS: [Ours; 92] = ours![
     mutex::pthread_mutex_clocklock
-    mutex::pthread_mutex_unlock
     mutex::pthread_mutex_consistent
-    condvar::pthread_cond_init
-    condvar::pthread_cond_destroy
-    condvar::pthread_cond_wait
-    condvar::pthread_cond_timedwait
-    condvar::pthread_cond_clockwait
-    condvar::pthread_cond_signal
+    mutex::pthread_mutex_consistent_np
+    mutex::__pthread_mutex_destroy
+    mutex::pthread_mutex_destroy
+    mutex::pthread_mutex_getprioceiling
+    mutex::__pthread_mutex_init
+    mutex::pthread_mutex_init
+    mutex::__pthread_mutex_lock
+    mutex::pthread_mutex_lock
+    mutex::pthread_mutex_setprioceiling
+    mutex::pthread_mutex_timedlock
+    mutex::__pthread_mutex_trylock
+    mutex::pthread_mutex_trylock
+    mutex::__pthread_mutex_unlock
+    mutex::pthread_mutex_unlock
     condvar::pthread_cond_broadcast
-    rwlock::pthread_rwlock_init
-    rwlock::pthread_rwlock_destroy
-    rwlock::pthread_rwlock_rdlock
-    rwlock::pthread_rwlock_tryrdlock
-    rwlock::pthread_rwlock_timedrdlock
+    condvar::pthread_cond_clockwait
+    condvar::pthread_cond_destroy
+    condvar::pthread_cond_init
+    condvar::pthread_cond_signal
+    condvar::pthread_cond_timedwait
+    condvar::pthread_cond_wait
     rwlock::pthread_rwlock_clockrdlock
-    rwlock::pthread_rwlock_wrlock
-    rwlock::pthread_rwlock_trywrlock
-    rwlock::pthread_rwlock_timedwrlock
     rwlock::pthread_rwlock_clockwrlock
+    rwlock::__pthread_rwlock_destroy
+    rwlock::pthread_rwlock_destroy
+    rwlock::__pthread_rwlock_init
+    rwlock::pthread_rwlock_init
+    rwlock::__pthread_rwlock_rdlock
+    rwlock::pthread_rwlock_rdlock
+    rwlock::pthread_rwlock_timedrdlock
+    rwlock::pthread_rwlock_timedwrlock
+    rwlock::__pthread_rwlock_tryrdlock
+    rwlock::pthread_rwlock_tryrdlock
+    rwlock::__pthread_rwlock_trywrlock
+    rwlock::pthread_rwlock_trywrlock
+    rwlock::__pthread_rwlock_unlock
     rwlock::pthread_rwlock_unlock
+    rwlock::__pthread_rwlock_wrlock
+    rwlock::pthread_rwlock_wrlock
+    once::call_once
+    once::__pthread_once
     once::pthread_once
-    sem::sem_init
-    sem::sem_destroy
-    sem::sem_wait
-    sem::sem_timedwait
     sem::sem_clockwait
-    sem::sem_trywait
-    sem::sem_post
+    sem::sem_destroy
     sem::sem_getvalue
+    sem::sem_init
+    sem::sem_post
+    sem::sem_timedwait
+    sem::sem_trywait
+    sem::sem_wait
+    threads_h::cnd_broadcast
+    threads_h::cnd_destroy
+    threads_h::cnd_init
+    threads_h::cnd_signal
+    threads_h::cnd_timedwait
+    threads_h::cnd_wait
+    threads_h::mtx_destroy
+    threads_h::mtx_init
+    threads_h::mtx_lock
+    threads_h::mtx_timedlock
+    threads_h::mtx_trylock
+    threads_h::mtx_unlock
+    scheduling::pthread_getschedparam
+    scheduling::pthread_setschedparam
+    scheduling::pthread_setschedprio
+    attributes::pthread_condattr_destroy
+    attributes::pthread_condattr_getclock
+    attributes::pthread_condattr_getpshared
+    attributes::pthread_condattr_init
+    attributes::pthread_condattr_setclock
+    attributes::pthread_condattr_setpshared
+    attributes::__pthread_mutexattr_destroy
+    attributes::pthread_mutexattr_destroy
+    attributes::pthread_mutexattr_getkind_np
+    attributes::pthread_mutexattr_getprioceiling
+    attributes::pthread_mutexattr_getprotocol
+    attributes::pthread_mutexattr_getpshared
+    attributes::pthread_mutexattr_getrobust
+    attributes::pthread_mutexattr_getrobust_np
+    attributes::pthread_mutexattr_gettype
+    attributes::__pthread_mutexattr_init
+    attributes::pthread_mutexattr_init
+    attributes::pthread_mutexattr_setkind_np
+    attributes::pthread_mutexattr_setprioceiling
+    attributes::pthread_mutexattr_setprotocol
+    attributes::pthread_mutexattr_setpshared
+    attributes::pthread_mutexattr_setrobust
+    attributes::pthread_mutexattr_setrobust_np
+    attributes::__pthread_mutexattr_settype
+    attributes::pthread_mutexattr_settype
 ];
 
 /// As in the C library, without `RTLD_DEEPBIND`.

@@ -1,12 +1,13 @@
 //! The set-up when the library is loaded.
 
-use crate::{mutex, next, policy};
+use crate::{mutex, next, policy, shared};
 
 /// Called by the loader, before the program's own constructors.
 extern "C" fn load() {
     lockwright::mutex::warm_up();
     mutex::warm_up();
     next::warm_up();
+    shared::warm_up();
     #[cfg(target_arch = "x86_64")]
     crate::dlopen::warm_up();
     policy::load();

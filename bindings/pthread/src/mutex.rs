@@ -152,7 +152,14 @@ fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
     if let Err(errno) = prepare(mutex) {
         return errno;
     }
-    let taken = mutex.lock(limit);
+    settle(mutex, limit, mutex.lock(limit))
+}
+
+/// Completes a lock that has given this result, which may be an error in spite of which the caller waits. Returns the
+/// error number.
+///
+/// BOUND: `limit`.
+pub(crate) fn settle(mutex: &RawMutex, limit: Limit, taken: Result<Acquired, RawError>) -> c_int {
     match &taken {
         Err(error) if stays(mutex, limit, error) => stay(mutex, limit),
         Err(RawError::Deadlock(_)) if !mutex.is_mine() => confirm(mutex, limit),

@@ -94,6 +94,13 @@ pub(crate) fn deepbind(file: &CStr) {
     });
 }
 
+/// Reports that this library does not find out which condition variables are the C library's.
+pub(crate) fn unknown_layout() {
+    line(|line| {
+        write!(line, "the C library's condition variables are not known; those that processes share may lose signals")
+    });
+}
+
 /// Reports that statistics cannot be written to a file.
 pub(crate) fn no_file(path: &CStr) {
     line_to(libc::STDERR_FILENO, |line| write!(line, "{}: the statistics cannot be written there", Bytes(path)));

@@ -11,7 +11,8 @@
 //! | private | shared | at this library's condition variable; the C library unlocks and locks the mutex |
 //! | shared | private | at a condition variable of this process that stands for the shared one (`stand_in`) |
 
-use crate::next;
+use crate::attributes::COND_SHARED;
+use crate::{next, report};
 use libc::c_int;
 use lockwright::mutex::{Clock, RawCondvar, RawMutex, attributes};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -46,22 +47,36 @@ pub(crate) fn number(clock: Clock) -> c_int {
     }
 }
 
-/// Where the C library keeps whether a condition variable is shared (bit 0) and its clock (bit 1), in bytes. This
-/// library leaves that word 0.
-const COND_FLAGS_AT: usize = 36;
-/// Ours are never taken for shared ones.
-const _: () = assert!(COND_FLAGS_AT == RawCondvar::UNMARKED_AT);
-const COND_SHARED: u32 = 1;
+/// Where the C library keeps whether a condition variable is shared (bit 0) and its clock (bit 1), in bytes. Versions of
+/// the C library differ in this. This library leaves all these words 0, so its own are never taken for shared ones.
+static COND_FLAGS_AT: AtomicUsize = AtomicUsize::new(RawCondvar::UNMARKED_AT[0]);
 const COND_MONOTONIC: u32 = 2;
+
+/// Finds where this version of the C library keeps them: it initialises a shared condition variable.
+pub(crate) fn warm_up() {
+    let mut cond = RawCondvar::new(false);
+    let at = |cond: &RawCondvar, offset: usize| {
+        // SAFETY: the word lies inside the condition variable, is aligned, and no other thread knows it.
+        unsafe { std::ptr::from_ref(cond).byte_add(offset).cast::<u32>().read() }
+    };
+    // SAFETY: the C library's condition variables have this size, and both arguments stay valid during the call.
+    let answer = unsafe { next::pthread_cond_init(&raw mut cond, &COND_SHARED) };
+    match RawCondvar::UNMARKED_AT.into_iter().find(|&offset| answer == 0 && at(&cond, offset) == COND_SHARED) {
+        // ORDERING: Relaxed: no other thread uses this library yet.
+        Some(offset) => COND_FLAGS_AT.store(offset, Ordering::Relaxed),
+        None => report::unknown_layout(),
+    }
+}
 
 /// Returns the word in which the C library keeps the attributes.
 ///
 /// # Safety
 /// `cond` points to a condition variable, of this library or of the C library, that stays valid during the call.
 unsafe fn flags(cond: *const RawCondvar) -> u32 {
+    // ORDERING: Relaxed: set when the library is loaded.
     // SAFETY: the caller passes a valid condition variable. The word lies inside it, is aligned, and is changed by
     // atomic operations only.
-    let word = unsafe { &*cond.byte_add(COND_FLAGS_AT).cast::<AtomicU32>() };
+    let word = unsafe { &*cond.byte_add(COND_FLAGS_AT.load(Ordering::Relaxed)).cast::<AtomicU32>() };
     // ORDERING: Relaxed: set before other threads know the object.
     word.load(Ordering::Relaxed)
 }

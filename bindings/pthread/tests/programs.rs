@@ -2,6 +2,8 @@
 //!
 //! Without a compiler they are skipped with a message; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure. So are the
 //! programs that need real-time priorities, if these are not permitted (LOCKWRIGHT_REQUIRE_RT=1).
+//!
+//! LOCKWRIGHT_LIBC=DIR executes the programs with the C library and the loader in that folder (x86-64).
 
 #[allow(dead_code)] // Not all of it has a use here.
 #[path = "../../../crates/sys/tests/support/machine.rs"]
@@ -100,8 +102,19 @@ impl Program {
     }
 
     fn run(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-        let mut child = Command::new(&self.0)
+        let mut command = match std::env::var_os("LOCKWRIGHT_LIBC") {
+            Some(folder) => {
+                let mut loader = Command::new(Path::new(&folder).join("ld-linux-x86-64.so.2"));
+                // The C library comes from there, and other libraries from where the loader of this machine finds them.
+                let path = [folder.as_os_str(), "/lib/x86_64-linux-gnu".as_ref()].join(":".as_ref());
+                loader.arg("--library-path").arg(path).arg(&self.0);
+                loader
+            }
+            None => Command::new(&self.0),
+        };
+        let mut child = command
             .args(arguments)
+            .env_remove("LOCKWRIGHT_LIBC")
             .env_remove("LOCKWRIGHT_PROTOCOL")
             .env_remove("LOCKWRIGHT_UNLOCK")
             .env_remove("LOCKWRIGHT_DEADLOCK")
@@ -272,6 +285,9 @@ fn deadlocks_are_refused_reported_or_waited_for() {
     // Another thread may unlock a plain mutex.
     assert_eq!(holds(&["plain", "waits"], &[(deadlock, "error")]), "");
     assert_eq!(holds(&["plain", "refused"], &[(deadlock, "error"), (protocol, "inherit")]), "");
+    for policy in POLICIES {
+        holds(&["plain", "passes"], policy);
+    }
     for policy in [&[(deadlock, "report")][..], &[(deadlock, "report"), (protocol, "inherit")]] {
         let said = holds(&["plain", "waits"], policy);
         assert_eq!(said.lines().count(), 1, "reported once: {said}");
@@ -453,6 +469,17 @@ fn children_of_busy_threads_lock_and_wait() {
     storm("fork", [100, 1_000]);
 }
 
+/// The names of the functions that the library defines.
+#[cfg(target_arch = "x86_64")]
+fn names_defined() -> Vec<String> {
+    let listed = Command::new("nm").args(["-D", "--defined-only"]).arg(library()).output().expect("nm executes");
+    let listed = String::from_utf8(listed.stdout).expect("names in UTF-8");
+    let names = listed.lines().filter_map(|line| line.split_whitespace().nth(2));
+    let names: Vec<String> = names.filter(|name| !matches!(*name, "dlopen" | "dlvsym")).map(str::to_owned).collect();
+    assert!(names.iter().any(|name| name == "pthread_mutex_lock"), "{names:?}");
+    names
+}
+
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn nothing_leads_past_the_library_unseen() {
@@ -460,7 +487,9 @@ fn nothing_leads_past_the_library_unseen() {
     let Some(program) = Program::build_with("past.c", &["-ldl"]) else { return };
     let Some(opened) = Program::build_with("past.c", &["-shared", "-fPIC", "-DLIBRARY"]) else { return };
     let path = opened.0.to_str().expect("a path in UTF-8");
-    let said = program.holds(&[path], &[]).expect("it needs no permission");
+    let names = names_defined();
+    let arguments: Vec<&str> = std::iter::once(path).chain(names.iter().map(String::as_str)).collect();
+    let said = program.holds(&arguments, &[]).expect("it needs no permission");
     assert_eq!(
         said,
         format!(

@@ -1,5 +1,6 @@
 /* Two threads lock two mutexes in opposite orders. Arguments: the kind of the mutexes (`inherit`, `recursive` or `plain`), and
-   the outcome for one of the threads (`refused`), or `waits` if both wait. */
+   the outcome for one of the threads (`refused`), or `waits` if both wait. With `passes`, one of the two requests comes from a
+   wait for a condition, and the other one has a deadline, so both threads continue. */
 #include "check.h"
 
 static pthread_mutex_t first, second = PTHREAD_MUTEX_INITIALIZER;
@@ -21,15 +22,76 @@ static void *cross(void *is_other)
     return NULL;
 }
 
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static atomic_bool go;
+static atomic_int crossing;
+
+static void has_second(void *unused)
+{
+    (void)unused;
+    CHECK(second.__data.__owner == gettid());
+    GIVES(0, pthread_mutex_unlock(&second));
+    GIVES(0, pthread_mutex_unlock(&first));
+}
+
+/* Waits for the condition with the mutex that the other thread holds when this one is woken. */
+static void *wait_for_go(void *unused)
+{
+    GIVES(0, pthread_mutex_lock(&first));
+    GIVES(0, pthread_mutex_lock(&second));
+    pthread_cleanup_push(has_second, NULL);
+    pthread_barrier_wait(&both);
+    while (!go)
+        GIVES(0, pthread_cond_wait(&cond, &second));
+    pthread_cleanup_pop(1);
+    return unused;
+}
+
+static void *cross_for_a_while(void *unused)
+{
+    pthread_barrier_wait(&both);
+    GIVES(0, pthread_mutex_lock(&second));
+    crossing = gettid();
+    struct timespec later = in_ms(CLOCK_REALTIME, 200);
+    GIVES(ETIMEDOUT, pthread_mutex_timedlock(&first, &later));
+    GIVES(0, pthread_mutex_unlock(&second));
+    return unused;
+}
+
+/* A wait for a condition locks its mutex again although that closes a cycle, because the cycle passes. */
+static void wait_in_a_cycle(bool is_cancelled)
+{
+    crossing = 0;
+    go = false;
+    pthread_t waits = start(wait_for_go, NULL), crosses = start(cross_for_a_while, NULL);
+    while (crossing == 0)
+        sleep_ms(1);
+    until_asleep(crossing);
+    if (is_cancelled) {
+        GIVES(0, pthread_cancel(waits));
+    } else {
+        go = true;
+        GIVES(0, pthread_cond_signal(&cond));
+    }
+    CHECK(join(waits) == (is_cancelled ? PTHREAD_CANCELED : NULL));
+    join(crosses);
+}
+
 int main(int arguments, char **argument)
 {
     CHECK(arguments > 2);
+    alarm(20);
     int protocol = strcmp(argument[1], "inherit") == 0 ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE;
     int type = strcmp(argument[1], "recursive") == 0 ? PTHREAD_MUTEX_RECURSIVE : PTHREAD_MUTEX_NORMAL;
     make(&first, type, protocol, PTHREAD_MUTEX_STALLED, 0);
     if (strcmp(argument[1], "plain") != 0)
         make(&second, type, protocol, PTHREAD_MUTEX_STALLED, 0);
     pthread_barrier_init(&both, NULL, 2);
+    if (strcmp(argument[2], "passes") == 0) {
+        wait_in_a_cycle(false);
+        wait_in_a_cycle(true);
+        return 0;
+    }
     pthread_t threads[2] = { start(cross, NULL), start(cross, (void *)1) };
     if (strcmp(argument[2], "refused") == 0) {
         join(threads[0]);

@@ -35,11 +35,12 @@ mod wait;
 
 pub(super) use levels::warm_up;
 
+use super::error::{Acquired, RawError};
 use super::raw::RawMutex;
-use lockwright_sys::clock;
 use lockwright_sys::futex::{Arguments, Clock, Deadline, Ended, Scope};
 use lockwright_sys::pi_word::PiWord;
 use lockwright_sys::sched::gettid;
+use lockwright_sys::{SysError, clock};
 use std::ffi::c_long;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -73,15 +74,16 @@ pub struct RawCondvar {
     moves: AtomicU32,
     /// Held while a signaller looks at the waiters' mutex, and while a waiter registers or leaves.
     look: PiWord,
-    /// The number of waiters whose mutex is `mutex`.
-    shown: AtomicU32,
+    /// Always zero, like `unmarked`. Newer C libraries mark their shared condition variables here.
+    unmarked_too: u32,
     /// The number of waiters that are not moved: once woken, they lock their mutex themselves.
     strangers: AtomicU32,
     /// Always zero. The C library marks its shared condition variables here.
     unmarked: u32,
     /// The number of waiters in the table of [`levels`].
     watched: AtomicU32,
-    unused: u32,
+    /// The number of waiters whose mutex is `mutex`.
+    shown: AtomicU32,
 }
 
 /// A wait in progress: the mutex is unlocked and is not locked again yet.
@@ -122,9 +124,21 @@ pub enum WaitEnd {
     TimedOut,
 }
 
+/// What a waiter has at the end of its wait.
+#[derive(Debug)]
+#[must_use = "the caller may hold the mutex"]
+pub struct Rejoined {
+    /// How the mutex was locked again. After an error, the caller does not hold it.
+    pub locked: Result<Acquired, RawError>,
+    /// How the wait ended, or why the kernel refused it.
+    pub end: Result<WaitEnd, SysError>,
+}
+
 impl RawCondvar {
-    /// The offset of a word that is always zero, where the C library marks its shared condition variables.
-    pub const UNMARKED_AT: usize = std::mem::offset_of!(Self, unmarked);
+    /// The offsets of the words that are always zero. In one of them, depending on its version, the C library marks its
+    /// shared condition variables: glibc 2.41 and 2.43 in the first, glibc 2.36 in the second.
+    pub const UNMARKED_AT: [usize; 2] =
+        [std::mem::offset_of!(Self, unmarked_too), std::mem::offset_of!(Self, unmarked)];
 
     /// Creates a condition variable without waiters. `shared` makes it usable by the threads of several processes.
     #[must_use]
@@ -136,11 +150,11 @@ impl RawCondvar {
             flags: AtomicU32::new(if shared { SHARED } else { 0 }),
             moves: AtomicU32::new(0),
             look: PiWord::new(),
-            shown: AtomicU32::new(0),
+            unmarked_too: 0,
             strangers: AtomicU32::new(0),
             unmarked: 0,
             watched: AtomicU32::new(0),
-            unused: 0,
+            shown: AtomicU32::new(0),
         }
     }
 

@@ -210,20 +210,10 @@ impl RawMutex {
     }
 
     fn lock_after(&self, me: Tid, attributes: u32, limit: Limit, was_woken: bool) -> Result<Acquired, RawError> {
-        match self.rise(attributes, true) {
-            Ok(risen) => {
-                let locked = self.lock_risen(me, attributes, Way::Waited { limit, was_woken });
-                self.settle_ceiling(me, attributes, risen, locked)
-            }
-            Err(error) => {
-                // The caller could not rise, but it may have been handed the mutex or been woken in place of others. It
-                // passes the mutex on to them.
-                let way = Way::Waited { limit: Limit::Never, was_woken };
-                let acquired = self.lock_risen(me, attributes, way)?;
-                self.pass_on(me, attributes, acquired)?;
-                Err(error)
-            }
-        }
+        // A caller that cannot rise was not handed the mutex: waiters of a mutex with a ceiling are not moved to it.
+        let risen = self.rise(attributes, true)?;
+        let locked = self.lock_risen(me, attributes, Way::Waited { limit, was_woken });
+        self.settle_ceiling(me, attributes, risen, locked)
     }
 
     /// Completes the lock after the kernel has made the caller the owner of a mutex that inherits.

@@ -50,7 +50,7 @@ pub use at_once::AtOnce;
 pub use attributes::Attributes;
 pub use builder::{Builder, MutexProtocol, Unlock};
 pub use ceiling::{note_own, own_scheduling, set_own_scheduling};
-pub use condvar::{Destroyed, RawCondvar, Suspended, Suspension, WaitEnd, Waiting};
+pub use condvar::{Destroyed, RawCondvar, Rejoined, Suspended, Suspension, WaitEnd, Waiting};
 pub use cycle::{CHAIN_MAX, Cycle, Link, NamedThread, OnCycle, on_cycle, thread_name};
 pub use error::{Acquired, Limit, RawError};
 pub use fifo::{FifoError, FifoGuard, FifoMutex, Node as FifoNode, RawFifo};

@@ -23,7 +23,7 @@ use super::attributes::{Attributes, BY_OTHERS, INHERIT, RECURSIVE, ROBUST, SHARE
 use super::word::{FREE, WAITERS, owner};
 use lockwright_sys::futex::Scope;
 use lockwright_sys::robust::Node;
-use lockwright_sys::sched::gettid;
+use lockwright_sys::sched::{Tid, gettid, is_ours};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
@@ -146,13 +146,15 @@ impl RawMutex {
     /// In a child process: makes the caller the owner of a mutex that `thread` of the parent held. Returns whether
     /// `thread` held it.
     ///
-    /// The mutex must be private to the process, not robust, and without a ceiling.
+    /// The mutex must be private to the process, not robust, and without a ceiling. If a thread of this process has the
+    /// id `thread` meanwhile, the mutex may be its own, and the result is `false`.
     pub fn take_over(&self, thread: u32) -> bool {
         // ORDERING: Relaxed: no other thread of this process uses the mutex yet.
         let word = self.word.load(Ordering::Relaxed);
         // The waiters are not announced: the parent's threads wait in the parent.
         thread != 0
             && owner(word) == thread
+            && !is_ours(Tid(thread))
             && self.word.compare_exchange(word, gettid().0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 

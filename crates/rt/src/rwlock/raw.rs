@@ -17,7 +17,7 @@
 use super::state::{Enter, GATES, Place, State};
 use crate::mutex::{Deadline, Limit, RawError, nap};
 use lockwright_sys::futex::{self, Ended, Scope};
-use lockwright_sys::sched::{Tid, gettid};
+use lockwright_sys::sched::{Tid, gettid, is_ours};
 use lockwright_sys::{KeepErrno, SysError, held};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -348,10 +348,11 @@ impl RawRwLock {
     }
 
     /// In a child process: makes the caller the writer if `thread` of the parent held the lock for writing. Returns
-    /// whether it did.
+    /// whether it did. If a thread of this process has the id `thread` meanwhile, it may be the writer, and the result
+    /// is `false`.
     pub fn take_over(&self, thread: u32) -> bool {
         // ORDERING: Relaxed, here and below: no other thread of this process uses the lock yet.
-        if thread == 0 || self.turn.load(Ordering::Relaxed) & TID != thread {
+        if thread == 0 || self.turn.load(Ordering::Relaxed) & TID != thread || is_ours(Tid(thread)) {
             return false;
         }
         // The waiters are those of the parent.

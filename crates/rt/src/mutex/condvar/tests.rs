@@ -51,7 +51,7 @@ fn a_waiter_that_comes_during_a_move_may_be_moved() {
             // SAFETY: the waiter rejoins below, and the mutex is a local of this function, so it stays where it is.
             let waiting = unsafe { condvar.enlist(&mutex, true) }.expect("the caller holds it");
             let moves = waiting.moves;
-            condvar.rejoin(waiting, &mutex, Suspended(Ended::Changed)).expect("the lock succeeds");
+            condvar.rejoin(waiting, &mutex, Suspended(Ended::Changed)).locked.expect("the lock succeeds");
             mutex.unlock().expect("the caller holds it");
             moves
         });

@@ -1,6 +1,6 @@
 //! Waits: a waiter unlocks its mutex, suspends, and locks the mutex again.
 
-use super::{DESTROYED, INHERITS, RawCondvar, Suspended, Suspension, WAITER, WaitEnd, Waiting, Way, levels};
+use super::{DESTROYED, INHERITS, RawCondvar, Rejoined, Suspended, Suspension, WAITER, WaitEnd, Waiting, Way, levels};
 use crate::mutex::error::{Acquired, Limit, RawError};
 use crate::mutex::raw::RawMutex;
 use crate::mutex::{attributes, cycle};
@@ -26,7 +26,10 @@ impl RawCondvar {
         // SAFETY: the wait rejoins below, and `mutex` is borrowed until then, so it stays where it is.
         let mut waiting = unsafe { self.enlist(mutex, true) }?;
         let ended = self.suspend(&mut waiting, mutex, until);
-        self.rejoin(waiting, mutex, ended)
+        let Rejoined { locked, end } = self.rejoin(waiting, mutex, ended);
+        let acquired = locked?;
+        let end = end.inspect_err(|_| mutex.give_up(acquired)).map_err(RawError::Sys)?;
+        Ok((acquired, end))
     }
 
     /// First part of a wait: counts the caller as a waiter and unlocks the mutex.
@@ -246,15 +249,7 @@ impl RawCondvar {
     }
 
     /// Last part of a wait: locks the mutex again.
-    ///
-    /// # Errors
-    /// Those of the lock.
-    pub fn rejoin(
-        &self,
-        waiting: Waiting,
-        mutex: &RawMutex,
-        Suspended(ended): Suspended,
-    ) -> Result<(Acquired, WaitEnd), RawError> {
+    pub fn rejoin(&self, waiting: Waiting, mutex: &RawMutex, Suspended(ended): Suspended) -> Rejoined {
         let _errno = KeepErrno::now();
         // A signal that came meanwhile was perhaps meant for this waiter, and must not get lost.
         let is_signalled = self.is_signalled(&waiting);
@@ -264,7 +259,7 @@ impl RawCondvar {
         let may_be_moved = waiting.way == Way::Moved && self.moves.load(Ordering::Relaxed) != waiting.moves;
         self.unbind(waiting.way);
         self.leave();
-        let acquired = if waiting.is_kept {
+        let locked = if waiting.is_kept {
             mutex.lock(Limit::Never)
         } else if waiting.attributes & attributes::INHERIT != 0 {
             mutex.lock_moved()
@@ -272,21 +267,18 @@ impl RawCondvar {
             mutex.lock_after_wait(ended == Ended::Woken && may_be_moved)
         };
         mutex.come_back();
-        let acquired = acquired?;
-        match ended {
-            Ended::TimedOut if !is_signalled => Ok((acquired, WaitEnd::TimedOut)),
+        let end = match ended {
+            Ended::TimedOut if !is_signalled => Ok(WaitEnd::TimedOut),
             // This counts as a wake-up without reason; the next wait does without the kernel's help.
             Ended::Refused(libc::EPERM | libc::ENOSYS) if waiting.way == Way::Given => {
+                // ORDERING: Relaxed: a hint.
                 GIVING_IS_REFUSED.store(true, Ordering::Relaxed);
-                Ok((acquired, WaitEnd::Woken))
+                Ok(WaitEnd::Woken)
             }
-            Ended::Refused(errno) if !matches!(errno, libc::EDEADLK) => {
-                // The caller holds the mutex, and the error explains why it did not wait.
-                let _ = mutex.unlock();
-                Err(RawError::Sys(SysError { call: "futex wait", errno }))
-            }
-            _ => Ok((acquired, WaitEnd::Woken)),
-        }
+            Ended::Refused(errno) if errno != libc::EDEADLK => Err(SysError { call: "futex wait", errno }),
+            _ => Ok(WaitEnd::Woken),
+        };
+        Rejoined { locked, end }
     }
 
     /// Last part of a wait for a thread that was cancelled meanwhile: like [`RawCondvar::rejoin`]. A signal that was
@@ -299,7 +291,7 @@ impl RawCondvar {
         if self.is_signalled(&waiting) {
             self.signal();
         }
-        self.rejoin(waiting, mutex, Suspended::GIVEN_UP).map(|(acquired, _)| acquired)
+        self.rejoin(waiting, mutex, Suspended::GIVEN_UP).locked
     }
 }
 
@@ -307,5 +299,14 @@ impl RawMutex {
     /// Locks a mutex that the kernel may already have given to the caller.
     fn lock_moved(&self) -> Result<Acquired, RawError> {
         if self.is_mine() { self.settle_moved() } else { self.lock(Limit::Never) }
+    }
+
+    /// Unlocks a mutex that the caller has just locked again, after a wait that the kernel refused.
+    fn give_up(&self, acquired: Acquired) {
+        // The error of the wait is reported instead of one of the unlock.
+        let _ = match acquired {
+            Acquired::Clean => self.unlock(),
+            Acquired::OwnerDied => self.pass_on(gettid(), self.attributes(), acquired),
+        };
     }
 }
