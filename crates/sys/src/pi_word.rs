@@ -147,11 +147,14 @@ impl PiWord {
                     clock::sleep_until(clock::now_ns() + HEIR_NAP_NS).map_err(PiError::Sys)?;
                 }
                 Err(PiError::OwnerDied) => {
-                    // dead | WAITERS -> tid | WAITERS. The kernel sets WAITERS before it looks for the owner. A word
-                    // that has changed since it was read is no longer the dead owner's.
-                    let (dead, mine) = (seen | libc::FUTEX_WAITERS, me.0 | libc::FUTEX_WAITERS);
-                    // ORDERING: Acquire: pairs with the last unlock. The dead owner itself published nothing.
-                    if self.0.compare_exchange(dead, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                    // dead | WAITERS -> tid | WAITERS. The kernel sets WAITERS before it looks for the owner. It was
+                    // not asked about an owner of the parent process. A word that has changed since it was read is no
+                    // longer the dead owner's.
+                    let takes = |bits| {
+                        // ORDERING: Acquire: pairs with the last unlock. The dead owner itself published nothing.
+                        self.0.compare_exchange(seen | bits, me.0 | bits, Ordering::Acquire, Ordering::Relaxed).is_ok()
+                    };
+                    if takes(libc::FUTEX_WAITERS) || seen & libc::FUTEX_WAITERS == 0 && takes(0) {
                         return Ok(Locked::Inherited);
                     }
                 }

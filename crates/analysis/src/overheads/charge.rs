@@ -267,7 +267,9 @@ impl<'a> Charges<'a> {
     /// Returns the length of a section with the interrupts and moves during it.
     fn prolonged(&self, task: &Task, resource: ResourceId, length: Duration) -> Option<Duration> {
         let system = self.machine.system;
-        let is_felt = system.is_global(resource) || system.has_clusters();
+        // A section on a home of other processors meets interrupts that are not among those of the task's processor.
+        let has_home = system.protocol_of(resource, self.protocol).has_homes();
+        let is_felt = system.is_global(resource) || system.has_clusters() || has_home;
         if self.omission.is(ChargeMutant::SectionInterrupts) || !is_felt {
             return Some(length);
         }
@@ -503,6 +505,16 @@ mod tests {
         let local =
             charge(&parse_system(TWO).unwrap(), &parse_overheads("tick = \"4 ns\"\ntick_period = \"25 ns\"").unwrap());
         assert_eq!(local.unwrap().requests(TaskId(1))[0].length, ns(30));
+        // No task of another CPU needs the resource, but its home is another CPU.
+        for (home, length) in [(0, 30), (1, 38)] {
+            let away = TWO.replace("name = \"r\"", &format!("name = \"r\"\nhome = {home}"));
+            let away = parse_system(&format!("[platform]\ncpus = 2\n{away}")).unwrap();
+            let ticks = parse_overheads("tick = \"4 ns\"\ntick_period = \"25 ns\"").unwrap();
+            for protocol in [Protocol::Dpcp, Protocol::Dflp] {
+                let charged = super::charge(&away, &ticks, protocol).unwrap();
+                assert_eq!(charged.requests(TaskId(1))[0].length, ns(length), "{protocol}, home {home}");
+            }
+        }
         // Interrupts that leave no time are refused at once.
         let mut full = parse_overheads("tick = \"4 ns\"\ntick_period = \"25 ns\"").unwrap();
         full.tick_period = ns(4);

@@ -70,9 +70,10 @@ fn mixed(tables: &Tables<'_>) -> Option<Unbounded> {
 /// - *Sections on a resource under `mpcp`:* the holder suspends for another processor.
 /// - *Interruptible sections:* a section that restarts would restart the sections inside it.
 /// - *Sections under plain mutexes:* an inversion at the inner mutex reaches the users of the outer one.
-/// - *Sections under `icpp` of a task that can suspend and is itself the most urgent user of the inner resource:* when
-///   it returns to its own priority after a section on a shared resource, it has the same priority as a holder at that
-///   ceiling, executes before it, and may then find the inner resource locked while it holds the outer one.
+/// - *Sections under `icpp` of a task that can wait and is itself the most urgent user of the inner resource:* another
+///   task locks the inner resource meanwhile. When the first one returns to its own priority, from a section elsewhere
+///   or from an inherited priority, it has the priority of that holder, executes before it, and may then find the
+///   inner resource locked while it holds the outer one.
 fn uncovered_nesting(tables: &Tables<'_>) -> Option<Unbounded> {
     let system = tables.system;
     system.task_ids().find_map(|task| {
@@ -85,7 +86,7 @@ fn uncovered_nesting(tables: &Tables<'_>) -> Option<Unbounded> {
                 _ if over != under => true,
                 Protocol::Mpcp | Protocol::None => true,
                 _ if accounting(over).is_some() || over.is_interruptible() => true,
-                Protocol::Icpp => ties && can_suspend(tables, task),
+                Protocol::Icpp => ties && can_wait(tables, task),
                 _ => false,
             };
             uncovered.then_some(Unbounded::Nested { task, outer, inner })
@@ -93,9 +94,12 @@ fn uncovered_nesting(tables: &Tables<'_>) -> Option<Unbounded> {
     })
 }
 
-/// Returns whether jobs of the task may wait for another processor.
-fn can_suspend(tables: &Tables<'_>, task: TaskId) -> bool {
-    tables.system.requests(task).iter().any(|request| tables.system.is_global(request.resource))
+/// Returns whether jobs of the task may wait, or execute elsewhere, while less urgent ones of its processor execute.
+fn can_wait(tables: &Tables<'_>, task: TaskId) -> bool {
+    tables.system.requests(task).iter().any(|request| match tables.protocol(request.resource) {
+        Protocol::None | Protocol::Pip => true,
+        protocol => tables.system.is_global(request.resource) || protocol.has_homes(),
+    })
 }
 
 /// Marks the tasks without a bound because of a resource that is shared across processors under a protocol without a

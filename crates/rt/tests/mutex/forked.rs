@@ -2,6 +2,8 @@
 
 use crate::support::*;
 use lockwright::mutex::{Condvar, Destroyed, Limit, LockError, Mutex, MutexProtocol, RawCondvar};
+use lockwright_sys::pi_word::PiWord;
+use lockwright_sys::sched::gettid;
 use std::time::Duration;
 
 /// While the parent holds a private mutex, the child finds it locked, times out, and uses others freely. The parent
@@ -30,6 +32,35 @@ fn a_child_finds_its_parents_mutex_locked() {
         drop(guard);
         assert_eq!(*held.lock().expect("the mutex is unchanged"), 1, "{kind:?}");
     }
+}
+
+/// At a `fork`, another thread owns a word. It has no thread in the child, which takes the word over at once, although
+/// the kernel is not asked and marks no waiters.
+#[test]
+fn a_child_takes_over_the_word_of_a_thread_that_it_does_not_have() {
+    let Some(_stage) = Stage::set() else { return };
+    let word = PiWord::new();
+    std::thread::scope(|scope| {
+        let (is_held, may_end) = (Gate::default(), Gate::default());
+        let owner = scope.spawn({
+            let (word, is_held, may_end) = (&word, is_held.clone(), may_end.clone());
+            move || {
+                word.lock(gettid()).expect("the word is free");
+                is_held.open();
+                may_end.pass();
+                word.unlock(gettid()).expect("the thread owns the word");
+            }
+        });
+        is_held.pass();
+        let child = Child::start(|| {
+            let me = gettid();
+            let locked = (0..3).all(|_| word.lock_or_inherit(me).is_ok() && word.unlock(me).is_ok());
+            locked && word.is_free()
+        });
+        assert!(child.end());
+        may_end.open();
+        owner.join().expect("the owner unlocks");
+    });
 }
 
 /// A child that ends with a mutex it shares with its parent is a dead owner. A child that ends while its parent holds

@@ -10,11 +10,13 @@ use lockwright_study::{attack, hold, mutate};
 use std::time::{Duration, Instant as Clock};
 
 /// The first lines of each file say what it shows.
-const ALL: [&str; 6] = [
+const ALL: [&str; 8] = [
     include_str!("counterexamples/nested-plain-mutex.toml"),
     include_str!("counterexamples/nested-plain-mutex-equals.toml"),
     include_str!("counterexamples/icpp-nested-after-suspension.toml"),
     include_str!("counterexamples/icpp-nested-after-global.toml"),
+    include_str!("counterexamples/icpp-nested-after-inheritance.toml"),
+    include_str!("counterexamples/icpp-nested-after-home.toml"),
     include_str!("counterexamples/plain-mutex-equal-boosted.toml"),
     include_str!("counterexamples/plain-mutex-equal-inherited.toml"),
 ];
