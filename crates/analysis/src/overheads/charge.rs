@@ -508,6 +508,7 @@ mod tests {
         // No task of another CPU needs the resource, but its home is another CPU.
         for (home, length) in [(0, 30), (1, 38)] {
             let away = TWO.replace("name = \"r\"", &format!("name = \"r\"\nhome = {home}"));
+            let away = away.replace("period =", "cpu = 0\nperiod =");
             let away = parse_system(&format!("[platform]\ncpus = 2\n{away}")).unwrap();
             let ticks = parse_overheads("tick = \"4 ns\"\ntick_period = \"25 ns\"").unwrap();
             for protocol in [Protocol::Dpcp, Protocol::Dflp] {
