@@ -129,7 +129,9 @@ impl<'a> Charges<'a> {
             spinning.map(|request| u64::from(request.count)).sum::<u64>()
         };
         let between_spins = match longer.scheduler() {
-            Scheduler::PEdf => longer.task_ids().map(|id| spins(id).checked_mul(preemption)).collect(),
+            Scheduler::PEdf if !omission.is(ChargeMutant::BetweenSpins) => {
+                longer.task_ids().map(|id| spins(id).checked_mul(preemption)).collect()
+            }
             _ => vec![Some(0); longer.tasks().len()],
         };
         let mut interrupts = vec![Vec::new(); longer.cpus()];

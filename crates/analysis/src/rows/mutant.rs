@@ -150,12 +150,14 @@ pub enum ChargeMutant {
     SectionInterrupts,
     /// The moves of an owner whose section other jobs help to finish, under `mrsp`.
     Helped,
+    /// The interrupts between the spins of a job, under `p-edf` with `msrp`.
+    BetweenSpins,
 }
 
 #[cfg(feature = "mutants")]
 impl ChargeMutant {
     /// Every mutant.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::JobSwitches,
         Self::JobRefill,
         Self::Lateness,
@@ -167,5 +169,6 @@ impl ChargeMutant {
         Self::SectionRefills,
         Self::SectionInterrupts,
         Self::Helped,
+        Self::BetweenSpins,
     ];
 }

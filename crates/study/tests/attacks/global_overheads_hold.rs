@@ -147,10 +147,13 @@ fn hunting_ground(mutant: ChargeMutant, subject: Subject) -> &'static [Overhead]
         ChargeMutant::SectionSwitches if suspends => &[Overhead::Schedule, Overhead::ContextSwitch],
         ChargeMutant::SectionRefills if suspends => &[Overhead::CacheRefill],
         ChargeMutant::SectionInterrupts => &[Overhead::Tick],
-        // A spinning job does not switch. All costs of a request are in its section, and no owner moves.
-        ChargeMutant::SectionSwitches | ChargeMutant::SectionRefills | ChargeMutant::Before | ChargeMutant::Helped => {
-            &[]
-        }
+        // A spinning job does not switch. All costs of a request are in its section, no owner moves, and sections contain
+        // the interrupts of the processor that spins.
+        ChargeMutant::SectionSwitches
+        | ChargeMutant::SectionRefills
+        | ChargeMutant::Before
+        | ChargeMutant::Helped
+        | ChargeMutant::BetweenSpins => &[],
     }
 }
 
