@@ -1,4 +1,4 @@
-//! The overheads of the machine: interrupts, context switches and caches.
+//! The overheads of the machine: interrupts, also between processors, context switches and caches.
 
 use super::Simulation;
 use crate::config::Taken;

@@ -149,10 +149,8 @@ fn hunting_ground(mutant: ChargeMutant, subject: Subject) -> Option<&'static [Ov
         ChargeMutant::SectionSwitches if suspends => &[Overhead::Schedule, Overhead::ContextSwitch],
         ChargeMutant::SectionRefills if suspends => &[Overhead::CacheRefill],
         ChargeMutant::SectionInterrupts => &[Overhead::Tick],
-        ChargeMutant::CacheDelay => &[],
-        ChargeMutant::ReleaseIpi => &[Overhead::IpiLatency],
-        ChargeMutant::SectionIpi if suspends => &[Overhead::IpiLatency],
-        ChargeMutant::QueuedReleases => &[Overhead::Release],
+        ChargeMutant::CacheDelay | ChargeMutant::ReleaseIpi | ChargeMutant::QueuedReleases => &[],
+        ChargeMutant::SectionIpi if suspends => &[],
         // A spinning job does not switch. All costs of a request are in its section, no owner moves, sections contain the
         // interrupts of the processor that spins, there are no homes, and no section is inside another one.
         ChargeMutant::SectionSwitches
@@ -182,7 +180,7 @@ fn every_charge_that_is_omitted_is_noticed() {
                 };
                 let (system, drawn, mut random) = draw(subject, seed, shape);
                 let mut overheads = only(&drawn, kept);
-                also(mutant, &drawn, &mut overheads);
+                also(mutant, &mut overheads);
                 let cost = Duration::from_ns(if is_rare { 20 } else { 8 });
                 kept.iter().for_each(|&of| overheads.set(of, Cost::constant(cost)));
                 let Ok(broken) = scheduled_without(&system, &overheads, mutant) else { return false };
