@@ -50,7 +50,7 @@ pub struct Change {
 }
 
 /// The overheads of the machine, which execute above every task and every section. The default has none.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Taken {
     /// The period of a processor's tick; zero if there is none.
@@ -66,6 +66,14 @@ pub struct Taken {
     pub switch: Duration,
     /// The time to refill the caches: whenever a job continues on a processor that executed something else before.
     pub refill: Duration,
+    /// By task id: the time to refill the caches in addition to `refill`. Missing ones are zero.
+    pub refills: Vec<Duration>,
+    /// The greatest time after which a processor notices what another one did: it made a job ready or moved it there.
+    /// In clusters, under global schedulers and with `dedicated`, that includes releases. Each time is drawn at random.
+    pub ipi: Duration,
+    /// Whether a processor without tasks executes the interrupts that release jobs, one after the other. A job is
+    /// released at the end of its interrupt.
+    pub dedicated: bool,
 }
 
 /// The configuration of a simulation: everything except the system.

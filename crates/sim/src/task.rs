@@ -88,6 +88,8 @@ pub(crate) struct Aside {
     pub(crate) delayed: u64,
     /// The processor on which the task executed last.
     pub(crate) last_cpu: usize,
+    /// Whether the interrupt of the next release has been executed, and the release itself is due later.
+    pub(crate) is_put_off: bool,
     pub(crate) seen: Observation,
 }
 

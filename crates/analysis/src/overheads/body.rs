@@ -15,6 +15,22 @@ pub(crate) fn runs(body: &[Step]) -> Option<Duration> {
     })
 }
 
+/// Returns whether a job locks the resource while it holds another one.
+pub(crate) fn is_inner(body: &[Step], resource: ResourceId) -> bool {
+    let mut depth = 0_u32;
+    body.iter().any(|step| match step {
+        Step::Lock(requested) | Step::Read(requested) => {
+            depth += 1;
+            depth > 1 && *requested == resource
+        }
+        Step::Unlock(_) => {
+            depth = depth.saturating_sub(1);
+            false
+        }
+        Step::Run(_) => false,
+    })
+}
+
 /// Appends a run, or prolongs the last step if that is a run.
 fn run(body: &mut Vec<Step>, time: Duration) -> Option<()> {
     if let Some(Step::Run(last)) = body.last_mut() {

@@ -54,7 +54,7 @@
 //! synchronization on multiprocessors: to block or not to block, to suspend or spin?*, RTAS 2008, whose non-preemptive
 //! sections end with a system call if a preemption was delayed. We charge it in the section.
 
-use super::body::{interrupted, lengthened, runs, sum};
+use super::body::{interrupted, is_inner, lengthened, runs, sum};
 use super::machine::{Machine, stretched};
 use super::objects::Operations;
 use crate::rows::mutant::{ChargeMutant, Omission};
@@ -176,8 +176,9 @@ impl<'a> Charges<'a> {
     fn new(machine: Machine<'a>, protocol: Protocol, omission: Omission<ChargeMutant>) -> Option<Self> {
         let [latency, release, ipi] =
             [Overhead::ReleaseLatency, Overhead::Release, Overhead::IpiLatency].map(|of| machine.cost(of));
+        let ipi = if omission.is(ChargeMutant::ReleaseIpi) { Duration::ZERO } else { ipi };
         let late = if machine.overheads.dedicated_interrupts {
-            sum(&[latency, machine.queued_releases()?, ipi])?
+            sum(&[latency, machine.queued_releases(omission)?, ipi])?
         } else if machine.system.has_clusters() {
             // The processor that handles the interrupt notifies the one that executes the least urgent job.
             sum(&[latency, release, ipi])?
@@ -230,15 +231,16 @@ impl<'a> Charges<'a> {
         let mut there = self.largest[cpu.index()].iter().flatten();
         let largest = there.find(|&&(_, id)| Some(id) != besides);
         let delay = largest.map_or(Duration::ZERO, |&(kib, _)| self.machine.overheads.cache_delay.with(kib as usize));
-        self.machine.cost(Overhead::CacheRefill).checked_add(delay)
+        self.machine.cost(Overhead::CacheRefill).checked_add(self.unless(ChargeMutant::CacheDelay, delay))
     }
 
     /// Returns the greatest cost of a refill on any processor where the section may execute: for the owner, or for the
     /// job that it preempts there. On a home, that may be a job of another processor, in its section.
     fn refill_of_section(&self, task: &Task, resource: ResourceId) -> Option<Duration> {
         let system = self.machine.system;
-        let places = places(system, self.protocol, resource, task.cpu)
-            | guests(system, self.protocol, resource)
+        let unless = |charge, places| if self.omission.is(charge) { 0 } else { places };
+        let places = unless(ChargeMutant::Hosts, places(system, self.protocol, resource, task.cpu))
+            | unless(ChargeMutant::Guests, guests(system, self.protocol, resource))
             | 1 << task.cpu.index();
         let there = (0..system.cpus()).filter(|cpu| places >> cpu & 1 == 1);
         let refills = there.map(|cpu| self.refill(CpuId::new(cpu), None)).collect::<Option<Vec<_>>>()?;
@@ -248,10 +250,14 @@ impl<'a> Charges<'a> {
     /// Returns the costs before a section and in it.
     fn section(&self, task: &Task, resource: ResourceId) -> Option<(Duration, Duration)> {
         let ruling = self.machine.system.protocol_of(resource, self.protocol);
+        if self.omission.is(ChargeMutant::InnerSections) && is_inner(&task.body, resource) {
+            return Some((Duration::ZERO, Duration::ZERO));
+        }
         let of = |overhead| self.machine.cost_under(overhead, ruling);
         let refill = self.refill_of_section(task, resource)?;
         let system_call = self.machine.system_call(ruling)?;
         let [lock, unlock, ipi] = [Overhead::Lock, Overhead::Unlock, Overhead::IpiLatency].map(of);
+        let ipi = self.unless(ChargeMutant::SectionIpi, ipi);
         let operations = sum(&[lock, ipi, unlock, of(Overhead::LeaveSection), system_call])?;
         let operations = self.unless(ChargeMutant::Operations, operations);
         let switch = self.unless(ChargeMutant::SectionSwitches, self.switch);

@@ -35,7 +35,7 @@
 //! processors, so X contains those of the processor that spins. A failed attempt contains its interrupts as well, and
 //! no interrupt is without effect while it executes.
 
-use super::body::{lengthened, runs, sum};
+use super::body::{is_inner, lengthened, runs, sum};
 use super::machine::{Machine, stretched};
 use super::objects::Operations;
 use super::{CacheDelay, Costs, Curve, Rising, Task, jlfp};
@@ -129,7 +129,9 @@ impl<'a> Charges<'a> {
             spinning.map(|request| u64::from(request.count)).sum::<u64>()
         };
         let between_spins = match longer.scheduler() {
-            Scheduler::PEdf => longer.task_ids().map(|id| spins(id).checked_mul(preemption)).collect(),
+            Scheduler::PEdf if !omission.is(ChargeMutant::BetweenSpins) => {
+                longer.task_ids().map(|id| spins(id).checked_mul(preemption)).collect()
+            }
             _ => vec![Some(0); longer.tasks().len()],
         };
         let mut interrupts = vec![Vec::new(); longer.cpus()];
@@ -296,16 +298,19 @@ fn with_operations(system: &System, model: &Overheads, omission: Omission<Charge
 fn operated(machine: Machine<'_>, body: &[Step], omission: Omission<ChargeMutant>) -> Option<Vec<Step>> {
     let Machine { system, overheads } = machine;
     let largest = system.task_ids().map(|id| machine.working_set(id)).max().unwrap_or(0);
-    let refill = machine.cost(Overhead::CacheRefill).checked_add(overheads.cache_delay.with(largest as usize));
+    let unless = |charge, time| if omission.is(charge) { Duration::ZERO } else { time };
+    let delay = unless(ChargeMutant::CacheDelay, overheads.cache_delay.with(largest as usize));
+    let refill = machine.cost(Overhead::CacheRefill).checked_add(delay);
     lengthened(body, Duration::ZERO, |resource| {
         let protocol = system.protocol_of(resource, system.protocol_or_default());
-        if protocol.is_object() {
+        let is_omitted = omission.is(ChargeMutant::InnerSections) && is_inner(body, resource);
+        if protocol.is_object() || is_omitted {
             return Some((Duration::ZERO, Duration::ZERO));
         }
         let operations = [Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection, Overhead::IpiLatency];
         let [lock, unlock, leave, ipi] = operations.map(|of| machine.cost_under(of, protocol));
+        let ipi = unless(ChargeMutant::SectionIpi, ipi);
         let (system_call, switch) = (machine.system_call(protocol)?, machine.switch()?);
-        let unless = |charge, time| if omission.is(charge) { Duration::ZERO } else { time };
         let all = unless(ChargeMutant::Operations, sum(&[lock, unlock, leave, system_call, system_call])?);
         let suspends = !matches!(protocol, Protocol::Srp | Protocol::Msrp | Protocol::FmlpShort);
         let all = match suspends {
@@ -337,11 +342,12 @@ fn costs(
         .map(|&(kib, delay)| Some((u64::from(kib), delay.as_ns().checked_add(refill)?)))
         .collect();
     let rising = rising.ok_or(Failure::Overflow)?;
-    let cache = if rising.is_empty() { Curve::constant(refill) } else { Curve::through(&rising)? };
+    let is_flat = rising.is_empty() || omission.is(ChargeMutant::CacheDelay);
+    let cache = if is_flat { Curve::constant(refill) } else { Curve::through(&rising)? };
     let of = |overhead| Curve::constant(model.cost(overhead).with(tasks).as_ns());
     let unless = |charge, curve| if omission.is(charge) { Curve::default() } else { curve };
     let release = match model.dedicated_interrupts {
-        true => Curve::constant(machine.queued_releases().ok_or(Failure::Overflow)?.as_ns()),
+        true => Curve::constant(machine.queued_releases(omission).ok_or(Failure::Overflow)?.as_ns()),
         false => of(Overhead::Release),
     };
     let costs = Costs {
@@ -351,7 +357,7 @@ fn costs(
         release_latency: of(Overhead::ReleaseLatency),
         schedule: unless(ChargeMutant::JobSwitches, of(Overhead::Schedule)),
         context_switch: unless(ChargeMutant::JobSwitches, of(Overhead::ContextSwitch)),
-        ipi_latency: of(Overhead::IpiLatency),
+        ipi_latency: unless(ChargeMutant::ReleaseIpi, of(Overhead::IpiLatency)),
         lock: of(Overhead::Lock),
         unlock: of(Overhead::Unlock),
         syscall_in: of(Overhead::SyscallIn),

@@ -150,12 +150,28 @@ pub enum ChargeMutant {
     SectionInterrupts,
     /// The moves of an owner whose section other jobs help to finish, under `mrsp`.
     Helped,
+    /// The interrupts between the spins of a job, under `p-edf` with `msrp`.
+    BetweenSpins,
+    /// The part of cache refills that depends on working sets.
+    CacheDelay,
+    /// The working sets of the tasks of a home, whose jobs a section preempts there, under `dpcp` and `dflp`.
+    Hosts,
+    /// The working sets of other tasks with sections on the same home, which a section preempts there.
+    Guests,
+    /// The interprocessor interrupt of a release.
+    ReleaseIpi,
+    /// The interprocessor interrupts of a section.
+    SectionIpi,
+    /// If a dedicated processor handles the releases: those that it handles before that of a job.
+    QueuedReleases,
+    /// All costs of a section inside another one.
+    InnerSections,
 }
 
 #[cfg(feature = "mutants")]
 impl ChargeMutant {
     /// Every mutant.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 19] = [
         Self::JobSwitches,
         Self::JobRefill,
         Self::Lateness,
@@ -167,5 +183,13 @@ impl ChargeMutant {
         Self::SectionRefills,
         Self::SectionInterrupts,
         Self::Helped,
+        Self::BetweenSpins,
+        Self::CacheDelay,
+        Self::Hosts,
+        Self::Guests,
+        Self::ReleaseIpi,
+        Self::SectionIpi,
+        Self::QueuedReleases,
+        Self::InnerSections,
     ];
 }

@@ -66,15 +66,17 @@ impl<T: Tracer> Simulation<'_, T> {
             }
             Action::Block { task, .. } | Action::Hold { task } => {
                 self.withdraw(task.index());
+                self.forget(task.index());
                 self.tasks[task.index()].state = State::Waiting;
             }
             Action::Restart { task, resource } => self.restart(task.index(), resource),
             Action::Migrate { task, cpu, .. } => self.migrate(source, task.index(), cpu),
             Action::Wake { task } => {
-                if self.tasks[task.index()].state == State::Waiting {
-                    self.make_ready(task.index());
+                let task = task.index();
+                if self.tasks[task].state == State::Waiting && !self.is_to_notice(task) {
+                    self.notify(task);
                     if self.by_deadline && !self.is_global {
-                        self.order(self.tasks[task.index()].own_cpu.index(), None);
+                        self.order(self.tasks[task].own_cpu.index(), None);
                     }
                 }
             }
@@ -99,15 +101,15 @@ impl<T: Tracer> Simulation<'_, T> {
         if self.tasks[task].cpu == cpu {
             return;
         }
-        let was = self.tasks[task].state;
+        let is_to_continue = matches!(self.tasks[task].state, State::Running | State::Ready) || self.forget(task);
         self.withdraw(task);
         self.tasks[task].cpu = cpu;
         // There are at most RESOURCES_MAX machines.
         self.tasks[task].sent_by = Some(source as u16).filter(|_| cpu != self.tasks[task].own_cpu);
         self.tasks[task].priority = self.effective(task);
         self.record(self.now, task, Event::Migrate(cpu));
-        if matches!(was, State::Running | State::Ready) {
-            self.make_ready(task);
+        if is_to_continue {
+            self.notify(task);
         }
     }
 

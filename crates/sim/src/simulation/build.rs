@@ -97,6 +97,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             backlog: VecDeque::new(),
             delayed: 0,
             last_cpu: task.cpu.index(),
+            is_put_off: false,
             seen: Observation::default(),
         };
         let levels = (by_deadline && !is_global).then(|| system.with_preemption_levels());
@@ -136,6 +137,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             clusters: (0..system.cpus()).map(|cpu| cluster(system, cpu)).collect(),
             has_clusters,
             is_plain: !has_clusters && config.taken.is_none(),
+            acting: 0,
+            notices: Vec::new(),
+            interrupts_until: 0,
             has_spun: false,
             unsettled: 0,
             releases: Earliest::never(system.tasks().len()),
@@ -155,10 +159,11 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             let release = self.draw_release(task);
             self.releases.set(task, release);
         }
-        if let Some(taken) = self.config.taken.filter(|taken| taken.tick_period > Duration::ZERO) {
+        let period = self.config.taken.as_ref().map_or(Duration::ZERO, |taken| taken.tick_period);
+        if period > Duration::ZERO {
             for cpu in 0..self.cpus.len() {
-                let first = self.random.u64(0..taken.tick_period.as_ns());
-                self.cpus[cpu].tick = (first, self.late(first, taken));
+                let first = self.random.u64(0..period.as_ns());
+                self.cpus[cpu].tick = (first, self.late(first));
             }
         }
     }

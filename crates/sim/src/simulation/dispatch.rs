@@ -26,6 +26,7 @@ impl<T: Tracer> Simulation<'_, T> {
                 if self.cpus[cpu].stalled_until > self.now && !self.goes_on(task) {
                     self.cpus[cpu].deferred = true;
                 } else {
+                    self.acting = cpu;
                     self.step(cpu, task);
                 }
             }

@@ -54,6 +54,12 @@ pub struct Simulation<'s, T: Tracer = ()> {
     has_clusters: bool,
     /// Whether every processor has its own tasks, and there are no overheads.
     is_plain: bool,
+    /// The processor that acts now.
+    acting: usize,
+    /// Tasks that become ready when their processors notice what another one did, and the times of that.
+    notices: Vec<(u64, usize)>,
+    /// The end of the interrupts that have come to the processor for releases.
+    interrupts_until: u64,
     /// Whether a job has spun so far.
     has_spun: bool,
     /// The set of processors that have a decision to make now, as bits.
@@ -138,14 +144,15 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             let runs = self.run_ends.first();
             let release = self.releases.first();
             let change = self.changes.last().map_or(u64::MAX, |change| change.at.as_ns());
-            let (mut tick, mut deferred) = (u64::MAX, u64::MAX);
+            let (mut tick, mut deferred, mut notice) = (u64::MAX, u64::MAX, u64::MAX);
             if self.config.taken.is_some() {
+                notice = self.notices.iter().map(|&(at, _)| at).min().unwrap_or(u64::MAX);
                 for cpu in &self.cpus {
                     tick = tick.min(cpu.tick.1);
                     deferred = deferred.min(if cpu.deferred { cpu.stalled_until } else { u64::MAX });
                 }
             }
-            let next = runs.min(release).min(change).min(tick).min(deferred);
+            let next = runs.min(release).min(change).min(tick).min(deferred).min(notice);
             if next > end {
                 break;
             }
@@ -163,6 +170,10 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 }
                 if deferred == next {
                     self.go_on();
+                    self.settle();
+                }
+                if notice == next {
+                    self.notice();
                     self.settle();
                 }
             }

@@ -21,13 +21,16 @@ impl<T: Tracer> Simulation<'_, T> {
         };
         // No job is released past the end of 64-bit time.
         let at = self.tasks[task].next_arrival.saturating_add(delay);
-        self.config.taken.map_or(at, |taken| self.late(at, taken))
+        self.late(at)
     }
 
     pub(super) fn release_jobs(&mut self) {
         let at = self.now;
         while self.releases.first() == at && at != u64::MAX {
             let task = self.releases.whose();
+            if self.put_off(task) {
+                continue;
+            }
             let arrival = self.tasks[task].next_arrival;
             let period = self.tasks[task].period;
             let more = match self.config.arrivals {
@@ -35,10 +38,12 @@ impl<T: Tracer> Simulation<'_, T> {
                 _ => 0,
             };
             self.tasks[task].next_arrival = arrival.saturating_add(period).saturating_add(more);
-            let next = self.draw_release(task);
+            // If its interrupt waited for others, the next one may be due before now.
+            let next = self.draw_release(task).max(at);
             self.releases.set(task, next);
             self.released += 1;
             self.interrupt(task);
+            self.acting = self.tasks[task].own_cpu.index();
             self.record(arrival, task, Event::Arrive);
             let (cpu, rank) = (self.tasks[task].own_cpu.index(), self.tasks[task].rank);
             self.account(cpu);

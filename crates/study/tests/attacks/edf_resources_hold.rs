@@ -283,7 +283,7 @@ fn a_program_without_late_releases_is_refuted() {
     let mut taken = Taken::default();
     taken.latency = latency;
     let responses = |seed| {
-        let config = Config::default().with_offsets(Offsets::File).with_seed(seed).with_taken(taken);
+        let config = Config::default().with_offsets(Offsets::File).with_seed(seed).with_taken(taken.clone());
         let mut simulation = Simulation::new(&system, &config, ());
         simulation.run_until(Instant::from_ns(900));
         simulation.observations()[place]

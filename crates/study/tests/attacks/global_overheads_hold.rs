@@ -3,7 +3,9 @@
 //! FMLP, each cost shows if nothing is charged, and so does each charge that is omitted, except the interrupts in
 //! sections under global EDF and `fmlp_short`.
 
-use crate::overheads_hold::{HORIZON, HUNTED, RUNS, config, draw_overheads, executed, only, sets};
+use crate::overheads_hold::{
+    HORIZON, HUNTED, RUNS, also, config, draw_overheads, executed, only, sets, with_working_sets,
+};
 use fastrand::Rng;
 use lockwright_analysis::{ChargeMutant, Scheduled, scheduled, scheduled_without};
 use lockwright_model::format::{write_overheads, write_system};
@@ -51,7 +53,7 @@ fn draw((scheduler, protocol): Subject, seed: u64, shape: Shape) -> (System, Ove
     let mut random = Rng::with_seed(seed);
     let system = generate(&mut random, &shape).under(scheduler).with_protocol(protocol);
     let overheads = draw_overheads(&mut random);
-    (system, overheads, random)
+    (with_working_sets(system, &mut random), overheads, random)
 }
 
 /// Executes several schedules of a machine with these overheads. Returns the first task that is above its bound, or
@@ -115,8 +117,7 @@ fn no_schedule_with_overheads_exceeds_a_bound() {
 fn every_overhead_that_is_not_charged_is_noticed() {
     let mut missed = Vec::new();
     for subject in [SUBJECTS[0], SUBJECTS[1], SUBJECTS[4], SUBJECTS[5]] {
-        // The simulated machine has no cost of an interprocessor interrupt.
-        for of in Overhead::ALL.into_iter().filter(|&of| of != Overhead::IpiLatency) {
+        for of in Overhead::ALL {
             let caught = (0..HUNTED).find(|&seed| {
                 let (system, overheads, mut random) = drawn(subject, seed);
                 let mut alone = only(&overheads, &[of]);
@@ -132,12 +133,13 @@ fn every_overhead_that_is_not_charged_is_noticed() {
     assert!(missed.is_empty(), "{missed:?} omitted, and no schedule shows it");
 }
 
-/// Returns the only costs with which a mutant is hunted, or none if it omits nothing under these schedulers.
-fn hunting_ground(mutant: ChargeMutant, subject: Subject) -> &'static [Overhead] {
+/// Returns the only costs with which a mutant is hunted, beside those of [`also`]. Returns `None` if it omits nothing
+/// under these schedulers.
+fn hunting_ground(mutant: ChargeMutant, subject: Subject) -> Option<&'static [Overhead]> {
     let suspends = subject.1 == Protocol::FmlpLong;
-    match mutant {
+    Some(match mutant {
         // No schedule is known that shows these: the job that is not preempted at an arrival is charged as well.
-        ChargeMutant::SectionInterrupts if subject == SUBJECTS[0] => &[],
+        ChargeMutant::SectionInterrupts if subject == SUBJECTS[0] => return None,
         ChargeMutant::JobSwitches => &[Overhead::Schedule, Overhead::ContextSwitch],
         ChargeMutant::JobRefill => &[Overhead::CacheRefill],
         ChargeMutant::Lateness => &[Overhead::ReleaseLatency],
@@ -147,11 +149,20 @@ fn hunting_ground(mutant: ChargeMutant, subject: Subject) -> &'static [Overhead]
         ChargeMutant::SectionSwitches if suspends => &[Overhead::Schedule, Overhead::ContextSwitch],
         ChargeMutant::SectionRefills if suspends => &[Overhead::CacheRefill],
         ChargeMutant::SectionInterrupts => &[Overhead::Tick],
-        // A spinning job does not switch. All costs of a request are in its section, and no owner moves.
-        ChargeMutant::SectionSwitches | ChargeMutant::SectionRefills | ChargeMutant::Before | ChargeMutant::Helped => {
-            &[]
-        }
-    }
+        ChargeMutant::CacheDelay | ChargeMutant::ReleaseIpi | ChargeMutant::QueuedReleases => &[],
+        ChargeMutant::SectionIpi if suspends => &[],
+        // A spinning job does not switch. All costs of a request are in its section, no owner moves, sections contain the
+        // interrupts of the processor that spins, there are no homes, and no section is inside another one.
+        ChargeMutant::SectionSwitches
+        | ChargeMutant::SectionRefills
+        | ChargeMutant::SectionIpi
+        | ChargeMutant::Before
+        | ChargeMutant::Helped
+        | ChargeMutant::BetweenSpins
+        | ChargeMutant::Hosts
+        | ChargeMutant::Guests
+        | ChargeMutant::InnerSections => return None,
+    })
 }
 
 #[test]
@@ -159,10 +170,7 @@ fn every_charge_that_is_omitted_is_noticed() {
     let mut missed = Vec::new();
     for subject in [SUBJECTS[0], SUBJECTS[1], SUBJECTS[4], SUBJECTS[5]] {
         for mutant in ChargeMutant::ALL {
-            let kept = hunting_ground(mutant, subject);
-            if kept.is_empty() {
-                continue;
-            }
+            let Some(kept) = hunting_ground(mutant, subject) else { continue };
             let caught = (0..HUNTED).find(|&seed| {
                 // Ticks in the sections of others show if a job waits for many long sections.
                 let is_rare = mutant == ChargeMutant::SectionInterrupts;
@@ -170,8 +178,9 @@ fn every_charge_that_is_omitted_is_noticed() {
                     true => Shape { resources: (1, 1), sections: (2, 3), section: u64::MAX, ..shape() },
                     false => shape(),
                 };
-                let (system, overheads, mut random) = draw(subject, seed, shape);
-                let mut overheads = only(&overheads, kept);
+                let (system, drawn, mut random) = draw(subject, seed, shape);
+                let mut overheads = only(&drawn, kept);
+                also(mutant, &mut overheads);
                 let cost = Duration::from_ns(if is_rare { 20 } else { 8 });
                 kept.iter().for_each(|&of| overheads.set(of, Cost::constant(cost)));
                 let Ok(broken) = scheduled_without(&system, &overheads, mutant) else { return false };
