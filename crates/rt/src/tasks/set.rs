@@ -101,7 +101,7 @@ impl TaskSet {
             return Err(MachineError::TooFewCpus { needed: system.cpus(), have: allowed.len() }.into());
         }
         let cpus = allowed[..system.cpus()].to_vec();
-        check_isolation(system, &cpus, &sched::isolated())?;
+        check_isolation(system, &cpus, sched::isolated)?;
         let levels = Levels::of(system, protocol, &[]);
         let levels = levels.map_err(|too_many| MachineError::TooManyPriorities { needed: too_many.0 })?;
         let locks = Locks::new(system, protocol, levels, &cpus);

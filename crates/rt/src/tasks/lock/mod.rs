@@ -159,8 +159,8 @@ impl Locks {
         Ok(self.lock_in(Mode::Write, task, resource)? != Waited::No)
     }
 
-    /// As [`Locks::lock`], to read or to write. Returns how the task waited. If the protocol of the resource has no readers, its sections exclude
-    /// each other in either mode.
+    /// As [`Locks::lock`], to read or to write. Returns how the request waited. If the protocol of the resource has no
+    /// readers, its sections exclude each other in either mode.
     pub fn lock_in(&self, mode: Mode, task: TaskId, resource: ResourceId) -> Result<Waited, ResourceError> {
         let slept = |waited| if waited { Waited::Slept } else { Waited::No };
         let spun = |waited| if waited { Waited::Spun } else { Waited::No };
