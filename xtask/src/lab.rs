@@ -59,13 +59,16 @@ const BOOTS_AGAIN_MAX: usize = 2;
 const LOOP: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
 
 /// The tests of [`check`]: of each kind of question that only this machine answers, those that take a minute or less.
-const SHORT: [&str; 5] = [
+const SHORT: [&str; 6] = [
     "realtime unplug::",
     "realtime ending::stop_ends",
     "realtime audit::",
     "cli machine::doctor_removes_the_partitions",
     "realtime stress::clusters_share",
+    "realtime isolated::",
 ];
+/// The processors that [`check`] isolates. The other tests do not use them.
+const ISOLATED: &str = "6-7";
 
 const INSTALL: &str = "install `qemu-system-x86 busybox-static cpio xz-utils` (Debian)";
 
@@ -75,6 +78,8 @@ struct Options {
     sockets: u32,
     /// The Debian package of the kernel, or one that depends on it; or the file of a kernel.
     kernel: String,
+    /// The processors that the kernel keeps apart (`isolcpus`), as it reads them.
+    isolated: Option<String>,
     /// Whether the kernel limits the time of threads in real time, as it does by default.
     is_throttled: bool,
     /// The seed of the tests that draw systems.
@@ -128,7 +133,8 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 
 /// A part of the tests that takes a few minutes. Where the machine or the kernel cannot be had, a message says so.
 pub fn check() -> Result<(), String> {
-    let options = Options { may_skip: false, ..options(&SHORT.map(str::to_owned))? };
+    let isolated = Some(ISOLATED.to_owned());
+    let options = Options { may_skip: false, isolated, ..options(&SHORT.map(str::to_owned))? };
     match Parts::find(&options.kernel) {
         Ok(parts) => execute(&options, &parts),
         Err(why) if std::env::var_os("LOCKWRIGHT_REQUIRE_LAB").is_some() => Err(why),
@@ -177,7 +183,8 @@ fn execute(options: &Options, parts: &Parts) -> Result<(), String> {
     );
     write(&share.join("environment"), &environment)?;
     let (cpus, sockets) = (options.cpus, options.sockets);
-    let machine = Machine { cpus, sockets, kernel: image(kernel)?, initramfs, share };
+    let isolated = options.isolated.clone();
+    let machine = Machine { cpus, sockets, isolated, kernel: image(kernel)?, initramfs, share };
     let mut ended = BTreeMap::new();
     let mut boots_again = 0;
     let cut = loop {
@@ -212,8 +219,16 @@ fn options(arguments: &[String]) -> Result<Options, String> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seed = now.map_or(1, |time| time.as_secs());
     let kernel = "linux-image-rt-amd64".to_owned();
-    let mut options =
-        Options { cpus: 8, sockets: 1, kernel, is_throttled: true, seed, names: Vec::new(), may_skip: true };
+    let mut options = Options {
+        cpus: 8,
+        sockets: 1,
+        kernel,
+        isolated: None,
+        is_throttled: true,
+        seed,
+        names: Vec::new(),
+        may_skip: true,
+    };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -227,9 +242,17 @@ fn options(arguments: &[String]) -> Result<Options, String> {
                 let needs = "`--kernel` needs a Debian package, such as linux-image-amd64, or the file of a kernel";
                 options.kernel = words.next().filter(is_known).ok_or(needs)?.clone();
             }
+            "--isolated" => {
+                let is_list = |list: &&String| {
+                    !list.is_empty() && list.chars().all(|one| one.is_ascii_digit() || ",-".contains(one))
+                };
+                let needs = "`--isolated` needs a list of processors, such as 1-3 or 1,3";
+                options.isolated = Some(words.next().filter(is_list).ok_or(needs)?.clone());
+            }
             "--no-throttling" => options.is_throttled = false,
             option if option.starts_with('-') => {
-                let known = "--cpus N, --sockets N, --kernel PACKAGE|FILE, --no-throttling and --seed N";
+                let known =
+                    "--cpus N, --sockets N, --isolated LIST, --kernel PACKAGE|FILE, --no-throttling and --seed N";
                 return Err(format!("`{option}` is not an option of `lab`, which has {known}"));
             }
             name => options.names.push(name.to_owned()),
@@ -429,6 +452,7 @@ fn plan(tests: &[Test], ended: &BTreeMap<usize, i32>) -> String {
 struct Machine {
     cpus: u32,
     sockets: u32,
+    isolated: Option<String>,
     kernel: PathBuf,
     initramfs: PathBuf,
     share: PathBuf,
@@ -481,9 +505,10 @@ impl Machine {
         let cores = self.cpus / self.sockets;
         command.args(["-smp", &format!("{},sockets={},cores={cores}", self.cpus, self.sockets)]);
         command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.initramfs);
+        let isolated = self.isolated.as_ref().map(|list| format!(" isolcpus={list}")).unwrap_or_default();
+        let kernel = "console=ttyS0 quiet tsc=reliable clocksource=tsc no_timer_check panic=1";
+        command.args(["-append", &format!("{kernel}{isolated}")]);
         command.args([
-            "-append",
-            "console=ttyS0 quiet tsc=reliable clocksource=tsc no_timer_check panic=1",
             "-virtfs",
             "local,path=/,mount_tag=machine,security_model=none,readonly=on,multidevs=remap",
             "-virtfs",
@@ -706,11 +731,14 @@ mod checks {
     #[test]
     fn options_are_names_and_a_machine() {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let right = options(&words(&["--cpus", "4", "mutex", "--sockets", "2", "--no-throttling", "--seed", "7"]));
+        let right = ["--cpus", "4", "mutex", "--sockets", "2", "--no-throttling", "--seed", "7", "--isolated", "1,3"];
+        let right = options(&words(&right));
         let right = right.expect("right");
         assert_eq!((right.cpus, right.sockets, right.is_throttled, right.seed), (4, 2, false, 7));
+        assert_eq!(right.isolated.as_deref(), Some("1,3"));
         assert_eq!((right.names, right.kernel), (vec!["mutex".to_owned()], "linux-image-rt-amd64".to_owned()));
         let other = options(&words(&["--kernel", "linux-image-amd64"])).expect("right");
+        assert_eq!(other.isolated, None);
         assert_eq!((other.kernel, other.cpus, other.sockets), ("linux-image-amd64".to_owned(), 8, 1));
         let own = options(&words(&["--kernel", "/proc/self/exe"])).expect("the file of a kernel, as far as it knows");
         assert_eq!(image(Path::new(&own.kernel)), Ok("/proc/self/exe".into()));
@@ -721,6 +749,8 @@ mod checks {
             &["--fast"],
             &["--sockets", "3"],
             &["--seed", "-1"],
+            &["--isolated"],
+            &["--isolated", "1 panic=0"],
             &["--kernel", "vim"],
             &["--kernel", "linux-image-/../.."],
         ] {

@@ -7,6 +7,7 @@
 use crate::calibrate::Calibration;
 use crate::control::Control;
 use crate::log::Log;
+use lockwright::raw::Waited;
 use lockwright_model::{CpuId, Event};
 use lockwright_sys::{clock, sched};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -82,9 +83,26 @@ impl<'a> Burner<'a> {
         self.last_ns
     }
 
-    /// The time after a lock operation; `waited` states that the thread left its CPU.
-    pub(crate) fn after_call(&mut self, waited: bool) -> u64 {
-        self.step(if waited { 0 } else { self.call_gap_ns });
+    /// The time after a call that does not wait for a resource.
+    pub(crate) fn after_call(&mut self) -> u64 {
+        self.after_gap(self.call_gap_ns)
+    }
+
+    /// The time after a request that waited in this way.
+    pub(crate) fn after_request(&mut self, waited: Waited) -> u64 {
+        match waited {
+            Waited::No => self.after_call(),
+            Waited::Slept => self.after_gap(0),
+            Waited::Spun => self.after_spinning(),
+            Waited::SleptThenSpun { woken_ns } => {
+                self.step_to(woken_ns, 0);
+                self.after_spinning()
+            }
+        }
+    }
+
+    fn after_gap(&mut self, gap_ns: u64) -> u64 {
+        self.step(gap_ns);
         // A migration within a call leaves no gap.
         self.note_place(self.last_ns);
         self.last_ns
@@ -97,7 +115,7 @@ impl<'a> Burner<'a> {
     }
 
     /// The time after a wait that counts as execution.
-    pub(crate) fn after_spinning(&mut self) -> u64 {
+    fn after_spinning(&mut self) -> u64 {
         self.last_ns = clock::now_ns();
         self.note_place(self.last_ns);
         self.last_ns
@@ -180,6 +198,31 @@ mod tests {
         let first: Vec<_> = burner.log.records(TaskId(0), start).take(3).collect();
         assert_eq!(first[1].at, Instant::ZERO, "the sleep is a gap that begins at the start");
         assert!(first[2].at >= Instant::from_ns(2_000_000));
+    }
+
+    /// Only the sleep is no execution.
+    #[test]
+    fn a_request_is_recorded_as_it_waited() {
+        let slept = |waited: fn(u64) -> Waited| {
+            let mut burner = burner();
+            let start = burner.begin();
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            let woken_ns = clock::now_ns();
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            let got = burner.after_request(waited(woken_ns));
+            let records = burner.log.records(TaskId(0), start).skip(1);
+            let gaps: Vec<_> = records.map(|record| (record.event, start + record.at.as_ns())).collect();
+            (gaps, [start, woken_ns, got])
+        };
+        let gap = |from, until| [(Event::Stop, from), (Event::Run, until)];
+        let (gaps, [start, _, got]) = slept(|_| Waited::Slept);
+        assert_eq!(gaps, gap(start, got));
+        assert_eq!(slept(|_| Waited::Spun).0, []);
+        let (gaps, [start, woken, _]) = slept(|woken_ns| Waited::SleptThenSpun { woken_ns });
+        assert_eq!(gaps, gap(start, woken));
+        // A call that takes so long is a gap, although it did not wait.
+        let (gaps, [start, _, got]) = slept(|_| Waited::No);
+        assert_eq!(gaps, gap(start, got));
     }
 
     #[test]

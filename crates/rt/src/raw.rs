@@ -3,7 +3,7 @@
 
 pub use crate::levels::{SCRIPT_LEVEL, WATCHDOG_LEVEL};
 pub use crate::tasks::error::{check_isolation, check_scheduler, check_system};
-pub use crate::tasks::executor::{Executor, Seat, Turn};
+pub use crate::tasks::executor::{Executor, Seat, Turn, Waited};
 pub use crate::tasks::journal::{Journal, Order};
 pub use crate::tasks::lock::{Ending, Locks};
 pub use crate::tasks::priorities::{Levels, TooMany};

@@ -2,7 +2,7 @@
 
 use crate::realtime::{require_deadline, require_realtime};
 use crate::simulate::FREQUENT;
-use crate::support::{Ended, File, GLOBAL, HOLDS, LATE, at, end, json, lockwright, on};
+use crate::support::{File, GLOBAL, HOLDS, LATE, at, end, json, lockwright, on};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -69,25 +69,12 @@ fn real_threads_meet_light_deadlines_and_miss_impossible_ones() {
     }
 }
 
-/// Runs with an audit until the trace is whole: on a busy machine, the kernel's records are read too late sometimes.
-/// `None` if that does not succeed.
-fn audited(options: &[&str]) -> Option<Ended> {
-    for _ in 0..20 {
-        let ended = on(HOLDS, "run", &[&["--for", "300 ms", "--audit"], options].concat());
-        if !ended.err.contains("are missing") {
-            return Some(ended);
-        }
-    }
-    assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_none(), "not judged: no trace of 20 was whole");
-    eprintln!("not judged: no trace of 20 was whole");
-    None
-}
-
 /// With root, the kernel's trace is held against the orders; without, the command says what it needs.
 #[test]
 fn a_run_is_audited() {
     let Some(_machine) = require_realtime() else { return };
-    let Some(ended) = audited(&["--json"]) else { return };
+    let audited = ["--for", "300 ms", "--audit"];
+    let ended = on(HOLDS, "run", &[&audited[..], &["--json"]].concat());
     if ended.status == 3 {
         assert!(ended.err.contains("no audit: ") && ended.err.contains("run it as root"), "{}", ended.err);
         return println!("skipped: {}", ended.err);
@@ -95,11 +82,11 @@ fn a_run_is_audited() {
     let audit = &json(&ended)["results"][0]["audit"];
     assert!(audit["switches"].as_u64() > Some(10) && audit["orders"].as_u64() > Some(2), "{audit}");
     assert_eq!((&audit["departed"], &audit["departures"]), (&0.into(), &serde_json::json!([])), "{audit}");
-    let Some(Ended { out: text, .. }) = audited(&[]) else { return };
+    let text = on(HOLDS, "run", &audited).out;
     assert!(text.contains("\nAudit: ") && text.contains(": all were ordered."), "{text}");
     assert!(json(&on(HOLDS, "run", &["--for", "100 ms", "--json"]))["results"][0].get("audit").is_none());
     let by_kernel = BY_DEADLINE.replace("p-edf", "g-edf");
-    let refused = on(&by_kernel, "run", &["--for", "300 ms", "--audit"]);
+    let refused = on(&by_kernel, "run", &audited);
     assert_eq!((refused.status, refused.out.as_str()), (2, ""), "{}", refused.err);
     assert!(refused.err.contains("remove --audit, or choose `fmlp_short`"), "{}", refused.err);
 }

@@ -20,6 +20,8 @@ const PANIC: u64 = 1;
 const MOVED: u64 = 2;
 /// MOVED, and then PANIC.
 const MOVED_PANIC: u64 = 3;
+/// The task gives its CPU away for 20 ms, and its scheduler does not know that.
+const AWAY: u64 = 4;
 
 /// One of these, or the nanoseconds for which a task does not react to the end of the run. The first task that acquires
 /// a resource uses up the fault.
@@ -34,6 +36,7 @@ pub(super) fn strike() {
             sched::set_affinity(ME, &(0..64).collect::<Vec<usize>>()).expect("a CPU is there");
             assert_eq!(fault, MOVED, "a fault injected by a test");
         }
+        AWAY => std::thread::sleep(std::time::Duration::from_millis(20)),
         deaf_ns => {
             let until = clock::now_ns() + deaf_ns;
             while clock::now_ns() < until {}
@@ -156,6 +159,52 @@ fn a_job_beyond_its_reservation_is_counted() {
     assert!(outcome.tasks[0].throttled >= 1, "{:?}", outcome.tasks);
     let worst = outcome.tasks.iter().filter_map(|task| task.observation.response).max();
     assert!(worst > Some(Duration::from_ms(5)), "{worst:?}");
+}
+
+/// A job that requests while the other one has its place sleeps until the other one is done, and is then granted the
+/// short resource.
+#[test]
+fn a_job_that_sleeps_until_it_has_a_place_is_not_recorded_as_spinning() {
+    let Some(_machine) = require_realtime() else { return };
+    let (long, short) = (ResourceId(0), ResourceId(1));
+    let us = Duration::from_us;
+    let task = |cpu: u16, offset, resources: &[ResourceId]| Task {
+        name: format!("t{offset}"),
+        cpu: CpuId(cpu),
+        priority: Priority::base(1),
+        period: us(100_000),
+        deadline: us(100_000),
+        jitter: Duration::ZERO,
+        offset: us(offset),
+        wcet: us(2_000 * resources.len() as u64),
+        body: resources.iter().flat_map(|&on| [Step::Lock(on), Step::Run(us(2_000)), Step::Unlock(on)]).collect(),
+    };
+    let mut resources = vec![Resource::new("long"), Resource::new("short")];
+    resources[0].protocol = Some(Protocol::FmlpLong);
+    resources[1].protocol = Some(Protocol::FmlpShort);
+    let tasks = [task(0, 0, &[long]), task(0, 3_000, &[short]), task(1, 40_000, &[long, short])];
+    let have = sched::affinity().expect("a set of CPUs").len();
+    // Under `p-edf`, the third task shares the resources from another CPU.
+    for (scheduler, cpus) in [(Scheduler::GEdf, 1), (Scheduler::PEdf, 2)].into_iter().filter(|&(_, cpus)| cpus <= have)
+    {
+        let tasks = tasks[..cpus + 1].to_vec();
+        let system = System::new("s".into(), cpus, None, resources.clone(), tasks).expect("valid").under(scheduler);
+        FAULT.store(AWAY, Ordering::Relaxed);
+        let config = RunConfig::new(Protocol::FmlpLong, Duration::from_ms(50));
+        let records = run(&system, &config, &Control::new()).expect("a run").records;
+        let at = |task, event| {
+            let mut seen = records.iter().filter(|record| record.task == TaskId(task) && record.event == event);
+            seen.next().expect("a record").at
+        };
+        let (asked, got) = (at(1, Event::Request(short)), at(1, Event::Acquire(short)));
+        assert!(asked < at(0, Event::Acquire(long)), "{scheduler}: the other job is away: {records:?}");
+        assert!(got > at(0, Event::Finish), "{scheduler}: the job waits: {records:?}");
+        let own = records.iter().filter(|record| record.task == TaskId(1));
+        let from_request = own.skip_while(|record| record.event != Event::Request(short));
+        let moves = from_request.filter(|record| matches!(record.event, Event::Run | Event::Stop)).take(2);
+        let moves: Vec<_> = moves.map(|record| (record.event, record.at)).collect();
+        assert_eq!(moves, [(Event::Stop, asked), (Event::Run, got)], "{scheduler}: {records:?}");
+    }
 }
 
 #[test]

@@ -111,13 +111,13 @@ impl<'a> TaskThread<'a> {
             let due = Instant::from_ns(self.start_ns + arrival) + self.task.deadline;
             self.shared.locks.arrive(self.id, due).map_err(|error| self.job_failure(error))?;
             // The protocol may have delayed the start of the job.
-            self.burner.after_call(false);
+            self.burner.after_call();
             let ended = self.job()?;
             match ended {
                 Ended::Finished(at) => {
                     self.finished(arrival, at - self.start_ns);
                     self.end_job()?;
-                    self.burner.after_call(false);
+                    self.burner.after_call();
                 }
                 Ended::Stopped => {
                     self.release_all().and(self.end_job())?;
@@ -187,8 +187,7 @@ impl<'a> TaskThread<'a> {
         #[cfg(test)]
         super::fault::strike();
         self.log_priority(asked, resource, before);
-        let spun = waited && self.shared.locks.spins(resource);
-        let got = if spun { self.burner.after_spinning() } else { self.burner.after_call(waited) };
+        let got = self.burner.after_request(waited);
         self.burner.log.push(got, Event::Acquire(resource));
         self.outcome.lock_waits.saturating_record(got - asked);
         Ok(got - asked)
@@ -214,7 +213,7 @@ impl<'a> TaskThread<'a> {
         self.shared.locks.unlock(self.id, resource).map_err(|error| self.failure(resource, error))?;
         self.log_turn(resource, Turn::Left, Event::Release(resource));
         self.log_priority(at, resource, before);
-        self.burner.after_call(false);
+        self.burner.after_call();
         Ok(false)
     }
 
@@ -255,7 +254,7 @@ impl<'a> TaskThread<'a> {
             self.burner.log.push(at, Event::Restart(resource));
             self.outcome.observation.restarts += 1;
         }
-        self.burner.after_call(false);
+        self.burner.after_call();
         Ok(!is_over)
     }
 

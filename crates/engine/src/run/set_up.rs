@@ -101,7 +101,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     if allowed.len() < system.cpus() {
         return Err(MachineError::TooFewCpus { needed: system.cpus(), have: allowed.len() }.into());
     }
-    check_isolation(system, &allowed, &sched::isolated())?;
+    check_isolation(system, &allowed, sched::isolated)?;
     // In partitions, too, the kernel decides which job executes, and no machine of ours.
     let executed = if is_partitioned { system.clone().under(Scheduler::GEdf) } else { system.clone() };
     let system = &executed;

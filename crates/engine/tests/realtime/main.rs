@@ -9,6 +9,7 @@ mod exclusion;
 mod global;
 mod global_locks;
 mod interruptible;
+mod isolated;
 mod judge;
 mod kernel;
 mod long_edf;

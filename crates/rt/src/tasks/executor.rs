@@ -112,12 +112,28 @@ impl Decision {
     }
 }
 
+/// How a request waited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waited {
+    /// It did not wait.
+    No,
+    /// Its task slept.
+    Slept,
+    /// Its task executed meanwhile.
+    Spun,
+    /// Its task slept until this time of the monotonic clock, and then spun.
+    SleptThenSpun {
+        /// When the task executed again.
+        woken_ns: u64,
+    },
+}
+
 /// The result of the caller's request after its decision was carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Outcome {
     /// The caller owns the resource; otherwise it requests again, or starts its job.
     pub(crate) is_granted: bool,
-    pub(crate) waited: bool,
+    pub(crate) waited: Waited,
     /// The caller has released nothing: its section is executed again.
     pub(crate) restarts: bool,
 }
@@ -422,7 +438,7 @@ impl Executor {
         decision: Decision,
     ) -> (Outcome, Result<(), SysError>) {
         let (is_granted, restarts) = (decision.is_granted, decision.restarts);
-        let mut outcome = Outcome { is_granted, waited: false, restarts };
+        let mut outcome = Outcome { is_granted, waited: Waited::No, restarts };
         let mut result = decision.told;
         // A caller that is not a task is above all tasks.
         let mut exclusive = me.filter(|&me| is_excluded || decision.is_about_others(me));
@@ -448,11 +464,11 @@ impl Executor {
                 // decided the priority of the wait.
                 Action::Block { task, .. } | Action::Hold { task } => {
                     result = result.and(self.asked(task));
-                    (outcome.is_granted, outcome.waited) = (self.wait(task) == GRANTED, true);
+                    (outcome.is_granted, outcome.waited) = (self.wait(task) == GRANTED, Waited::Slept);
                 }
                 Action::Spin { task, .. } => {
                     result = result.and(self.asked(task));
-                    (outcome.is_granted, outcome.waited) = (self.spin(task) == GRANTED, true);
+                    (outcome.is_granted, outcome.waited) = (self.spin(task) == GRANTED, Waited::Spun);
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use super::counters::{Counters, NOBODY};
 use super::error::{MachineError, TaskError, check_isolation, check_scheduler, check_system};
+use super::executor::Waited;
 use super::lock::{Locks, ResourceError};
 use super::priorities::Levels;
 use super::statistics::Statistics;
@@ -100,7 +101,7 @@ impl TaskSet {
             return Err(MachineError::TooFewCpus { needed: system.cpus(), have: allowed.len() }.into());
         }
         let cpus = allowed[..system.cpus()].to_vec();
-        check_isolation(system, &cpus, &sched::isolated())?;
+        check_isolation(system, &cpus, sched::isolated)?;
         let levels = Levels::of(system, protocol, &[]);
         let levels = levels.map_err(|too_many| MachineError::TooManyPriorities { needed: too_many.0 })?;
         let locks = Locks::new(system, protocol, levels, &cpus);
@@ -522,7 +523,7 @@ impl Member {
         }
         let waited = self.shared.locks.lock_in(mode, self.task, resource)?;
         self.hold(resource, 0);
-        Ok(waited)
+        Ok(waited != Waited::No)
     }
 
     /// Locks a resource in a job that is counted or traced.
@@ -533,7 +534,7 @@ impl Member {
         if let Some(counters) = counters {
             counters.asks(self.task, resource, asked);
         }
-        let locked = self.shared.locks.lock_in(mode, self.task, resource);
+        let locked = self.shared.locks.lock_in(mode, self.task, resource).map(|waited| waited != Waited::No);
         let now = clock::now_ns();
         let is_held = holder.is_some_and(|holder| holder != NOBODY);
         let found_locked = |waited| waited || is_held && self.shared.waits_for_home(resource);

@@ -11,7 +11,7 @@
 //! ```
 
 use super::error::{Ending, ResourceError};
-use crate::tasks::executor::{Executor, Source, Turn};
+use crate::tasks::executor::{Executor, Source, Turn, Waited};
 use lockwright_model::{CpuId, Instant, MpcpCeiling, Priority, ResourceId, TaskId};
 use lockwright_protocol::{Action, Machine, Refusal};
 use lockwright_sys::guard::Guarded;
@@ -43,10 +43,8 @@ pub(super) enum Rise {
     Local(Box<[Priority]>),
     /// Tasks below the cutoff, the first field, rise to their ceiling, the second.
     Below(Priority, Priority),
-    /// Above all tasks; whether a task spins for the resource.
-    Above {
-        spins: bool,
-    },
+    /// Above all tasks.
+    Above,
 }
 
 impl Rise {
@@ -59,7 +57,7 @@ impl Rise {
             Self::Home(home, _) if is_first && *home != cpu => Some(base.boosted()),
             Self::Home(_, ceiling) => Some(base.boosted().max(*ceiling)),
             Self::Local(ceilings) => ceilings.get(cpu.index()).map(|ceiling| ceiling.raised()),
-            Self::Above { .. } => Some(Priority::NON_PREEMPTIVE),
+            Self::Above => Some(Priority::NON_PREEMPTIVE),
             // A scripted change may have moved the task across the cutoff.
             Self::Below(cutoff, ceiling) => Some(*ceiling).filter(|_| executor.base(task) < *cutoff),
         }
@@ -115,7 +113,7 @@ impl Managed {
         self.cpu.is_none_or(|own| own == cpu)
     }
 
-    /// Requests `resource` for the caller, which returns as the owner. Returns whether it waited.
+    /// Requests `resource` for the caller, which returns as the owner. Returns how it waited.
     ///
     /// BOUND: one round for each time the caller was woken without a grant, which its protocol bounds.
     pub(super) fn request(
@@ -124,9 +122,9 @@ impl Managed {
         asker: Asker,
         resource: ResourceId,
         rise: &Rise,
-    ) -> Result<bool, ResourceError> {
+    ) -> Result<Waited, ResourceError> {
         let task = asker.task;
-        let (mut is_first, mut waited) = (true, false);
+        let (mut is_first, mut waited, mut woken_ns) = (true, Waited::No, 0);
         loop {
             let rises = rise.of(asker, executor, is_first);
             let risen = rises.map_or(Ok(()), |priority| executor.rise(task, priority));
@@ -155,17 +153,21 @@ impl Managed {
                 }
             };
             // A request that is made again has not been in a queue before.
-            if is_first || matches!(rise, Rise::Home(..) | Rise::Above { .. }) {
+            if is_first || matches!(rise, Rise::Home(..) | Rise::Above) {
                 executor.note_turn(task, Turn::Asking, &decision);
                 executor.note_turn(task, Turn::Asked, &decision);
             }
             let (outcome, result) = executor.carry_out(self.source, Some(task), false, decision);
             // From here on only the machine's priority counts.
             let result: Result<(), SysError> = result.and(if rises.is_some() { executor.asked(task) } else { Ok(()) });
-            waited |= outcome.waited;
+            waited = match (waited, outcome.waited) {
+                (Waited::Slept, Waited::Spun) => Waited::SleptThenSpun { woken_ns },
+                (Waited::SleptThenSpun { .. }, Waited::Spun) | (_, Waited::No) => waited,
+                (_, last) => last,
+            };
             match (outcome.is_granted, result) {
                 (true, Ok(())) => return Ok(waited),
-                (false, Ok(())) => is_first = false,
+                (false, Ok(())) => (is_first, woken_ns) = (false, clock::now_ns()),
                 // After any other failure, the task must not stay the owner or a waiter.
                 (true, Err(error)) => return self.release(executor, task, resource).and(Err(error.into())),
                 (false, Err(error)) => return self.cancel(executor, task).and(Err(error.into())),
@@ -274,7 +276,7 @@ impl Managed {
             Ok(decision) => {
                 let (outcome, result) = executor.carry_out(self.source, Some(task), true, decision);
                 excluded.and(result)?;
-                Ok(outcome.waited)
+                Ok(outcome.waited != Waited::No)
             }
             Err(refusal) => executor.include(task).map_err(ResourceError::from).and(Err(refusal.into())),
         }
@@ -289,6 +291,6 @@ impl Managed {
         let decision = executor.decide(self.source, &self.machine, me, event)?;
         let (outcome, result) = executor.carry_out(self.source, me, false, decision);
         result?;
-        Ok(outcome.waited)
+        Ok(outcome.waited != Waited::No)
     }
 }

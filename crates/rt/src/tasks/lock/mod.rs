@@ -32,7 +32,7 @@ mod spin;
 
 pub use error::{Ending, ResourceError};
 
-use crate::tasks::executor::{Executor, FirstClaims};
+use crate::tasks::executor::{Executor, FirstClaims, Waited};
 use crate::tasks::priorities::Levels;
 use fifo::FifoLock;
 use lockwright_locks::{PhaseFair, TaskFair};
@@ -96,9 +96,7 @@ impl Locks {
         }
         let mut lock = |resource| match system.protocol_of(resource, protocol) {
             // A resource without users may be under any protocol: it has no machine of its own either.
-            ruling if is_global && !ruling.is_object() => {
-                Lock::Managed(0, Rise::Above { spins: matches!(ruling, Protocol::FmlpShort | Protocol::Msrp) })
-            }
+            ruling if is_global && !ruling.is_object() => Lock::Managed(0, Rise::Above),
             Protocol::None => Lock::None(PlainLock::new()),
             Protocol::Pip => Lock::Pip(PipLock::new()),
             Protocol::FmlpLong => Lock::Fifo(FifoLock::for_tasks(system.users(resource).len())),
@@ -158,24 +156,26 @@ impl Locks {
     ///
     /// BOUND: the protocol's; see the file of each.
     pub fn lock(&self, task: TaskId, resource: ResourceId) -> Result<bool, ResourceError> {
-        self.lock_in(Mode::Write, task, resource)
+        Ok(self.lock_in(Mode::Write, task, resource)? != Waited::No)
     }
 
-    /// As [`Locks::lock`], to read or to write. If the protocol of the resource has no readers, its sections exclude
-    /// each other in either mode.
-    pub fn lock_in(&self, mode: Mode, task: TaskId, resource: ResourceId) -> Result<bool, ResourceError> {
+    /// As [`Locks::lock`], to read or to write. Returns how the request waited. If the protocol of the resource has no
+    /// readers, its sections exclude each other in either mode.
+    pub fn lock_in(&self, mode: Mode, task: TaskId, resource: ResourceId) -> Result<Waited, ResourceError> {
+        let slept = |waited| if waited { Waited::Slept } else { Waited::No };
+        let spun = |waited| if waited { Waited::Spun } else { Waited::No };
         match &self.locks[resource.index()] {
-            Lock::None(lock) => Ok(lock.lock()),
-            Lock::Pip(lock) => lock.lock(),
-            Lock::Fifo(lock) => lock.lock(&self.executor, task),
-            Lock::Spin(lock) => lock.lock(&self.executor, task),
-            Lock::PhaseFair(lock) => lock.lock(&self.executor, task, mode),
-            Lock::TaskFair(lock) => lock.lock(&self.executor, task, mode),
+            Lock::None(lock) => Ok(slept(lock.lock())),
+            Lock::Pip(lock) => lock.lock().map(slept),
+            Lock::Fifo(lock) => lock.lock(&self.executor, task).map(slept),
+            Lock::Spin(lock) => lock.lock(&self.executor, task).map(spun),
+            Lock::PhaseFair(lock) => lock.lock(&self.executor, task, mode).map(spun),
+            Lock::TaskFair(lock) => lock.lock(&self.executor, task, mode).map(spun),
             Lock::Attempts(version) => {
                 version.begin(task);
-                Ok(false)
+                Ok(Waited::No)
             }
-            Lock::WaitFree => Ok(false),
+            Lock::WaitFree => Ok(Waited::No),
             Lock::Managed(machine, rise) | Lock::Interruptible(machine, rise) => {
                 self.machines[*machine].request(&self.executor, self.tasks[task.index()], resource, rise)
             }
@@ -253,17 +253,6 @@ impl Locks {
             Lock::Managed(..) | Lock::Spin(_) | Lock::PhaseFair(_) | Lock::TaskFair(_) => true,
             Lock::Interruptible(_, rise) => *rise != Rise::Nothing,
             Lock::None(_) | Lock::Pip(_) | Lock::Fifo(_) | Lock::Attempts(_) | Lock::WaitFree => false,
-        }
-    }
-
-    /// Whether a task that waits for `resource` executes meanwhile.
-    #[must_use]
-    pub fn spins(&self, resource: ResourceId) -> bool {
-        match &self.locks[resource.index()] {
-            Lock::Spin(_) | Lock::PhaseFair(_) | Lock::TaskFair(_) => true,
-            Lock::Managed(_, rise) => matches!(rise, Rise::Local(_) | Rise::Above { spins: true }),
-            Lock::None(_) | Lock::Pip(_) | Lock::Fifo(_) | Lock::Interruptible(..) => false,
-            Lock::Attempts(_) | Lock::WaitFree => false,
         }
     }
 }

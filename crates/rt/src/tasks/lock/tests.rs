@@ -193,9 +193,93 @@ fn one_machine_schedules_all_cpus_whatever_resources_without_users_name() {
             let levels = Levels::of(&system, protocol, &[]).expect("few levels");
             let locks = Locks::new(&system, protocol, levels, &[0, 1]);
             assert_eq!(locks.machines.len(), 1, "{unused}");
-            assert_eq!(locks.spins(LOCAL), protocol == Protocol::FmlpShort);
         }
     }
+}
+
+/// Three jobs on two CPUs: the first two have the places, and sleep although their scheduler does not know that. The
+/// last one requests: it sleeps until the first job is done, and then waits for the section of the second one, if that
+/// lasts longer. Without the first job, it only waits for the section.
+#[test]
+fn a_request_tells_whether_its_task_slept_and_whether_it_spun() {
+    let Some(_machine) = require_realtime() else { return };
+    let ms = std::time::Duration::from_millis;
+    let run = Duration::from_us(10);
+    let task = |name: &str| Task {
+        name: name.into(),
+        cpu: CpuId(0),
+        priority: Priority::base(1),
+        period: Duration::from_ms(10),
+        deadline: Duration::from_ms(10),
+        jitter: Duration::ZERO,
+        offset: Duration::ZERO,
+        wcet: run,
+        body: vec![Step::Lock(LOCAL), Step::Run(run), Step::Unlock(LOCAL)],
+    };
+    let tasks = ["first", "second", "last"].map(task).to_vec();
+    let system = System::new("s".into(), 2, None, vec![Resource::new("r")], tasks).expect("valid");
+    let system = system.under(Scheduler::GEdf);
+    let cpus = sched::affinity().expect("a CPU set");
+    let cpus = [cpus[0], cpus[1 % cpus.len()]];
+    // How long the first job and the section of the second one last after the request.
+    let waited = |first: Option<u64>, section: Option<u64>| {
+        let levels = Levels::of(&system, Protocol::FmlpShort, &[]).expect("few levels");
+        let locks = &Locks::new(&system, Protocol::FmlpShort, levels, &cpus);
+        let ready = &std::sync::Barrier::new(3);
+        let job = |index: u16, body: &dyn Fn(TaskId) -> Waited| {
+            let task = TaskId(index);
+            locks.executor.seat(task).sit();
+            locks.executor.prepare();
+            sched::set_affinity(sched::gettid(), &cpus).expect("the CPUs are allowed");
+            let level = locks.executor.level(Priority::NON_PREEMPTIVE);
+            sched::set_fifo(sched::gettid(), level).expect("permission was checked");
+            let waited = body(task);
+            sched::set_other(sched::gettid()).expect("permission was checked");
+            waited
+        };
+        let arrive = |task: TaskId| locks.arrive(task, Instant::from_ns(task.0.into())).expect("the job begins");
+        let finish = |task| locks.finish(task).expect("the job ends");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                job(0, &|task| {
+                    first.is_some().then(|| arrive(task));
+                    ready.wait();
+                    first.into_iter().for_each(|time| std::thread::sleep(ms(time)));
+                    first.is_some().then(|| finish(task));
+                    Waited::No
+                })
+            });
+            scope.spawn(|| {
+                job(1, &|task| {
+                    arrive(task);
+                    section.is_some().then(|| locks.lock(task, LOCAL).expect("it is free"));
+                    ready.wait();
+                    section.into_iter().for_each(|time| std::thread::sleep(ms(time)));
+                    section.is_some().then(|| locks.unlock(task, LOCAL).expect("it is held"));
+                    finish(task);
+                    Waited::No
+                })
+            });
+            let last = scope.spawn(|| {
+                job(2, &|task| {
+                    ready.wait();
+                    arrive(task);
+                    let waited = locks.lock_in(Mode::Write, task, LOCAL).expect("the task is a user");
+                    locks.unlock(task, LOCAL).expect("it is held");
+                    finish(task);
+                    waited
+                })
+            });
+            last.join().expect("the thread does not panic")
+        })
+    };
+    assert_eq!(waited(None, None), Waited::No);
+    assert_eq!(waited(None, Some(50)), Waited::Spun);
+    assert_eq!(waited(Some(100), Some(50)), Waited::Slept);
+    let before = lockwright_sys::clock::now_ns();
+    let Waited::SleptThenSpun { woken_ns } = waited(Some(50), Some(100)) else { panic!("it sleeps, and then spins") };
+    let [to, from] = [woken_ns - before, lockwright_sys::clock::now_ns() - woken_ns];
+    assert!(to > 50_000_000 && from > 30_000_000, "it slept for about {to} ns, and spun for {from} ns");
 }
 
 #[test]
