@@ -16,7 +16,7 @@
 //! before it sets WRITER leaves no trace.
 
 use crate::sync::{AtomicU32, constructor, free_by_new};
-use crate::{Algorithm, Priority, Relax, Shareable, Slot, Spin};
+use crate::{Algorithm, Priority, Relax, Shareable, Slot, Spin, limit};
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
@@ -39,8 +39,13 @@ const READER: u32 = 4;
 ///
 /// `lockwright_analysis::blocking::spin::phase_fair` sums this up for a task set.
 ///
-/// The count of readers has 30 bits, and fewer than 2^30 readers request at once. A try to read is repeated while other
-/// readers enter or request at the same time, so it has no bound in steps.
+/// A try to read is repeated while other readers enter or request at the same time, so it has no bound in steps.
+///
+/// [`RwSpinLock::try_write`](crate::RwSpinLock::try_write) does not wait, unless the 30 bits that count readers wrap
+/// around between two of its steps. Then it waits for readers like any request, and exclusion still holds.
+///
+/// # Aborts
+/// If there are 2^29 requests at once, or up to 2^20 more, because guards were leaked or waiters have panicked.
 ///
 /// # Reference
 /// B. Brandenburg, J. Anderson: Spin-based reader-writer synchronization for multiprocessor real-time systems,
@@ -92,6 +97,20 @@ impl<R> PhaseFair<R> {
 }
 
 impl<R: Relax> PhaseFair<R> {
+    /// Returns the number of readers that have requested and not released.
+    fn readers(&self) -> u32 {
+        // ORDERING: Acquire pairs with the Release of the readers' release: `entered` counts all readers that have left.
+        let left = self.left.load(Ordering::Acquire);
+        self.entered.load(Ordering::Relaxed).wrapping_sub(left) / READER
+    }
+
+    /// Returns the number of writers that have requested and not released.
+    fn writers(&self) -> u32 {
+        // ORDERING: Acquire pairs with the Release of a writer's release: `next` counts all writers that have left.
+        let serving = self.serving.load(Ordering::Acquire);
+        self.next.load(Ordering::Relaxed).wrapping_sub(serving)
+    }
+
     /// Waits until `ticket` is served.
     #[inline]
     fn follow(&self, ticket: u32) {
@@ -101,6 +120,35 @@ impl<R: Relax> PhaseFair<R> {
         while self.serving.load(Ordering::Acquire) != ticket {
             relax.relax();
         }
+    }
+
+    /// Waits until all readers have left that `entered` counts.
+    #[inline]
+    fn follow_readers(&self, entered: u32) {
+        let mut relax = R::default();
+        // ORDERING: Acquire pairs with the Release of the readers' release.
+        // BOUND: the sections of the readers before.
+        while self.left.load(Ordering::Acquire) != entered & !FLAGS {
+            relax.relax();
+        }
+    }
+
+    /// Sets WRITER if `entered` has not changed.
+    #[inline]
+    fn close(&self, entered: u32) -> bool {
+        // ORDERING: Relaxed: as in `acquire`.
+        self.entered.compare_exchange(entered, entered | WRITER, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Admits the writer that is served, if `entered` has not changed since all readers that it counts had left.
+    #[inline]
+    fn admit(&self, entered: u32) -> bool {
+        let is_closed = self.close(entered);
+        if is_closed {
+            // They have left, unless the count has wrapped around meanwhile. Then some of them may be inside.
+            self.follow_readers(entered);
+        }
+        is_closed
     }
 }
 
@@ -121,15 +169,11 @@ unsafe impl<R: Relax> Algorithm for PhaseFair<R> {
     #[inline]
     fn acquire(&self, (): ()) -> u32 {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        limit::check(ticket, || self.writers());
         self.follow(ticket);
         // ORDERING: Relaxed: readers that see WRITER only wait. Those before are acquired below.
-        let readers = self.entered.fetch_or(WRITER, Ordering::Relaxed) & !FLAGS;
-        let mut relax = R::default();
-        // ORDERING: Acquire pairs with the Release of the readers' release.
-        // BOUND: the sections of the readers before.
-        while self.left.load(Ordering::Acquire) != readers {
-            relax.relax();
-        }
+        let entered = self.entered.fetch_or(WRITER, Ordering::Relaxed);
+        self.follow_readers(entered);
         ticket.wrapping_add(1)
     }
 
@@ -141,12 +185,10 @@ unsafe impl<R: Relax> Algorithm for PhaseFair<R> {
         self.next.compare_exchange(ticket, after, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         // It is served, unless all tickets were drawn since the load.
         self.follow(ticket);
-        // ORDERING: Acquire pairs with the Release of the readers' release.
-        let readers = self.left.load(Ordering::Acquire);
-        // ORDERING: Relaxed, here and below: as in `acquire`.
+        // ORDERING: Relaxed: `admit` acquires the readers before.
+        let left = self.left.load(Ordering::Relaxed);
         let entered = self.entered.load(Ordering::Relaxed);
-        let is_free = entered & !FLAGS == readers
-            && self.entered.compare_exchange(entered, entered | WRITER, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let is_free = entered & !FLAGS == left && self.admit(entered);
         if !is_free {
             // ORDERING: Release: the next writer acquires the writers before through it.
             self.serving.store(after, Ordering::Release);
@@ -171,7 +213,9 @@ unsafe impl<R: Relax> Shareable for PhaseFair<R> {
     #[inline]
     fn acquire_shared(&self) {
         // ORDERING: Acquire, here and below, pairs with the Release of the last writer.
-        let seen = self.entered.fetch_add(READER, Ordering::Acquire) & FLAGS;
+        let entered = self.entered.fetch_add(READER, Ordering::Acquire);
+        limit::check(entered / READER, || self.readers());
+        let seen = entered & FLAGS;
         if seen & WRITER != 0 {
             let mut relax = R::default();
             // BOUND: the readers before this writer, and its section.
@@ -189,7 +233,10 @@ unsafe impl<R: Relax> Shareable for PhaseFair<R> {
             // ORDERING: Acquire as in `acquire_shared`.
             let next = entered.wrapping_add(READER);
             match self.entered.compare_exchange(entered, next, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return true,
+                Ok(_) => {
+                    limit::check(entered / READER, || self.readers());
+                    return true;
+                }
                 Err(now) => entered = now,
             }
         }
@@ -258,5 +305,62 @@ mod tests {
         }
         assert_eq!(lock.left.load(Ordering::Relaxed), 5 * READER);
         assert_eq!(lock.serving.load(Ordering::Relaxed), 5, "three writers and three that gave up");
+    }
+
+    /// Returns the checks of a try that paused while the count of readers wrapped around.
+    ///
+    /// The count is the same again then, and the last one of these readers holds the lock.
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    fn checks_of_a_late_try(admit: fn(&Meanwhile, u32) -> bool) -> usize {
+        let lock = std::rc::Rc::new(Meanwhile::new());
+        lock.acquire_shared();
+        let (entered, readers) = (lock.entered.load(Ordering::Relaxed), std::rc::Rc::clone(&lock));
+        // SAFETY: the lock was just acquired.
+        #[allow(unsafe_code)]
+        let release = move || unsafe { readers.release_shared() };
+        let (entered, checks) =
+            testing::alone::meanwhile(std::vec![std::boxed::Box::new(release)], || admit(&lock, entered));
+        assert!(entered);
+        checks.iter().sum()
+    }
+
+    #[test]
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    fn a_late_try_waits_for_the_readers() {
+        assert_eq!(checks_of_a_late_try(PhaseFair::admit), 1);
+        // The mutant: the exchange alone admits it at once.
+        assert_eq!(checks_of_a_late_try(PhaseFair::close), 0);
+    }
+
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    type Meanwhile = PhaseFair<testing::alone::Meanwhile>;
+
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    #[cfg_attr(miri, ignore = "Miri starts no programs")]
+    #[test]
+    fn too_many_requests_end_the_program() {
+        let ends = |case, request: fn(Meanwhile)| {
+            testing::ends::ends("phase_fair::tests::too_many_requests_end_the_program", case, "2^29 requests", || {
+                let lock = Meanwhile::new();
+                lock.entered.store((limit::REQUESTS_MAX - 1) * READER, Ordering::Relaxed);
+                lock.next.store(limit::REQUESTS_MAX - 1, Ordering::Relaxed);
+                request(lock);
+            })
+        };
+        assert!(ends("read", |lock| lock.acquire_shared()));
+        assert!(ends("try_read", |lock| assert!(lock.try_acquire_shared())));
+        // The first unsuccessful check would panic.
+        assert!(ends("write", |lock| assert_ne!(lock.acquire(()), 0)));
+    }
+
+    /// The mutant: if no request checks, the count of readers wraps around.
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    #[test]
+    fn an_unlimited_count_admits_a_writer_beside_readers() {
+        let lock = Meanwhile::new();
+        lock.entered.store(READER.wrapping_neg(), Ordering::Relaxed);
+        assert!(lock.try_acquire(()).is_none(), "readers are inside");
+        lock.entered.fetch_add(READER, Ordering::Acquire);
+        assert!(lock.try_acquire(()).is_some());
     }
 }
