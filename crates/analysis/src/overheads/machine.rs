@@ -47,9 +47,9 @@ impl Machine<'_> {
         self.system.task_ids().find(|&id| !self.overheads.cache_delay.covers(self.working_set(id)))
     }
 
-    /// Returns the time in which one processor handles the releases of all tasks, one after the other. It is the longest
-    /// time of that processor without a pause: a charged task whose next release comes within it does not fit, as its
-    /// jobs would be late by its period.
+    /// Returns the time in which one processor handles the releases of all tasks, one after the other. It is the
+    /// longest time of that processor without a pause: a charged task whose next release comes within it does not fit,
+    /// as its jobs would be late by its period.
     pub(crate) fn queued_releases(self, omission: Omission<ChargeMutant>) -> Option<Duration> {
         let queued = if omission.is(ChargeMutant::QueuedReleases) { 1 } else { self.system.tasks().len() as u64 };
         let ns = self.cost(Overhead::Release).as_ns().checked_mul(queued)?;

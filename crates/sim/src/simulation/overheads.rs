@@ -49,8 +49,8 @@ impl<T: Tracer> Simulation<'_, T> {
         }
     }
 
-    /// Executes the interrupt of a release if the job is released after it, and puts the release off. Returns whether it
-    /// did.
+    /// Executes the interrupt of a release if the job is released after it, and puts the release off. Returns whether
+    /// it did.
     pub(super) fn put_off(&mut self, task: usize) -> bool {
         let Some(&Taken { release, dedicated, ipi, .. }) = self.config.taken.as_ref() else { return false };
         let own = self.tasks[task].own_cpu.index();

@@ -151,8 +151,8 @@ fn hunting_ground(mutant: ChargeMutant, subject: Subject) -> Option<&'static [Ov
         ChargeMutant::SectionInterrupts => &[Overhead::Tick],
         ChargeMutant::CacheDelay | ChargeMutant::ReleaseIpi | ChargeMutant::QueuedReleases => &[],
         ChargeMutant::SectionIpi if suspends => &[],
-        // A spinning job does not switch. All costs of a request are in its section, no owner moves, sections contain the
-        // interrupts of the processor that spins, there are no homes, and no section is inside another one.
+        // A spinning job does not switch. All costs of a request are in its section, no owner moves, sections contain
+        // the interrupts of the processor that spins, there are no homes, and no section is inside another one.
         ChargeMutant::SectionSwitches
         | ChargeMutant::SectionRefills
         | ChargeMutant::SectionIpi

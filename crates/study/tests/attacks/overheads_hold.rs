@@ -419,8 +419,8 @@ fn every_omitted_charge_is_noticed() {
         missed.extend(caught.is_none().then_some((mutant, protocol)));
     }
     assert!(missed.is_empty(), "{missed:?} omitted, and no schedule shows it");
-    // No schedule is known that shows the charge for moving an owner to a waiter's processor (CAVEATS.md). For the other
-    // ones, see `deadlines_proved_with_ticks_between_spins_are_met` and `sections_on_a_home_preempt_others`.
+    // No schedule is known that shows the charge for moving an owner to a waiter's processor (CAVEATS.md). For the
+    // others, see `deadlines_proved_with_ticks_between_spins_are_met` and `sections_on_a_home_preempt_others`.
     let others = [ChargeMutant::Helped, ChargeMutant::BetweenSpins, ChargeMutant::Hosts, ChargeMutant::Guests];
     let is_hunted = |mutant: &ChargeMutant| {
         others.contains(mutant) || HUNTED_EVERYWHERE.contains(mutant) || HUNTS.iter().any(|hunt| hunt.0 == *mutant)
