@@ -58,6 +58,7 @@ extern crate std;
 mod algorithm;
 mod batched;
 mod johnson_harathi;
+mod limit;
 mod markatos;
 #[cfg(all(feature = "lock_api", not(any(lockwright_loom, lockwright_shuttle))))]
 mod raw_mutex;

@@ -16,7 +16,7 @@
 //! before it sets WRITER leaves no trace.
 
 use crate::sync::{AtomicU32, constructor, free_by_new};
-use crate::{Algorithm, Priority, Relax, Shareable, Slot, Spin};
+use crate::{Algorithm, Priority, Relax, Shareable, Slot, Spin, limit};
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
@@ -92,6 +92,20 @@ impl<R> PhaseFair<R> {
 }
 
 impl<R: Relax> PhaseFair<R> {
+    /// Returns the number of readers that have requested and not released.
+    fn readers(&self) -> u32 {
+        // ORDERING: Acquire pairs with the Release of the readers' release: `entered` counts all that have left.
+        let left = self.left.load(Ordering::Acquire);
+        self.entered.load(Ordering::Relaxed).wrapping_sub(left) / READER
+    }
+
+    /// Returns the number of writers that have requested and not released.
+    fn writers(&self) -> u32 {
+        // ORDERING: Acquire pairs with the Release of a writer's release: `next` counts all writers that have left.
+        let serving = self.serving.load(Ordering::Acquire);
+        self.next.load(Ordering::Relaxed).wrapping_sub(serving)
+    }
+
     /// Waits until `ticket` is served.
     #[inline]
     fn follow(&self, ticket: u32) {
@@ -121,6 +135,7 @@ unsafe impl<R: Relax> Algorithm for PhaseFair<R> {
     #[inline]
     fn acquire(&self, (): ()) -> u32 {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        limit::check(ticket, || self.writers());
         self.follow(ticket);
         // ORDERING: Relaxed: readers that see WRITER only wait. Those before are acquired below.
         let readers = self.entered.fetch_or(WRITER, Ordering::Relaxed) & !FLAGS;
@@ -171,7 +186,9 @@ unsafe impl<R: Relax> Shareable for PhaseFair<R> {
     #[inline]
     fn acquire_shared(&self) {
         // ORDERING: Acquire, here and below, pairs with the Release of the last writer.
-        let seen = self.entered.fetch_add(READER, Ordering::Acquire) & FLAGS;
+        let entered = self.entered.fetch_add(READER, Ordering::Acquire);
+        limit::check(entered / READER, || self.readers());
+        let seen = entered & FLAGS;
         if seen & WRITER != 0 {
             let mut relax = R::default();
             // BOUND: the readers before this writer, and its section.
@@ -189,7 +206,10 @@ unsafe impl<R: Relax> Shareable for PhaseFair<R> {
             // ORDERING: Acquire as in `acquire_shared`.
             let next = entered.wrapping_add(READER);
             match self.entered.compare_exchange(entered, next, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return true,
+                Ok(_) => {
+                    limit::check(entered / READER, || self.readers());
+                    return true;
+                }
                 Err(now) => entered = now,
             }
         }
@@ -258,5 +278,37 @@ mod tests {
         }
         assert_eq!(lock.left.load(Ordering::Relaxed), 5 * READER);
         assert_eq!(lock.serving.load(Ordering::Relaxed), 5, "three writers and three that gave up");
+    }
+
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    type Meanwhile = PhaseFair<testing::alone::Meanwhile>;
+
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    #[cfg_attr(miri, ignore = "Miri starts no programs")]
+    #[test]
+    fn too_many_requests_end_the_program() {
+        let ends = |case, request: fn(Meanwhile)| {
+            testing::ends::ends("phase_fair::tests::too_many_requests_end_the_program", case, "2^29 requests", || {
+                let lock = Meanwhile::new();
+                lock.entered.store((limit::REQUESTS_MAX - 1) * READER, Ordering::Relaxed);
+                lock.next.store(limit::REQUESTS_MAX - 1, Ordering::Relaxed);
+                request(lock);
+            })
+        };
+        assert!(ends("read", |lock| lock.acquire_shared()));
+        assert!(ends("try_read", |lock| assert!(lock.try_acquire_shared())));
+        // The first unsuccessful check would panic.
+        assert!(ends("write", |lock| assert_ne!(lock.acquire(()), 0)));
+    }
+
+    /// The mutant: if no request checks, the count of readers wraps around.
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    #[test]
+    fn an_unlimited_count_admits_a_writer_beside_readers() {
+        let lock = Meanwhile::new();
+        lock.entered.store(READER.wrapping_neg(), Ordering::Relaxed);
+        assert!(lock.try_acquire(()).is_none(), "readers are inside");
+        lock.entered.fetch_add(READER, Ordering::Acquire);
+        assert!(lock.try_acquire(()).is_some());
     }
 }

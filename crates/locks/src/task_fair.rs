@@ -9,7 +9,7 @@
 //! have left. `done` counts the requests that have left. Only the request whose ticket `readers` shows changes it.
 
 use crate::sync::{AtomicU32, constructor, free_by_new};
-use crate::{Algorithm, Priority, Relax, Shareable, Slot, Spin};
+use crate::{Algorithm, Priority, Relax, Shareable, Slot, Spin, limit};
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
@@ -69,10 +69,30 @@ impl<R> TaskFair<R> {
 }
 
 impl<R: Relax> TaskFair<R> {
+    /// Returns the number of requests that have not left.
+    fn requests(&self) -> u32 {
+        // ORDERING: Acquire pairs with the Release of all releases: `next` counts all requests that have left.
+        let done = self.done.load(Ordering::Acquire);
+        self.next.load(Ordering::Relaxed).wrapping_sub(done)
+    }
+
+    /// Draws the next ticket.
+    #[inline]
+    fn draw_next(&self) -> u32 {
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        limit::check(ticket, || self.requests());
+        ticket
+    }
+
     /// Draws `ticket` if it is the next one.
     #[inline]
     fn draw(&self, ticket: u32) -> bool {
-        self.next.compare_exchange(ticket, ticket.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let after = ticket.wrapping_add(1);
+        let is_drawn = self.next.compare_exchange(ticket, after, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if is_drawn {
+            limit::check(ticket, || self.requests());
+        }
+        is_drawn
     }
 
     /// Waits as a writer until `ticket` is served.
@@ -116,7 +136,7 @@ unsafe impl<R: Relax> Algorithm for TaskFair<R> {
 
     #[inline]
     fn acquire(&self, (): ()) -> u32 {
-        self.follow(self.next.fetch_add(1, Ordering::Relaxed))
+        self.follow(self.draw_next())
     }
 
     #[inline]
@@ -143,7 +163,7 @@ unsafe impl<R: Relax> Algorithm for TaskFair<R> {
 unsafe impl<R: Relax> Shareable for TaskFair<R> {
     #[inline]
     fn acquire_shared(&self) {
-        self.follow_shared(self.next.fetch_add(1, Ordering::Relaxed));
+        self.follow_shared(self.draw_next());
     }
 
     #[inline]
@@ -213,5 +233,36 @@ mod tests {
             unsafe { lock.release(hold) };
         }
         assert_eq!(lock.next.load(Ordering::Relaxed), 7);
+    }
+
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    type Meanwhile = TaskFair<testing::alone::Meanwhile>;
+
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    #[cfg_attr(miri, ignore = "Miri starts no programs")]
+    #[test]
+    fn too_many_requests_end_the_program() {
+        let ends = |case, request: fn(Meanwhile)| {
+            testing::ends::ends("task_fair::tests::too_many_requests_end_the_program", case, "2^29 requests", || {
+                let lock = Meanwhile::starting_at(limit::REQUESTS_MAX - 1);
+                lock.done.store(0, Ordering::Relaxed);
+                request(lock);
+            })
+        };
+        assert!(ends("read", |lock| lock.acquire_shared()));
+        assert!(ends("try_read", |lock| assert!(lock.try_acquire_shared())));
+        // The first unsuccessful check would panic.
+        assert!(ends("write", |lock| assert_ne!(lock.acquire(()), 0)));
+    }
+
+    /// The mutant: if no request checks, the tickets wrap around.
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    #[test]
+    fn unlimited_tickets_admit_a_writer_beside_readers() {
+        let lock = Meanwhile::starting_at(u32::MAX);
+        lock.done.store(0, Ordering::Relaxed);
+        assert!(lock.try_acquire(()).is_none(), "readers are inside");
+        lock.follow_shared(lock.next.fetch_add(1, Ordering::Relaxed));
+        assert!(lock.try_acquire(()).is_some());
     }
 }

@@ -8,7 +8,7 @@
 //! Both counters wrap around. Only their difference counts, which is at most the number of requests.
 
 use crate::sync::{AtomicU32, constructor, free_by_new};
-use crate::{Algorithm, Priority, Relax, Slot, Spin};
+use crate::{Algorithm, Priority, Relax, Slot, Spin, limit};
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
@@ -70,6 +70,13 @@ impl<R> Ticket<R> {
 }
 
 impl<R: Relax> Ticket<R> {
+    /// Returns the number of requests that hold the lock or wait for it.
+    fn requests(&self) -> u32 {
+        // ORDERING: Acquire pairs with the Release of `release`: `next` counts all requests that have left.
+        let serving = self.serving.load(Ordering::Acquire);
+        self.next.load(Ordering::Relaxed).wrapping_sub(serving)
+    }
+
     /// Waits until `ticket` is served.
     #[inline]
     fn follow(&self, ticket: u32) -> u32 {
@@ -111,7 +118,9 @@ unsafe impl<R: Relax> Algorithm for Ticket<R> {
 
     #[inline]
     fn acquire(&self, (): ()) -> u32 {
-        self.follow(self.next.fetch_add(1, Ordering::Relaxed))
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        limit::check(ticket, || self.requests());
+        self.follow(ticket)
     }
 
     #[inline]
@@ -158,6 +167,35 @@ mod tests {
             }
         }
         assert_eq!(ticket.next.load(Ordering::Relaxed), 2);
+    }
+
+    /// Waiters whose `relax` panics leave their tickets behind.
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    #[cfg_attr(miri, ignore = "Miri starts no programs")]
+    #[test]
+    fn too_many_requests_end_the_program() {
+        assert!(testing::ends::ends(
+            "ticket::tests::too_many_requests_end_the_program",
+            "lock",
+            "2^29 requests",
+            || {
+                let lock = Ticket::<testing::alone::Meanwhile>::new();
+                lock.next.store(limit::REQUESTS_MAX - 1, Ordering::Relaxed);
+                // The first unsuccessful check would panic.
+                assert_ne!(lock.acquire(()), 0);
+            }
+        ));
+    }
+
+    /// The mutant: if no request checks, the tickets wrap around.
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    #[test]
+    fn unlimited_tickets_admit_two() {
+        let lock = Ticket::<testing::alone::Meanwhile>::new();
+        let held = lock.acquire(());
+        // All other tickets were left behind.
+        lock.next.store(0, Ordering::Relaxed);
+        assert_eq!(lock.follow(lock.next.fetch_add(1, Ordering::Relaxed)), held);
     }
 
     /// Returns the checks of a try that paused while all tickets except its own were drawn.

@@ -18,6 +18,8 @@ mod abort;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 pub(crate) mod alone;
 pub(crate) mod checks;
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+pub(crate) mod ends;
 mod exclusion;
 mod mutants;
 mod order;
