@@ -39,8 +39,13 @@ const READER: u32 = 4;
 ///
 /// `lockwright_analysis::blocking::spin::phase_fair` sums this up for a task set.
 ///
-/// The count of readers has 30 bits, and fewer than 2^30 readers request at once. A try to read is repeated while other
-/// readers enter or request at the same time, so it has no bound in steps.
+/// A try to read is repeated while other readers enter or request at the same time, so it has no bound in steps.
+///
+/// [`RwSpinLock::try_write`](crate::RwSpinLock::try_write) does not wait, unless the 30 bits that count readers wrap
+/// around between two of its steps. Then it waits for readers like any request, and exclusion still holds.
+///
+/// # Aborts
+/// If there are 2^29 requests at once, or up to 2^20 more, because guards were leaked or waiters have panicked.
 ///
 /// # Reference
 /// B. Brandenburg, J. Anderson: Spin-based reader-writer synchronization for multiprocessor real-time systems,
@@ -116,6 +121,35 @@ impl<R: Relax> PhaseFair<R> {
             relax.relax();
         }
     }
+
+    /// Waits until all readers have left that `entered` counts.
+    #[inline]
+    fn follow_readers(&self, entered: u32) {
+        let mut relax = R::default();
+        // ORDERING: Acquire pairs with the Release of the readers' release.
+        // BOUND: the sections of the readers before.
+        while self.left.load(Ordering::Acquire) != entered & !FLAGS {
+            relax.relax();
+        }
+    }
+
+    /// Sets WRITER if `entered` has not changed.
+    #[inline]
+    fn close(&self, entered: u32) -> bool {
+        // ORDERING: Relaxed: as in `acquire`.
+        self.entered.compare_exchange(entered, entered | WRITER, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Admits the writer that is served, if `entered` has not changed since all readers that it counts had left.
+    #[inline]
+    fn admit(&self, entered: u32) -> bool {
+        let is_closed = self.close(entered);
+        if is_closed {
+            // They have left, unless the count has wrapped around meanwhile. Then some of them may be inside.
+            self.follow_readers(entered);
+        }
+        is_closed
+    }
 }
 
 // SAFETY: each ticket is drawn once, and the release of the writer before sets `serving` to it, so one writer at a time
@@ -138,13 +172,8 @@ unsafe impl<R: Relax> Algorithm for PhaseFair<R> {
         limit::check(ticket, || self.writers());
         self.follow(ticket);
         // ORDERING: Relaxed: readers that see WRITER only wait. Those before are acquired below.
-        let readers = self.entered.fetch_or(WRITER, Ordering::Relaxed) & !FLAGS;
-        let mut relax = R::default();
-        // ORDERING: Acquire pairs with the Release of the readers' release.
-        // BOUND: the sections of the readers before.
-        while self.left.load(Ordering::Acquire) != readers {
-            relax.relax();
-        }
+        let entered = self.entered.fetch_or(WRITER, Ordering::Relaxed);
+        self.follow_readers(entered);
         ticket.wrapping_add(1)
     }
 
@@ -156,12 +185,10 @@ unsafe impl<R: Relax> Algorithm for PhaseFair<R> {
         self.next.compare_exchange(ticket, after, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         // It is served, unless all tickets were drawn since the load.
         self.follow(ticket);
-        // ORDERING: Acquire pairs with the Release of the readers' release.
-        let readers = self.left.load(Ordering::Acquire);
-        // ORDERING: Relaxed, here and below: as in `acquire`.
+        // ORDERING: Relaxed: `admit` acquires the readers before.
+        let left = self.left.load(Ordering::Relaxed);
         let entered = self.entered.load(Ordering::Relaxed);
-        let is_free = entered & !FLAGS == readers
-            && self.entered.compare_exchange(entered, entered | WRITER, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let is_free = entered & !FLAGS == left && self.admit(entered);
         if !is_free {
             // ORDERING: Release: the next writer acquires the writers before through it.
             self.serving.store(after, Ordering::Release);
@@ -278,6 +305,31 @@ mod tests {
         }
         assert_eq!(lock.left.load(Ordering::Relaxed), 5 * READER);
         assert_eq!(lock.serving.load(Ordering::Relaxed), 5, "three writers and three that gave up");
+    }
+
+    /// Returns the checks of a try that paused while the count of readers wrapped around.
+    ///
+    /// The count is the same again then, and the last one of these readers holds the lock.
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    fn checks_of_a_late_try(admit: fn(&Meanwhile, u32) -> bool) -> usize {
+        let lock = std::rc::Rc::new(Meanwhile::new());
+        lock.acquire_shared();
+        let (entered, readers) = (lock.entered.load(Ordering::Relaxed), std::rc::Rc::clone(&lock));
+        // SAFETY: the lock was just acquired.
+        #[allow(unsafe_code)]
+        let release = move || unsafe { readers.release_shared() };
+        let (entered, checks) =
+            testing::alone::meanwhile(std::vec![std::boxed::Box::new(release)], || admit(&lock, entered));
+        assert!(entered);
+        checks.iter().sum()
+    }
+
+    #[test]
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    fn a_late_try_waits_for_the_readers() {
+        assert_eq!(checks_of_a_late_try(PhaseFair::admit), 1);
+        // The mutant: the exchange alone admits it at once.
+        assert_eq!(checks_of_a_late_try(PhaseFair::close), 0);
     }
 
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]

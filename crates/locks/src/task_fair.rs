@@ -23,6 +23,9 @@ use core::sync::atomic::Ordering;
 ///
 /// `lockwright_analysis::blocking::spin::task_fair` sums this up for a task set.
 ///
+/// # Aborts
+/// If there are 2^29 requests at once, or up to 2^20 more, because guards were leaked or waiters have panicked.
+///
 /// # Reference
 /// J. Mellor-Crummey, M. Scott: Scalable reader-writer synchronization for shared-memory multiprocessors, PPoPP 1991,
 /// for the fair order. Their counts of readers and writers share two words; here each request draws a ticket.

@@ -22,6 +22,9 @@ use core::sync::atomic::Ordering;
 /// [`SpinLock::try_lock`](crate::SpinLock::try_lock) does not wait, unless all 2^32 tickets are drawn between two of
 /// its steps, each for a critical section. Then it waits like any request, and exclusion still holds.
 ///
+/// # Aborts
+/// If there are 2^29 requests at once, or up to 2^20 more, because waiters have panicked.
+///
 /// # Reference
 /// J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS
 /// 9(1), 1991.
