@@ -2,7 +2,8 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use lockwright_locks::{
-    Algorithm, Anderson, Batched, Bpl, Clh, Guard, JohnsonHarathi, Markatos, Mcs, Priority, Slot, SpinLock, Tas, Ticket,
+    Algorithm, Anderson, Batched, Bpl, Clh, Guard, JohnsonHarathi, Markatos, Mcs, PhaseFair, Priority, RwSpinLock,
+    Slot, SpinLock, Tas, TaskFair, Ticket,
 };
 use std::hint::black_box;
 
@@ -22,6 +23,12 @@ fn uncontended(criterion: &mut Criterion) {
                     *guard = guard.wrapping_add(1);
                 });
             });
+        }};
+    }
+    macro_rules! reads {
+        ($name:literal, $algorithm:ty) => {{
+            let lock = RwSpinLock::<$algorithm, u64>::new(0);
+            group.bench_function($name, |bencher| bencher.iter(|| *black_box(&lock).read()));
         }};
     }
     macro_rules! theirs {
@@ -54,6 +61,10 @@ fn uncontended(criterion: &mut Criterion) {
     ours!("johnson-harathi", JohnsonHarathi<SLOTS>);
     ours!("bpl", Bpl<SLOTS>);
     ours!("batched", Batched<SLOTS>);
+    ours!("phase-fair", PhaseFair);
+    reads!("phase-fair, a reader", PhaseFair);
+    ours!("task-fair", TaskFair);
+    reads!("task-fair, a reader", TaskFair);
     group.finish();
 }
 

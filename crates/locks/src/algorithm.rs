@@ -7,6 +7,7 @@ use crate::{Priority, Slot};
 /// # Safety
 /// Between a successful acquire and the release of its hold, no other acquire succeeds.
 /// Everything before a release happens before the next successful acquire.
+/// Both also hold if a [`Relax`](crate::Relax) releases the lock for which its slot waits. Waiters may then be lost.
 /// [`SpinLock`](crate::SpinLock) gives access to its value on these guarantees.
 ///
 /// # Examples
@@ -60,7 +61,9 @@ pub unsafe trait Algorithm: Sized {
     ///
     /// # Safety
     /// An acquire of this lock returned `hold`, which has not been released.
-    /// The slot of that acquire is alive and has made no other request to this lock since.
+    /// The slot of that acquire is alive.
+    /// Its other requests to this lock since then have failed or given up, or the lock is released in a pause of one
+    /// that waits; see [`Relax`](crate::Relax).
     /// A hold does not borrow the slot; a guard of [`SpinLock`](crate::SpinLock) does.
     unsafe fn release(&self, hold: Self::Hold);
 }
@@ -133,6 +136,7 @@ pub unsafe trait Shareable: for<'r> Algorithm<Request<'r> = ()> {
 ///
 /// Every `FnMut() -> bool` implements it, and with the feature `std` also `std::time::Instant`.
 /// A deadline that panics gives up, and the lock is not acquired.
+/// It must not drop a guard of the lock for which the slot waits, as a [`Relax`](crate::Relax) must not.
 ///
 /// # Examples
 /// ```

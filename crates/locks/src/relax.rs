@@ -7,7 +7,13 @@ use crate::sync;
 /// An implementation must not panic.
 /// A waiter that cannot give up cannot leave its queue; if it panics, the lock is never handed over and stays held.
 /// That is sound: the slot keeps waiting, and its further requests panic.
+/// A lock without slots counts the requests that are left behind, and too many of them abort the program.
 /// [`Batched`](crate::Batched), [`Bpl`](crate::Bpl) and [`Tas`](crate::Tas) remain usable.
+///
+/// An implementation must not drop a guard of the lock for which it pauses.
+/// A holder that requests its lock again waits for itself. If it releases the lock in a pause of that wait, waiters may
+/// be lost, because a queue has one place for its slot: they wait forever, and so may the release.
+/// Exclusion still holds.
 ///
 /// # Examples
 /// ```

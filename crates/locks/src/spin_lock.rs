@@ -187,7 +187,9 @@ impl<A: Algorithm, T: ?Sized> Drop for Guard<'_, A, T> {
         // SAFETY: a guard is dropped once, and its hold is not used afterwards.
         let hold = unsafe { ManuallyDrop::take(&mut self.hold) };
         // SAFETY: the hold came from an acquire of this lock and is released once. The guard borrows the slot, so the
-        // slot is alive. A further request from the slot waits for this guard, or fails without an effect on the hold.
+        // slot is alive. A further request from the slot waits for this guard, or fails or gives up without an effect
+        // on the hold. A `Relax` or a `Deadline` may drop the guard in such a wait. Waiters may be lost then, but this
+        // release still either frees the lock or grants it once, and each acquire takes a free lock or a grant.
         unsafe { self.lock.algorithm.release(hold) };
     }
 }
