@@ -55,6 +55,8 @@ macro_rules! locked {
             fn $pop(&self, slot: &Slot) -> Option<T> {
                 let mut object = self.object.lock_with(A::request(slot, Priority::default()));
                 let (is_some, bits) = <$sequential>::apply(&mut *object, CAPACITY, Request::Pop);
+                // Before the conversion, which is code of the user.
+                drop(object);
                 is_some.then(|| T::from_bits(bits))
             }
         }

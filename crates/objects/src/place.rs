@@ -1,6 +1,5 @@
 //! Places of several words.
 
-use crate::Value;
 use crate::sync::{AtomicU64, array, constructor};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -18,9 +17,9 @@ impl<const WORDS: usize> Place<WORDS> {
         core::array::from_fn(|word| self.0[word].load(Relaxed))
     }
 
-    pub(crate) fn write<T: Value>(&self, values: [T; WORDS]) {
-        for (word, value) in self.0.iter().zip(values) {
-            word.store(value.to_bits(), Relaxed);
+    pub(crate) fn write(&self, words: [u64; WORDS]) {
+        for (word, bits) in self.0.iter().zip(words) {
+            word.store(bits, Relaxed);
         }
     }
 }

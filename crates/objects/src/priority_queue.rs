@@ -7,6 +7,10 @@ use lockwright_locks::Slot;
 ///
 /// Its operations are linearizable. The values of equal order are removed in any order.
 ///
+/// Operations compare values in their middle: `Ord` and [`Value::from_bits`](crate::Value::from_bits) must neither use
+/// the same queue with the same slot nor panic. Otherwise values may be lost or returned twice, or the caller waits for
+/// itself. The operations of the other objects convert values before their first step or after their last one.
+///
 /// # Examples
 /// ```
 /// use lockwright_objects::{Full, PriorityQueue, WaitFreeHeap};

@@ -110,12 +110,14 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for Lock
     /// `WORDS` + 3 steps.
     #[inline]
     fn write(&self, slot: &Slot, values: [T; WORDS]) {
+        // First, because it is code of the user, which may write the same buffer.
+        let words = values.map(T::to_bits);
         let me = participant(slot, SLOTS);
         let writer = &self.writers[me];
         let spare = writer.spare.load(Relaxed).checked_sub(1).unwrap_or(tagged(0, me + 1));
         // ORDERING: see `read`.
         fence(Release);
-        self.place(index(spare)).write(values);
+        self.place(index(spare)).write(words);
         // ORDERING: the release pairs with the acquire of a read. The acquire is for the next owner of the places: it
         // orders the stores of the place that is replaced before those that follow.
         let replaced = self.current.swap(tagged(tag(spare) + 1, index(spare)), AcqRel);

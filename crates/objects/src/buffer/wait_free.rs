@@ -165,12 +165,14 @@ impl<T: Value, const WORDS: usize, const SLOTS: usize> Buffer<T, WORDS> for Wait
     /// `WORDS` + 4 `SLOTS` + 5 steps.
     #[inline]
     fn write(&self, slot: &Slot, values: [T; WORDS]) {
+        // First, because it is code of the user, which may write the same buffer.
+        let words = values.map(T::to_bits);
         let me = participant(slot, SLOTS);
         let writer = &self.writers[me];
         let next = writer.next.load(Relaxed) as usize;
         let own = |number: usize| place(writer.owned[number].load(Relaxed) as usize, 1 + me * SLOTS + number);
         let new = own(next);
-        self.place(new).write(values);
+        self.place(new).write(words);
         // ORDERING: see `read`. The release pairs with the acquire of those that read the place.
         let replaced = self.current.swap(new as u64, SeqCst);
         writer.owned[next].store(field(replaced as usize) as u64, Relaxed);

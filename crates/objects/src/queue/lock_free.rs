@@ -211,10 +211,12 @@ impl<T: Value, const CAPACITY: usize, const SLOTS: usize> Queue<T> for LockFreeQ
     /// 14 steps, and 4 for each attempt. There are as many attempts as pushes of others overlap, and one more.
     #[inline]
     fn push(&self, slot: &Slot, value: T) -> Result<(), Full> {
+        // First, because it is code of the user, which may change the same queue.
+        let bits = value.to_bits();
         let me = participant(slot, SLOTS);
         let owner = &self.owners[me];
         let spare = place(owner.spare.load(Relaxed) as usize, CAPACITY + me);
-        self.value(spare).store(value.to_bits(), Relaxed);
+        self.value(spare).store(bits, Relaxed);
         let last = owner.pushed.load(Relaxed);
         self.fill(owner, last, spare)
             .unwrap_or_else(|| Self::search(&self.tail, last, |position| self.fill(owner, position, spare)))
