@@ -109,12 +109,12 @@ impl Layout for Dense {
 pub(crate) struct Subtrees;
 
 impl Subtrees {
-    const NODES: usize = LINE - 1;
+    pub(crate) const NODES: usize = LINE - 1;
     /// The number in its line of the first leaf of a subtree.
     const LEAF: usize = LINE / 2;
 
     /// The levels of subtrees in a heap.
-    fn levels(capacity: usize) -> usize {
+    pub(crate) const fn levels(capacity: usize) -> usize {
         let (mut levels, mut width, mut nodes) = (0, 1, 0);
         while nodes < capacity {
             nodes += width * Self::NODES;

@@ -17,7 +17,7 @@ pub(crate) mod helping;
 pub(crate) mod repeating;
 
 use crate::mutation::removed;
-use crate::sequential::{Accesses, LINE, Words};
+use crate::sequential::{Accesses, LINE, Subtrees, Words};
 use crate::sync::{AtomicU64, array, constructor, fence};
 use crate::word::{PLACES_MAX, field, index, place, tag, tagged};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -29,9 +29,16 @@ const LINES: usize = if cfg!(any(test, lockwright_loom, lockwright_shuttle)) { 2
 /// The greatest number of blocks of an object.
 pub(crate) const BLOCKS_MAX: usize = 1024;
 
-/// The lines that a participant owns: as many as two operations change. A path in a heap of [`BLOCKS_MAX`] blocks is in
-/// 4 lines.
+/// The lines that a participant owns: as many as two operations change.
 pub(crate) const SPARES: usize = if cfg!(any(test, lockwright_loom, lockwright_shuttle)) { 4 } else { 8 };
+
+const _: () = {
+    // Objects of models have at most two blocks.
+    let lines = LINES * if cfg!(any(test, lockwright_loom, lockwright_shuttle)) { 2 } else { BLOCKS_MAX };
+    // A heap changes the lines of a path, and a queue at most two lines.
+    let changed = 2 * Subtrees::levels(lines * Subtrees::NODES);
+    assert!(changed <= SPARES || lines <= SPARES, "an attempt has a spare for each line that two operations change");
+};
 
 /// The memory of an object, with the answers to `ANSWERS` participants.
 pub(crate) struct Construction<const BLOCKS: usize, const SLOTS: usize, const ANSWERS: usize> {
