@@ -30,7 +30,7 @@ pub(crate) struct Claims {
     pub(super) calls_under_way: u16,
     /// The number of moves that are in progress.
     pub(super) moves_under_way: u16,
-    /// The task's thread has left, and the task has no other yet: nobody sets a level, or moves it.
+    /// The task has no thread yet, or its thread has left: nobody sets a level, or moves it.
     pub(super) is_vacant: bool,
 }
 
@@ -70,7 +70,7 @@ impl Claims {
             calls: 0,
             calls_under_way: 0,
             moves_under_way: 0,
-            is_vacant: false,
+            is_vacant: true,
         }
     }
 

@@ -1,9 +1,14 @@
 use super::*;
 
+/// The claims on a task that has a thread.
+fn claims_of_thread(base: Priority, own_cpu: CpuId, level: u8, machines: usize) -> Claims {
+    Claims { is_vacant: false, ..Claims::new(base, own_cpu, level, machines) }
+}
+
 #[test]
 fn a_stale_priority_is_dropped() {
     let [low, high, top] = [1, 2, 3].map(Priority::base);
-    let mut claims = Claims::new(low, CpuId(0), 1, 1);
+    let mut claims = claims_of_thread(low, CpuId(0), 1, 1);
     claims.set(0, top, 2);
     claims.set(0, high, 1);
     assert_eq!(claims.effective(), top, "epoch 1 arrived after epoch 2");
@@ -14,7 +19,7 @@ fn a_stale_priority_is_dropped() {
 #[test]
 fn epochs_are_compared_across_their_wrap() {
     let [low, high, top] = [1, 2, 3].map(Priority::base);
-    let mut claims = Claims::new(low, CpuId(0), 1, 1);
+    let mut claims = claims_of_thread(low, CpuId(0), 1, 1);
     claims.machines[0].priority_epoch = u32::MAX;
     claims.set(0, top, 0);
     assert_eq!(claims.effective(), top);
@@ -109,7 +114,7 @@ impl Tellers {
 
 #[test]
 fn a_thread_leaves_after_the_moves_in_progress() {
-    let mut claims = Claims::new(Priority::base(1), CpuId(0), 1, 2);
+    let mut claims = claims_of_thread(Priority::base(1), CpuId(0), 1, 2);
     assert_eq!(claims.begin_move(1, 1, CpuId(1)), Some(1));
     assert_eq!(claims.begin_move(1, 2, CpuId(0)), Some(2));
     assert_eq!(claims.begin_move(1, 1, CpuId(1)), None, "a later move was recorded");
@@ -126,7 +131,7 @@ fn the_kernel_ends_with_the_last_change() {
     let base = Priority::base(1);
     for (low, high) in [(2, 3), (3, 2), (5, 6), (6, 5), (2, 6)] {
         let tellers = |repeats, waits| Tellers {
-            claims: Claims::new(base, CpuId(0), 1, 2),
+            claims: claims_of_thread(base, CpuId(0), 1, 2),
             kernel: 1,
             // The task rises to 4 and falls again, twice.
             own: vec![None, Some(Priority::base(4)), None, Some(Priority::base(4))],
@@ -143,14 +148,14 @@ fn the_kernel_ends_with_the_last_change() {
 
 #[test]
 fn a_base_priority_falls_where_no_machine_holds_it_up() {
-    let mut claims = Claims::new(Priority::base(5), CpuId(0), 1, 1);
+    let mut claims = claims_of_thread(Priority::base(5), CpuId(0), 1, 1);
     claims.base = Priority::base(0);
     assert_eq!(claims.effective(), Priority::base(0));
 }
 
 #[test]
 fn the_highest_claim_counts() {
-    let mut claims = Claims::new(Priority::base(1), CpuId(0), 1, 2);
+    let mut claims = claims_of_thread(Priority::base(1), CpuId(0), 1, 2);
     claims.set(0, Priority::base(5), 1);
     claims.set(1, Priority::base(2).boosted(), 1);
     assert_eq!(claims.effective(), Priority::base(2).boosted());
@@ -175,7 +180,7 @@ fn a_decision_about_others_is_noticed() {
 
 #[test]
 fn exclusions_nest() {
-    let mut claims = Claims::new(Priority::base(1), CpuId(0), 1, 0);
+    let mut claims = claims_of_thread(Priority::base(1), CpuId(0), 1, 0);
     claims.exclusive = 2;
     assert_eq!(claims.effective(), Priority::NON_PREEMPTIVE);
     claims.exclusive -= 1;
@@ -186,7 +191,7 @@ fn exclusions_nest() {
 
 #[test]
 fn a_base_priority_counts_at_home_only() {
-    let mut claims = Claims::new(Priority::base(9), CpuId(0), 1, 2);
+    let mut claims = claims_of_thread(Priority::base(9), CpuId(0), 1, 2);
     claims.set(0, Priority::base(5), 1);
     claims.set(1, Priority::base(9), 1);
     assert_eq!(claims.effective(), Priority::base(9));
@@ -196,7 +201,7 @@ fn a_base_priority_counts_at_home_only() {
 
 #[test]
 fn a_value_unchanged_for_long_is_not_taken_for_stale() {
-    let mut claims = Claims::new(Priority::base(1), CpuId(0), 1, 1);
+    let mut claims = claims_of_thread(Priority::base(1), CpuId(0), 1, 1);
     for epoch in (0..u32::MAX).step_by(1 << 29).skip(1) {
         claims.set(0, Priority::base(5), epoch);
     }

@@ -51,11 +51,19 @@ fn as_me(protocol: Protocol, body: impl FnOnce(&Locks) + Send + 'static) {
         locks.executor.seat(ME).sit();
         locks.executor.prepare();
         sched::set_affinity(sched::gettid(), &[sched::affinity().expect("a CPU set")[0]]).expect("the CPU is allowed");
-        let level = locks.executor.level(Priority::base(1));
+        let level = locks.executor.first_level(ME);
         sched::set_fifo(sched::gettid(), level).expect("permission was checked");
         body(&locks);
     });
     thread.join().expect("the thread does not panic");
+}
+
+/// A thread id of 0 would mean the caller, who has no level.
+#[test]
+fn a_task_without_a_thread_has_no_level() {
+    let executor = locks(Protocol::Mpcp).executor;
+    assert_eq!(executor.rise(ME, Priority::base(2)), Ok(()));
+    assert_eq!(executor.asked(ME), Ok(()));
 }
 
 fn level_of_me() -> i32 {
