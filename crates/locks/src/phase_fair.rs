@@ -99,7 +99,7 @@ impl<R> PhaseFair<R> {
 impl<R: Relax> PhaseFair<R> {
     /// Returns the number of readers that have requested and not released.
     fn readers(&self) -> u32 {
-        // ORDERING: Acquire pairs with the Release of the readers' release: `entered` counts all readers that have left.
+        // ORDERING: Acquire pairs with the Release of the readers' release: `entered` counts all that have left.
         let left = self.left.load(Ordering::Acquire);
         self.entered.load(Ordering::Relaxed).wrapping_sub(left) / READER
     }

@@ -10,9 +10,10 @@ use crate::sync;
 /// A lock without slots counts the requests that are left behind, and too many of them abort the program.
 /// [`Batched`](crate::Batched), [`Bpl`](crate::Bpl) and [`Tas`](crate::Tas) remain usable.
 ///
-/// It must not drop a guard of the lock for which the slot waits, either.
-/// A holder that requests its lock again waits for itself. If it then releases the lock in a pause, its slot is twice in
-/// a queue that has one place for it, and waiters may be lost: they wait forever, and so may the release.
+/// An implementation must not drop a guard of the lock for which it pauses.
+/// A holder that requests its lock again waits for itself. If it releases the lock in a pause of that wait, waiters may
+/// be lost, because a queue has one place for its slot: they wait forever, and so may the release.
+/// Exclusion still holds.
 ///
 /// # Examples
 /// ```

@@ -58,7 +58,7 @@ fn tasks_share_cpus_of_one_kind() {
     sched::set_affinity(ME, &[first, other]).expect("the CPUs are there");
     for (system, protocol) in shared {
         let refused = run(system, &config(protocol), &Control::new());
-        assert_eq!(refused.err(), Some(RunError::Machine(refusal.clone())), "{protocol}");
+        assert_eq!(refused.err(), Some(RunError::Machine(refusal)), "{protocol}");
     }
     assert_eq!(TaskSet::new(&clustered, Protocol::Omlp).err(), Some(TaskError::Machine(refusal)));
     run(&apart, &config(Protocol::Msrp), &Control::new()).expect("no task is on two CPUs");
