@@ -208,7 +208,6 @@ fn solution((lag, sum): (u64, u64), slope: u64, processors: u64) -> Option<u64> 
 }
 
 /// Execution times at their fixed point, or below it.
-#[derive(Clone)]
 struct Settled {
     costs: Vec<u64>,
     point: Point,
@@ -302,25 +301,6 @@ impl Trials for Search<'_> {
         Some((self.shape.limits[place].checked_sub(window)?, window))
     }
 
-    /// Searches with known delays first. The other search begins at the fixed point that the first one found.
-    fn greatest(
-        &self,
-        (holding, most): (u64, u64),
-        settled: &Settled,
-        guess: impl FnOnce(u64) -> u64,
-        settle: impl Fn(u64, &Settled, Delays) -> Outcome,
-    ) -> Option<u64> {
-        let found = RefCell::new(None);
-        let most = self.search((holding, most), most, settled, |amount, from| {
-            settle(amount, from, Delays::Known).inspect(|below| *found.borrow_mut() = Some((amount, below.clone())))
-        })?;
-        let found = found.into_inner();
-        self.search((holding, most), guess(most), settled, |amount, from| match &found {
-            Some((known, below)) if *known == amount => settle(amount, below, Delays::Own),
-            _ => settle(amount, from, Delays::Own),
-        })
-    }
-
     fn scale(&self) -> &Scale<'_> {
         self.scale
     }
@@ -407,9 +387,8 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the least fixed point of these execution times if all deadlines are met there. `from` is the fixed point
-    /// of execution times that are not above, or the one of the same times with known delays. The requests are those of
-    /// `bounds`. If they differ from those for which the waits of `from` were computed, so does the response time of
-    /// their task, and its waits are computed anew.
+    /// of execution times that are not above. The requests are those of `bounds`. If they differ from those for which
+    /// the waits of `from` were computed, so does the response time of their task, and its waits are computed anew.
     fn settle(&self, costs: Vec<u64>, from: Option<(&Settled, Requests)>, delays: Delays) -> Outcome {
         let (from, mut requests) = from.map_or((None, Requests::Same), |(from, requests)| (Some(from), requests));
         let (shape, count) = (&self.shape, costs.len());
