@@ -665,6 +665,10 @@ fn a_cluster_needs_the_python_package() {
     let ended = python(&package, &file.path);
     assert_eq!(ended.status, 130, "{}", ended.err);
     assert!(ended.out.starts_with("-P -m lockwright.cluster tcp://127.0.0.1:1 "), "{}", ended.out);
+    for alone in [&["--html", "page.html"][..], &["--jobs", "2"], &["--share", "1/2"]] {
+        let ended = study(&file.path, Path::new("out"), &[&["--dask", "tcp://127.0.0.1:1"], alone].concat());
+        assert!(ended.status == 2 && ended.err.contains("cannot be used with"), "{alone:?}: {}", ended.err);
+    }
     let ended = python(&package, Path::new("-"));
     assert!(ended.status == 2 && ended.err.contains("standard input"), "{}", ended.err);
 }
