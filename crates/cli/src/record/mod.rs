@@ -15,7 +15,9 @@ use crate::interrupt;
 use crate::json::{self, RecordOutput};
 use crate::tame::tame;
 use lockwright_record::file::format::MAGIC;
-use lockwright_record::{Choices, EventKind, Findings, Object, ObjectKind, Recording, Run, SiteId, StartError, Trends, infer, start};
+use lockwright_record::{
+    Choices, EventKind, Findings, Object, ObjectKind, Recording, Run, SiteId, StartError, Trends, infer, start,
+};
 use lockwright_report::perfetto;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -85,7 +87,8 @@ fn refuse_foreign(folder: &Path, console: &Console) -> Result<(), Exit> {
         let path = folder.join(name);
         let recorded = match File::open(&path) {
             // A trace has no head: it is that of the recording beside it.
-            Ok(file) => if name == TRACE { Ok(is_ours) } else { is_recorded(name, file) },
+            Ok(_) if name == TRACE => Ok(is_ours),
+            Ok(file) => is_recorded(name, file),
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => Err(error),
         };
@@ -158,9 +161,8 @@ fn has_wait_at(recording: &Recording, value: &str) -> bool {
         .iter()
         .filter_map(|event| if let EventKind::Wait { site, .. } = event.kind { Some(site) } else { None })
         .collect();
-    let is_awaited = |object: &Object| {
-        !matches!(object.kind, ObjectKind::Mutex { .. } | ObjectKind::RwLock | ObjectKind::Spinlock)
-    };
+    let is_awaited =
+        |object: &Object| !matches!(object.kind, ObjectKind::Mutex { .. } | ObjectKind::RwLock | ObjectKind::Spinlock);
     let objects = (0..).zip(&recording.objects).filter(|(_, object)| is_awaited(object));
     sites.into_iter().any(is_at) || objects.into_iter().any(|(id, _)| recording.object_name(id) == value)
 }

@@ -147,13 +147,7 @@ fn parts(experiment: &dyn Experiment, study: &str) -> Vec<Part> {
 
 /// The finished parts in the directory. A file with other contents than those of a part of this study is ignored, and
 /// its samples are judged again.
-fn known_parts(
-    all: &[Part],
-    methods: usize,
-    folder: &Folder,
-    identity: &Identity,
-    console: &Console,
-) -> Vec<Part> {
+fn known_parts(all: &[Part], methods: usize, folder: &Folder, identity: &Identity, console: &Console) -> Vec<Part> {
     let study = identity.number();
     let (mine, others): (Vec<Part>, Vec<Part>) = folder.parts().into_iter().partition(|part| part.study == study);
     if !others.is_empty() {

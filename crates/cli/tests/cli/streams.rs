@@ -45,7 +45,8 @@ fn a_full_disk_is_not_quiet() {
     };
     let file = File::new(HOLDS);
     let path = file.path.to_str().expect("is UTF-8");
-    for arguments in [&["check", path][..], &["--help"], &["--version"], &["study", "--help"], &["completions", "bash"]] {
+    for arguments in [&["check", path][..], &["--help"], &["--version"], &["study", "--help"], &["completions", "bash"]]
+    {
         let full = full.try_clone().expect("a copy");
         let ended = end(lockwright().args(arguments).stdout(full));
         assert_eq!(ended.status, 3, "{arguments:?}");
