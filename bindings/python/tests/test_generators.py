@@ -1,6 +1,7 @@
 """The generators against references: distributions of scipy, other generators, and numpy's random numbers."""
 
 import random
+import tomllib
 
 import pytest
 
@@ -134,6 +135,11 @@ def test_clusters_vary_in_a_study(tmp_path):
         systems = [cell.draw(seed=3, sample=sample) for sample in range(20)]
         assert row["accepted"] == sum(lw.check(system, protocol="omlp").schedulable for system in systems)
     assert rows[0]["accepted"] > rows[2]["accepted"] > 0
+    with pytest.raises(lw.BadInput, match="c-fp has none of the protocols mpcp"):
+        lw.Study(lw.generators.Generator(**values, sections=sections), {**over, "protocol": ["mpcp"]})
+    objects = {"scheduler": ["p-fp", "p-edf", "g-edf"], "protocol": ["mpcp", "lock_free", "fmlp_long"]}
+    made = tomllib.loads(lw.Study(lw.generators.Generator(**values, sections=sections), objects).text)["method"]
+    assert [method["protocols"] for method in made] == [objects["protocol"], ["lock_free"], ["lock_free", "fmlp_long"]]
     with pytest.raises(lw.BadInput, match="cannot be divided into clusters of 3"):
         lw.generators.Generator(**values, cluster=3).draw()
 

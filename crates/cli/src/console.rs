@@ -71,15 +71,22 @@ impl Console {
     /// The stream cannot be written, for example on a full disk; standard error has the message. A closed pipe is not
     /// an error.
     pub fn print(&self, data: &str) -> Result<(), Exit> {
-        match streams::write_out(data.as_bytes()) {
+        self.check_written(streams::write_out(data.as_bytes()))?;
+        fault::printed();
+        Ok(())
+    }
+
+    /// Reports that standard output cannot be written.
+    ///
+    /// # Errors
+    /// As [`Console::print`].
+    pub fn check_written(&self, written: io::Result<()>) -> Result<(), Exit> {
+        match written {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 self.error(format!("cannot write the output: {error}"), "");
                 Err(Exit::Machine)
             }
-            _ => {
-                fault::printed();
-                Ok(())
-            }
+            _ => Ok(()),
         }
     }
 

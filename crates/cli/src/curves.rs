@@ -12,6 +12,8 @@ const INSET: (u32, u32) = (380, 280);
 const ALONE: (u32, u32) = (560, 400);
 /// Width of a character of the legend in pixels, and the height of a line.
 const LETTER: (u32, u32) = (8, 20);
+/// Distance from the title to the middle of the first line of the legend.
+const LEGEND: u32 = 24;
 /// Height of the title.
 const TITLE: u32 = 34;
 
@@ -69,7 +71,8 @@ impl Grid {
         let inset = if self.insets.len() > 1 { INSET } else { ALONE };
         let longest = self.legend.iter().map(|name| name.chars().count() as u32).max().unwrap_or(0);
         let width = inset.0 * columns;
-        let size = (width + 60 + LETTER.0 * longest, TITLE + inset.1 * rows);
+        let legend = LEGEND + LETTER.1 * self.legend.len() as u32;
+        let size = (width + 60 + LETTER.0 * longest, TITLE + (inset.1 * rows).max(legend));
         let mut svg = String::new();
         let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         self.draw(&area, width, (rows, columns)).map_err(|error| error.to_string())?;
@@ -83,7 +86,7 @@ impl Grid {
         title.draw(&Text::new(self.title.clone(), (12, 10), ("sans-serif", 18)))?;
         let (drawing, legend) = rest.split_horizontally(width);
         for (index, name) in self.legend.iter().enumerate() {
-            let y = 24 + (index as u32 * LETTER.1) as i32;
+            let y = (LEGEND + index as u32 * LETTER.1) as i32;
             let color = color(index);
             legend.draw(&PathElement::new([(8, y), (32, y)], color.stroke_width(2)))?;
             mark(&legend, index, (20, y))?;
@@ -187,6 +190,29 @@ mod tests {
         }
         // Two marks of the first curve and one in the legend.
         assert_eq!(svg.matches("<circle").count(), 3, "{svg}");
+    }
+
+    /// The pictures of the curves keep their height, and each method has a line of the legend within the figure.
+    #[test]
+    fn a_long_legend_is_not_cut_off() {
+        let heights = [2, 40].map(|methods: usize| {
+            let legend: Vec<String> = (0..methods).map(|method| format!("method-{method}")).collect();
+            let curves = vec![vec![Point { x: 0.0, y: 1.0, interval: None }]; methods];
+            let inset = Inset { title: "".into(), x: "load".into(), y: "share".into(), end: Some(1.0), curves };
+            let grid = Grid { title: "many curves".into(), columns: 1, legend, insets: vec![inset] };
+            let svg = grid.to_svg().expect("is drawn");
+            let picture = roxmltree::Document::parse(&svg).expect("is XML");
+            let number = |node: roxmltree::Node<'_, '_>, name| node.attribute(name).and_then(|text| text.parse().ok());
+            let height: f64 = number(picture.root_element(), "height").expect("a height");
+            for method in 0..methods {
+                let name = format!("method-{method}");
+                let line = picture.descendants().find(|node| node.text().is_some_and(|text| text.trim() == name));
+                let y: f64 = line.and_then(|line| number(line.parent()?, "y").or(number(line, "y"))).expect("a line");
+                assert!(y + 14.0 <= height, "{name} is at {y} of {height}");
+            }
+            height
+        });
+        assert_eq!(heights[0], f64::from(TITLE + ALONE.1));
     }
 
     #[test]

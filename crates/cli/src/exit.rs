@@ -1,5 +1,6 @@
 //! Exit statuses: the same for every verb.
 
+use std::io;
 use std::process::ExitCode;
 
 /// How a verb ended.
@@ -23,6 +24,16 @@ impl Exit {
     #[must_use]
     pub fn from_holds(holds: bool) -> Self {
         if holds { Self::Holds } else { Self::Misses }
+    }
+
+    /// The status of a result that cannot be created: the machine refuses, or there can be no such file.
+    #[must_use]
+    pub fn of_output(error: &io::Error) -> Self {
+        use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        match error.kind() {
+            PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull => Self::Machine,
+            _ => Self::BadInput,
+        }
     }
 }
 

@@ -76,7 +76,7 @@ impl ResultFile {
                 format!("cannot create {}: {}", path.display(), reason(&error)),
                 &format!("give {option} a file in an existing directory with write permission"),
             );
-            Exit::BadInput
+            Exit::of_output(&error)
         })
     }
 
@@ -146,7 +146,7 @@ impl ResultFolder {
                     format!("cannot create the directory {}: {error}", path.display()),
                     &format!("give {option} a directory with write permission"),
                 );
-                Err(Exit::BadInput)
+                Err(Exit::of_output(&error))
             }
         }
     }

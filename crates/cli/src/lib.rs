@@ -58,6 +58,7 @@ use clap::Parser;
 use console::Console;
 use exit::Exit;
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -155,18 +156,23 @@ fn execute(arguments: &[OsString]) -> Exit {
 
 /// Prints why the arguments are invalid, or the help or the version that they request.
 fn refused(error: &clap::Error, arguments: &[OsString]) -> Exit {
-    // A closed stream is not an error.
+    let console = Console::new(console::Color::Never, false);
     if streams::is_call() {
         let text = error.render().to_string();
         if error.use_stderr() { streams::write_err(text.as_bytes()) } else { drop(streams::write_out(text.as_bytes())) }
     } else {
-        let _ = error.print();
+        let printed = error.print().and_then(|()| std::io::stdout().flush());
+        if !error.use_stderr()
+            && let Err(exit) = console.check_written(printed)
+        {
+            return exit;
+        }
     }
     if !error.use_stderr() {
         return Exit::Holds;
     }
     fault::keep(fault::Fault::of_arguments(error));
-    gave_up(Exit::BadInput, arguments, &Console::new(console::Color::Never, false))
+    gave_up(Exit::BadInput, arguments, &console)
 }
 
 /// With `--json`, prints the faults as one object, unless standard output already has one.

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The tables and the records of a study in its directory, besides figures.
-const STUDIED: [&str; 6] =
+pub const STUDIED: [&str; 6] =
     ["manifest.json", "sums.json", "results.csv", "results.parquet", "weighted.csv", "conclusions.csv"];
 /// The files in the directory of `study rtas2008 --overheads`.
 pub const OVERHEADS: [&str; 2] = ["worst.toml", "average.toml"];

@@ -77,7 +77,7 @@ impl ScheduleFiles {
         {
             let help = "give --svg a file, or a directory with write permission";
             console.error(format!("cannot write into {}: {}", folder.display(), reason(&error)), help);
-            return Err(Exit::BadInput);
+            return Err(Exit::of_output(&error));
         }
         let svg = match folder {
             Some(folder) => {

@@ -25,11 +25,16 @@ impl Readings {
         self.0.len()
     }
 
-    /// The reading that a share of all readings does not exceed: 0 is the least, 1 the greatest.
+    /// The least reading that at least this share of all readings does not exceed: 0 gives the least, 1 the greatest.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u64 {
-        let last = self.0.len() - 1;
-        self.0[((share * last as f64).round() as usize).min(last)]
+        // A product such as 0.07 * 100 is a little above the whole number.
+        self.ranked((share * self.0.len() as f64 - 1e-6).ceil())
+    }
+
+    /// The reading with this rank, which begins with 1, or the nearest one.
+    fn ranked(&self, rank: f64) -> u64 {
+        self.0[(rank as usize).clamp(1, self.0.len()) - 1]
     }
 
     /// The mean, rounded up.
@@ -48,8 +53,9 @@ impl Readings {
     /// The width of the 95 % confidence interval of the median: the distance of two readings, one on each side of it.
     fn median_width(&self) -> u64 {
         // The number of readings below the true median is binomial, with a standard deviation of sqrt(n) / 2.
-        let share = 0.98 / (self.0.len() as f64).sqrt();
-        self.quantile((0.5 + share).min(1.0)) - self.quantile((0.5 - share).max(0.0))
+        let count = self.0.len() as f64;
+        let (middle, half) = (count / 2.0, 0.98 * count.sqrt());
+        self.ranked((middle + half + 1.0).ceil()) - self.ranked((middle - half).floor())
     }
 }
 
@@ -71,6 +77,10 @@ pub struct Batches {
 }
 
 impl Batches {
+    /// The least number of batches with a 95 % confidence interval of the median: of five, all are below it or above it
+    /// with a probability of 1/16.
+    pub const INTERVAL: usize = 6;
+
     /// The time of one operation in the batch that a share of all batches does not exceed.
     #[must_use]
     pub fn each(&self, share: f64) -> f64 {
@@ -78,6 +88,7 @@ impl Batches {
     }
 
     /// Half the width of the 95 % confidence interval of the median time of one operation, with the step of the clock.
+    /// Of fewer than [`Batches::INTERVAL`] batches, there is none, and this is half the width of all of them.
     #[must_use]
     pub fn half_width(&self) -> f64 {
         self.total.median_width().saturating_add(self.step) as f64 / (2 * self.count) as f64
@@ -209,6 +220,10 @@ mod tests {
     fn quantiles_are_readings() {
         let readings = Readings::new((1..=1001).collect()).expect("not empty");
         assert_eq!([0.0, 0.5, 0.999, 1.0].map(|share| readings.quantile(share)), [1, 501, 1000, 1001]);
+        let few = Readings::new(vec![1, 2, 3, 4]).expect("not empty");
+        assert_eq!([0.25, 0.26, 0.5, 0.75, 0.9].map(|share| few.quantile(share)), [1, 2, 2, 3, 4]);
+        let hundred = Readings::new((1..=100).collect()).expect("not empty");
+        assert!((1..=100).all(|rank| hundred.quantile(rank as f64 / 100.0) == rank));
         assert_eq!(Readings::new(vec![7]).map(|one| [0.0, 0.5, 1.0].map(|share| one.quantile(share))), Some([7; 3]));
     }
 
@@ -230,8 +245,8 @@ mod tests {
             let total = Readings::new(total).expect("not empty");
             Batches { count: 10, total, step }.half_width()
         };
-        // Of 10,000 readings, the interval has 98 ranks on each side of the median, less one by rounding.
-        assert_eq!(half_width((1..=10_000).collect(), 4), (195.0 + 4.0) / 20.0);
+        // Of 10,000 readings, the interval has the ranks from 4,902 to 5,099: 98 on each side of the two middle ones.
+        assert_eq!(half_width((1..=10_000).collect(), 4), (197.0 + 4.0) / 20.0);
         assert_eq!(half_width(vec![7; 100], 26), 1.3);
         assert_eq!(half_width(vec![1, 5], 2), 0.3, "few readings: all of them");
     }

@@ -101,9 +101,15 @@ impl Tally {
     /// Statistical Association 22, 1927.
     #[must_use]
     pub fn interval(&self) -> Option<(f64, f64)> {
+        self.interval_of_repeated(1)
+    }
+
+    /// As [`Tally::interval`], where each sample was counted `times` times: the interval of the distinct samples.
+    #[must_use]
+    pub fn interval_of_repeated(&self, times: u64) -> Option<(f64, f64)> {
         /// The quantile of the normal distribution for 97.5 %.
         const Z: f64 = 1.959_963_984_540_054;
-        let (share, n) = (self.share()?, self.samples as f64);
+        let (share, n) = (self.share()?, self.samples as f64 / times.max(1) as f64);
         let denominator = 1.0 + Z * Z / n;
         let middle = share + Z * Z / (2.0 * n);
         let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
@@ -141,6 +147,9 @@ mod tests {
             assert!((low - expected.0).abs() < 1e-5 && (high - expected.1).abs() < 1e-5, "{accepted}: {low} {high}");
         }
         assert_eq!(Tally::default().interval(), None);
+        // The same ten samples twice say no more about others.
+        assert_eq!(tally(10, 20).interval_of_repeated(2), tally(5, 10).interval());
+        assert_ne!(tally(10, 20).interval(), tally(5, 10).interval());
         // Negative control: the interval of Wald would have no width here.
         assert!(tally(10, 10).interval().is_some_and(|(low, _)| low < 1.0));
     }

@@ -14,6 +14,12 @@ from ._toml import toml_lines
 from .generators import Generator
 
 
+_OBJECTS = ("lock_free", "wait_free")
+_GLOBAL = ("fmlp_short", "fmlp_long", *_OBJECTS)
+PROTOCOLS: dict[str, tuple[str, ...]] = {"p-edf": _OBJECTS, "c-fp": ("omlp",), "g-edf": _GLOBAL, "g-fp": _GLOBAL}
+"""The protocols of methods by scheduler; `p-fp` has all."""
+
+
 class Study:
     """A study: a generator, the values that vary, and the methods that judge the systems.
 
@@ -38,19 +44,22 @@ class Study:
         """Create a study of `samples` systems in each cell.
 
         `over` has the keys that vary, each with its values. The keys are those of ``[generator]`` and ``[sections]`` of
-        a study file, and ``protocol`` and ``scheduler``. Protocols are those of ``p-fp``; ``c-fp`` takes ``omlp`` of
-        them. `methods` has further methods, each with the keys of
-        ``[[method]]``. docs/study.md describes all of them. Without `seed`, each run draws one.
+        a study file, and ``protocol`` and ``scheduler``. Each scheduler takes those of the protocols that it has, for
+        example ``c-fp`` takes ``omlp``; `BadInput` is raised if it has none of them. `methods` has further methods,
+        each with the keys of ``[[method]]``. docs/study.md describes all of them. Without `seed`, each run draws one.
         """
         over = {key: list(values) for key, values in (over or {}).items()}
         protocols, schedulers = over.pop("protocol", []), over.pop("scheduler", [])
         made: list[dict[str, Any]] = []
         for scheduler in schedulers or (["p-fp"] if protocols else []):
             method: dict[str, Any] = {"scheduler": scheduler}
-            if scheduler == "p-fp" and protocols:
-                method["protocols"] = protocols
-            if scheduler == "c-fp" and "omlp" in protocols:
-                method["protocols"] = ["omlp"]
+            # Under `p-fp`, and for an unknown scheduler, the command checks the names.
+            fitting = [name for name in protocols if name in PROTOCOLS.get(scheduler, protocols)]
+            if protocols and not fitting:
+                message = f"{scheduler} has none of the protocols {', '.join(map(str, protocols))}"
+                raise BadInput([Fault(message, f"it has {', '.join(PROTOCOLS[scheduler])}; or give it in `methods`")])
+            if fitting:
+                method["protocols"] = fitting
             made.append(method)
         self._tables = (generator, over, [*made, *map(dict, methods)])
         self._head = {"name": name, "seed": seed, "samples": samples, "x": x}

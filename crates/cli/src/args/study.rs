@@ -54,7 +54,7 @@ pub struct Study {
     /// This needs the Python package `lockwright` here and on the workers, in the same version. The variable
     /// LOCKWRIGHT_PYTHON names the interpreter that has it [default: python3]. The results have the same bytes as on
     /// this machine alone; after an interruption, the same command continues.
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["jobs", "share"])]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["jobs", "share", "html"])]
     pub dask: Option<String>,
     /// How the study is executed.
     #[command(flatten)]
@@ -78,8 +78,8 @@ pub struct StudyRun {
     pub command: Vec<OsString>,
     /// Judge only the Kth of N shares, for several machines; 0/N judges none
     ///
-    /// Each machine has a directory of its own. Put the files of all their `parts` folders into one, and finish there
-    /// with --resume.
+    /// Each machine has a directory of its own, and all have the same study and seed. Put the files of all their `parts`
+    /// folders into one, and finish there with --resume. Files of another study, seed or version are ignored.
     #[arg(long, value_name = "K/N", value_parser = share)]
     pub share: Option<Share>,
 }

@@ -138,6 +138,9 @@ pub struct Simulate {
     #[arg(long, value_name = "OFFSETS", default_value = "file")]
     pub offsets: OffsetsChoice,
     /// Seed of the random numbers [default: chosen at random and printed]
+    ///
+    /// In a random series, the first schedule has this seed, and each next one a seed greater by one, so that each can
+    /// be repeated alone. Two series have schedules in common if their seeds are closer than the number of schedules.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Number of schedules [1 to 1,000,000] [default: 100 with random offsets, 16 for each task with sweep, otherwise

@@ -2,7 +2,10 @@
 
 use crate::json::LockCost;
 use crate::layout::{Column, Layout};
-use lockwright_measure::{Cost, Costs};
+use lockwright_measure::{Batches, Cost, Costs};
+
+/// The least number of readings whose 99.9th percentile is not the greatest of them.
+const P999: usize = 1_000;
 
 pub(super) fn cost_result(cost: &Cost, cycles_per_ns: f64) -> LockCost {
     // A cost of less than a cycle is one cycle.
@@ -26,6 +29,11 @@ pub(super) fn three_digits(number: f64) -> String {
     format!("{number:.decimals$}")
 }
 
+/// A number with three digits, if there are at least so many batches.
+fn of_enough(batches: &Batches, least: usize, number: fn(&Batches) -> f64) -> String {
+    if batches.total.count() < least { "–".into() } else { three_digits(number(batches)) }
+}
+
 /// Name of the state of the caches.
 pub(super) fn caches(cold: bool) -> &'static str {
     if cold { "cold" } else { "warm" }
@@ -45,13 +53,14 @@ pub(super) fn costs_as_text(measured: &Costs, layout: Layout) -> String {
         Column::words("caches", costs().map(|cost| caches(cost.cold).to_owned())),
         Column::numbers("min", cycles(0.0)),
         Column::numbers("median", cycles(0.5)),
-        Column::numbers("±", costs().map(|cost| three_digits(cost.cycles.half_width()))),
-        Column::numbers("p99.9", cycles(0.999)),
+        Column::numbers("±", costs().map(|cost| of_enough(&cost.cycles, Batches::INTERVAL, Batches::half_width))),
+        Column::numbers("p99.9", costs().map(|cost| of_enough(&cost.cycles, P999, |all| all.each(0.999)))),
         Column::numbers("max", cycles(1.0)),
     ]));
     text.push_str(&format!(
         "each reading is the mean of a batch of locks and unlocks; ±: half the width of the median's 95 % confidence \
-         interval, with the step of the counter; the cycles of an empty reading are subtracted: {:.1} from each batch \
+         interval, with the step of the counter (–: fewer than 6 readings have none); p99.9: –: fewer than 1000 \
+         readings; the cycles of an empty reading are subtracted: {:.1} from each batch \
          (warm), {:.1} from each lock and unlock (cold)\n",
         measured.harness_cycles, measured.cold_harness_cycles
     ));
@@ -60,7 +69,20 @@ pub(super) fn costs_as_text(measured: &Costs, layout: Layout) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::three_digits;
+    use super::*;
+    use lockwright_measure::Readings;
+
+    #[test]
+    fn few_readings_have_no_interval_and_no_p999() {
+        let batches = |count: u64| {
+            let total = Readings::new((1..=count).collect()).expect("not empty");
+            Batches { count: 1, total, step: 1 }
+        };
+        let interval = |count| of_enough(&batches(count), Batches::INTERVAL, Batches::half_width);
+        let p999 = |count| of_enough(&batches(count), P999, |all| all.each(0.999));
+        assert_eq!([1, 5, 6].map(interval), ["–", "–", "3.00"]);
+        assert_eq!([1, 999, 1_000].map(p999), ["–", "–", "999"]);
+    }
 
     #[test]
     fn numbers_have_three_digits_and_are_not_zero() {

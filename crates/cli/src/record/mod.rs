@@ -14,9 +14,15 @@ use crate::html;
 use crate::interrupt;
 use crate::json::{self, RecordOutput};
 use crate::tame::tame;
-use lockwright_record::{Choices, Findings, Recording, Run, StartError, Trends, infer, start};
+use lockwright_record::file::format::MAGIC;
+use lockwright_record::{
+    Choices, EventKind, Findings, Object, ObjectKind, Recording, Run, SiteId, StartError, Trends, infer, start,
+};
 use lockwright_report::perfetto;
-use std::io::ErrorKind;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// Executes `record`.
@@ -29,7 +35,7 @@ pub fn record(arguments: &Record, console: &Console) -> Result<Exit, Exit> {
         refuse_file(known, "give --read a directory that `lockwright record` wrote", console)?;
     }
     refuse_file(&folder, "give -o a directory", console)?;
-    refuse_foreign(&folder.join("system.toml"), console)?;
+    refuse_foreign(&folder, console)?;
     let read = |path: &PathBuf| {
         Recording::read(path).map_err(|error| {
             console.error(tame(&error.to_string()), "give --read a directory that `lockwright record` wrote");
@@ -45,8 +51,11 @@ pub fn record(arguments: &Record, console: &Console) -> Result<Exit, Exit> {
     told(arguments, &recording, &create()?, html, console)
 }
 
+const SYSTEM: &str = "system.toml";
+const EVENTS: &str = "events.lwr";
+const TRACE: &str = "trace.pftrace";
 /// The files in the directory of the results.
-pub const RESULTS: [&str; 4] = ["events.lwr", "system.toml", "report.json", "trace.pftrace"];
+pub const RESULTS: [&str; 4] = [SYSTEM, EVENTS, "report.json", TRACE];
 
 /// The directory of the results.
 pub fn folder(arguments: &Record) -> PathBuf {
@@ -67,20 +76,55 @@ fn refuse_file(path: &Path, help: &str, console: &Console) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Refuses to replace a task set that no recording wrote.
-fn refuse_foreign(path: &Path, console: &Console) -> Result<(), Exit> {
-    let message = match std::fs::read(path) {
-        Ok(text) if text.starts_with(HEAD.as_bytes()) => return Ok(()),
-        Ok(_) => format!("{} is there, and no recording wrote it", path.display()),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => format!("cannot read {}: {error}", path.display()),
+/// Refuses to replace files that no recording wrote.
+fn refuse_foreign(folder: &Path, console: &Console) -> Result<(), Exit> {
+    let refuse = |message: String| {
+        console.error(message, "give another directory with -o");
+        Err(Exit::BadInput)
     };
-    console.error(message, "give another directory with -o");
-    Err(Exit::BadInput)
+    let mut is_ours = false;
+    for name in RESULTS {
+        let path = folder.join(name);
+        let recorded = match File::open(&path) {
+            // A trace has no head: it is that of the recording beside it.
+            Ok(_) if name == TRACE => Ok(is_ours),
+            Ok(file) => is_recorded(name, file),
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => Err(error),
+        };
+        match recorded {
+            // The directory of a recording: all four are its own.
+            Ok(true) if name == SYSTEM => return Ok(()),
+            Ok(true) => is_ours = true,
+            Ok(false) => return refuse(format!("{} is there, and no recording wrote it", path.display())),
+            Err(error) => return refuse(format!("cannot read {}: {error}", path.display())),
+        }
+    }
+    Ok(())
 }
 
-/// The beginning of a task set that a recording wrote.
-const HEAD: &str = "# Recorded: ";
+/// Whether a recording wrote this file, one of [`RESULTS`].
+fn is_recorded(name: &str, file: File) -> io::Result<bool> {
+    /// The beginning of a task set that a recording wrote.
+    const HEAD: &[u8] = b"# Recorded: ";
+    #[derive(Deserialize)]
+    struct Verb {
+        verb: String,
+    }
+    let begins = |file: File, head: &[u8]| {
+        let mut begin = Vec::new();
+        file.take(head.len() as u64).read_to_end(&mut begin).map(|_| begin)
+    };
+    match name {
+        SYSTEM => Ok(begins(file, HEAD)? == HEAD),
+        // A full disk cuts a recording short.
+        EVENTS => Ok(MAGIC.starts_with(&begins(file, &MAGIC)?)),
+        _ => {
+            let read: Result<Verb, _> = serde_json::from_reader(BufReader::new(file));
+            Ok(read.is_ok_and(|output| output.verb == RecordOutput::VERB))
+        }
+    }
+}
 
 /// Executes the program and reads what was recorded.
 fn run(arguments: &Record, folder: &Path, console: &Console) -> Result<Recording, Exit> {
@@ -88,7 +132,12 @@ fn run(arguments: &Record, folder: &Path, console: &Console) -> Result<Recording
     // An interrupt at the terminal ends the program as well. What was recorded until then is told.
     interrupt::listen(|| {}, console);
     let Run { recording, status, .. } = start(&arguments.program, &options).map_err(|error| {
-        let is_unwritten = matches!(error, StartError::Unwritten(_));
+        if matches!(error, StartError::Folder(_))
+            && let Err(exit) = ResultFolder::create(folder, "--output", console)
+        {
+            return exit;
+        }
+        let is_unwritten = matches!(error, StartError::Unwritten(_) | StartError::Folder(_));
         console.error(
             tame(&error.to_string()),
             if is_unwritten { "free space, or give another directory with -o" } else { "" },
@@ -99,6 +148,23 @@ fn run(arguments: &Record, folder: &Path, console: &Console) -> Result<Recording
         console.note(format!("the program ended with {status}"));
     }
     Ok(recording)
+}
+
+/// Whether a wait may be meant by `--job-at` with this value, or an object that threads may wait for.
+fn has_wait_at(recording: &Recording, value: &str) -> bool {
+    let is_at = |site: SiteId| {
+        let address = recording.sites.get(site as usize).map(|site| format!("{:#x}", site.address));
+        recording.site_name(site).contains(value) || address.as_deref() == Some(value)
+    };
+    let sites: BTreeSet<SiteId> = recording
+        .events
+        .iter()
+        .filter_map(|event| if let EventKind::Wait { site, .. } = event.kind { Some(site) } else { None })
+        .collect();
+    let is_awaited =
+        |object: &Object| !matches!(object.kind, ObjectKind::Mutex { .. } | ObjectKind::RwLock | ObjectKind::Spinlock);
+    let objects = (0..).zip(&recording.objects).filter(|(_, object)| is_awaited(object));
+    sites.into_iter().any(is_at) || objects.into_iter().any(|(id, _)| recording.object_name(id) == value)
 }
 
 /// Infers, writes the files and prints.
@@ -118,13 +184,16 @@ fn told(
         findings.threads = Findings::of(split, None).threads;
     }
     let recording = by_callback.as_ref().unwrap_or(recording);
+    for value in choices.job_at.iter().filter(|value| !has_wait_at(recording, value)) {
+        console.note(format!("--job-at {value} has no effect: no wait of this recording is there"));
+    }
     let inferred = infer(recording, &choices);
     let bounds = inferred.system.as_ref().ok().and_then(|system| bounds::bounds(system, &inferred.tasks));
     let check = bounds.as_ref().map(bounds::Bounds::results).unwrap_or_default();
     let output = RecordOutput { check, ..RecordOutput::new(recording, &inferred, &findings, &trends) };
-    let system_path = folder.path().join("system.toml");
+    let system_path = folder.path().join(SYSTEM);
     match &output.system {
-        Some(file) => folder.write("system.toml", Ok::<_, std::io::Error>(file.clone()), console)?,
+        Some(file) => folder.write(SYSTEM, Ok::<_, io::Error>(file.clone()), console)?,
         // A task set of an earlier recording would be taken for that of this one.
         None => {
             let removed = std::fs::remove_file(&system_path);
@@ -132,12 +201,12 @@ fn told(
                 && error.kind() != ErrorKind::NotFound
             {
                 console.error(format!("cannot remove {}: {error}", system_path.display()), "remove it: it is older");
-                return Err(Exit::BadInput);
+                return Err(Exit::of_output(&error));
             }
         }
     }
-    folder.write("report.json", Ok::<_, std::io::Error>(json::to_text(&output)), console)?;
-    let trace = ResultFile::open(&folder.path().join("trace.pftrace"), "--output", console)?;
+    folder.write("report.json", Ok::<_, io::Error>(json::to_text(&output)), console)?;
+    let trace = ResultFile::open(&folder.path().join(TRACE), "--output", console)?;
     let (scene, records) = trace::trace(recording, &inferred);
     trace.write(|out| Ok(perfetto::write(&scene, &records, out)?), console)?;
     if let Some(file) = html {

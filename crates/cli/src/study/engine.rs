@@ -3,12 +3,13 @@
 //! The unit of work is a part: consecutive samples of one cell. The sums of each finished part are written into the
 //! directory of the study. All sums are of integers, so the results depend neither on threads nor on interruptions.
 
-use super::folder::{Folder, Identity, Part, sums, tally};
+use super::folder::{Folder, Identity, Part, are_possible, sums, tally};
 use crate::args::{Share, StudyRun};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::interrupt::Watch;
 use crate::progress::Progress;
+use crate::units;
 use lockwright_study::experiment::{Experiment, Tally};
 use lockwright_study::generators::Impossible;
 use rayon::prelude::*;
@@ -17,9 +18,9 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The least and the greatest number of samples of a part.
-const PART: (u64, u64) = (32, 4096);
-/// The number of parts of a study whose parts have neither the least nor the greatest size.
+/// The least number of samples of a part, unless the cell has fewer.
+const PART: u64 = 32;
+/// The greatest number of parts of a study with few cells. The memory of a study does not grow beyond that of its parts.
 const PARTS: u64 = 2_000;
 
 /// The results of an experiment.
@@ -59,7 +60,7 @@ pub fn run(
         console.error(format!("cannot start threads: {error}"), "`--jobs 1` needs only one thread");
         Exit::Machine
     })?;
-    let all = parts(experiment);
+    let all = parts(experiment, &identity.number());
     let methods = experiment.methods();
     let tallies = Mutex::new(vec![Tally::default(); experiment.cells() * methods]);
     let add = |part: &Part| {
@@ -67,7 +68,7 @@ pub fn run(
         let cell = &mut tallies[part.cell * methods..][..methods];
         cell.iter_mut().zip(&part.sums).for_each(|(to, &from)| to.merge(&tally(from)));
     };
-    let known = known_parts(&all, methods, folder);
+    let known = known_parts(&all, methods, folder, identity, console);
     let finished: HashSet<(usize, u64)> = known.iter().map(|part| (part.cell, part.first)).collect();
     known.iter().for_each(add);
     let left = || all.iter().enumerate().filter(|(_, part)| !finished.contains(&(part.cell, part.first)));
@@ -132,26 +133,84 @@ pub fn ended(outcome: &Outcome, folder: &Folder, console: &Console) -> Result<Ex
 }
 
 /// All parts of an experiment, without sums. They depend only on the experiment.
-fn parts(experiment: &dyn Experiment) -> Vec<Part> {
+fn parts(experiment: &dyn Experiment, study: &str) -> Vec<Part> {
     let samples = experiment.samples();
     let whole = samples.saturating_mul(experiment.cells() as u64);
-    let size = (whole / PARTS).clamp(PART.0, PART.1);
-    let part = |cell, first| Part { cell, first, samples: size.min(samples - first), sums: Vec::new() };
+    let size = (whole / PARTS).max(PART);
+    let part = |cell, first| {
+        let samples = size.min(samples - first);
+        Part { study: study.to_owned(), cell, first, samples, sums: Vec::new() }
+    };
     let of_cell = |cell| (0..samples).step_by(size as usize).map(move |first| part(cell, first));
     (0..experiment.cells()).flat_map(of_cell).collect()
 }
 
 /// The finished parts in the directory. A file with other contents than those of a part of this study is ignored, and
 /// its samples are judged again.
-fn known_parts(all: &[Part], methods: usize, folder: &Folder) -> Vec<Part> {
+fn known_parts(all: &[Part], methods: usize, folder: &Folder, identity: &Identity, console: &Console) -> Vec<Part> {
+    let study = identity.number();
+    let (mine, others): (Vec<Part>, Vec<Part>) = folder.parts().into_iter().partition(|part| part.study == study);
+    if !others.is_empty() {
+        console.note(format!(
+            "{} in {}/parts {} of another study, seed or version: ignored",
+            units::count(others.len() as u64, "file"),
+            folder.path().display(),
+            if others.len() == 1 { "is" } else { "are" }
+        ));
+    }
     let expected: HashSet<(usize, u64, u64)> = all.iter().map(|part| (part.cell, part.first, part.samples)).collect();
     let is_known = |part: &Part| {
         expected.contains(&(part.cell, part.first, part.samples))
             && part.sums.len() == methods
-            // A method that does not apply to the cell has no samples.
-            && part.sums.iter().all(|sums| sums[0] == part.samples || sums[0] == 0)
+            && part.sums.iter().all(|sums| are_possible(sums, part.samples))
             && part.sums.iter().any(|sums| sums[0] == part.samples)
     };
     let mut seen = HashSet::new();
-    folder.parts().into_iter().filter(is_known).filter(|part| seen.insert((part.cell, part.first))).collect()
+    mine.into_iter().filter(is_known).filter(|part| seen.insert((part.cell, part.first))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_study::experiment::Judge;
+
+    /// An experiment of which nothing is judged.
+    struct Sized {
+        cells: usize,
+        samples: u64,
+    }
+
+    impl Experiment for Sized {
+        fn cells(&self) -> usize {
+            self.cells
+        }
+
+        fn methods(&self) -> usize {
+            1
+        }
+
+        fn samples(&self) -> u64 {
+            self.samples
+        }
+
+        fn judge(&self, _: usize) -> Judge<'_> {
+            Box::new(|_, _| Ok(()))
+        }
+    }
+
+    #[test]
+    fn parts_do_not_grow_in_number_with_the_samples() {
+        for (cells, samples, most) in [(1, 1, 1), (3, 100, 12), (1, 1_000_000_000, 2_000), (9, 1_000_000_000, 2_007)] {
+            let all = parts(&Sized { cells, samples }, "");
+            assert!(all.len() <= most, "{}", all.len());
+            for cell in 0..cells {
+                let mut next = 0;
+                for part in all.iter().filter(|part| part.cell == cell) {
+                    assert!(part.first == next && part.samples > 0);
+                    next += part.samples;
+                }
+                assert_eq!(next, samples, "each sample is in one part");
+            }
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::dask;
 use super::engine::{self, Outcome};
-use super::folder::{Folder, Identity, RESULTS, cannot_compute};
+use super::folder::{Folder, Identity, PLOTS, RESULTS, cannot_compute};
 use super::page;
 use super::table::{Kind, Table, Value};
 use crate::args::Study;
@@ -20,7 +20,7 @@ use lockwright_model::Overheads;
 use lockwright_model::format::{parse_overheads, write_overheads};
 use lockwright_study::experiment::{Experiment, Tally};
 use lockwright_study::plan::{Axis, Key, Method, Plan, Test, parse_plan};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 /// Executes `study FILE`.
@@ -53,6 +53,10 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
         paths::refuse_replaced(&read, "--html", html, console)?;
     }
     let given = arguments.seed.or(plan.seed);
+    if given.is_none() && arguments.run.share.is_some_and(|share| share.of > 1) {
+        console.error("the shares of a study need the same seed", "add `seed = 1` to the file, or --seed 1");
+        return Err(Exit::BadInput);
+    }
     let seed = given.or_else(|| Folder::seed_of(output)).unwrap_or_else(seed::draw);
     if given.is_none() {
         console.note(format!("the seed is {seed}; `seed = {seed}` in the file repeats this study"));
@@ -68,7 +72,7 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
         overheads: charged,
     };
     let html = page::open(&arguments.run, output, console)?;
-    let folder = Folder::open(output, &identity, arguments.run.resume, console)?;
+    let folder = Folder::open(output, &identity, &plan, arguments.run.resume, console)?;
     interrupt::listen(|| {}, console);
     let outcome = engine::run(&plan, &folder, &identity, &arguments.run, console)?;
     if outcome.share.is_some() {
@@ -99,19 +103,27 @@ fn read_overheads(path: &Path, name: &str) -> Result<Overheads, String> {
     })
 }
 
-/// The sums of some cells under one method.
-fn sum(plan: &Plan, tallies: &[Tally], method: usize, cells: impl Iterator<Item = usize>) -> Tally {
-    let mut all = Tally::default();
-    cells.for_each(|cell| all.merge(&tallies[cell * plan.methods() + method]));
-    all
+/// The sums of some cells under one method, and how often they count each system: clusters of every size have the same
+/// systems.
+fn sum(plan: &Plan, tallies: &[Tally], method: usize, cells: impl Iterator<Item = usize>) -> (Tally, u64) {
+    let cluster = plan.axes.iter().position(|axis| axis.key == Key::Cluster);
+    let (mut all, mut sizes) = (Tally::default(), HashSet::new());
+    for cell in cells {
+        let tally = &tallies[cell * plan.methods() + method];
+        all.merge(tally);
+        if let Some(axis) = cluster.filter(|_| tally.samples > 0) {
+            sizes.insert(plan.places(cell)[axis]);
+        }
+    }
+    (all, sizes.len().max(1) as u64)
 }
 
 /// The table of all methods over all cells.
 fn table(plan: &Plan, name: &str, tallies: &[Tally], console: &Console) -> String {
-    let all: Vec<Tally> = (0..plan.methods()).map(|method| sum(plan, tallies, method, 0..plan.cells())).collect();
+    let all: Vec<_> = (0..plan.methods()).map(|method| sum(plan, tallies, method, 0..plan.cells())).collect();
     let percent = |share: Option<f64>| share.map_or("–".into(), |share| format!("{:.2} %", share * 100.0));
-    let each = |of: &dyn Fn(&Tally) -> String| -> Vec<String> { all.iter().map(of).collect() };
-    let interval = |tally: &Tally| match tally.interval() {
+    let each = |of: &dyn Fn(&Tally) -> String| -> Vec<String> { all.iter().map(|(tally, _)| of(tally)).collect() };
+    let interval = |(tally, times): &(Tally, u64)| match tally.interval_of_repeated(*times) {
         Some((low, high)) => format!("{:.2} to {:.2} %", low * 100.0, high * 100.0),
         None => "–".into(),
     };
@@ -126,7 +138,7 @@ fn table(plan: &Plan, name: &str, tallies: &[Tally], console: &Console) -> Strin
         Column::numbers("accepted", each(&|tally| tally.accepted.to_string())),
         Column::numbers("of", each(&|tally| tally.samples.to_string())),
         Column::numbers("share", each(&|tally| percent(tally.share()))),
-        Column::words("95 % interval", each(&interval)).gives_way(1),
+        Column::words("95 % interval", all.iter().map(interval)).gives_way(1),
         Column::numbers("weighted", each(&|tally| percent(tally.weighted()))),
     ]);
     title + &drawn + "weighted: share of the utilization that belongs to accepted systems\n"
@@ -140,7 +152,7 @@ fn write(plan: &Plan, outcome: &Outcome, folder: &Folder, console: &Console) -> 
     drawn.extend(weighted_curves(plan, &outcome.tallies));
     for (name, grid) in &drawn {
         let svg = grid.to_svg().map_err(|error| cannot_compute(&*error, console))?;
-        folder.write(&format!("plots/{name}.svg"), svg.as_bytes(), console)?;
+        folder.write(&format!("{PLOTS}/{name}.svg"), svg.as_bytes(), console)?;
     }
     let figures = units::count(drawn.len() as u64, "figure");
     console.note(format!("{RESULTS}, weighted.csv and {figures} are in {}", folder.path().display()));
@@ -163,9 +175,9 @@ fn tardiness_us(method: &Method, tally: &Tally) -> Option<f64> {
     tally.mean_bound().filter(|_| method.test == Test::Tardiness).map(|ns| ns / 1_000.0)
 }
 
-/// The cells of a tally in tables: none without samples.
-fn columns(method: &Method, tally: &Tally) -> [Value; 7] {
-    let (low, high) = tally.interval().unzip();
+/// The cells of a tally in tables, which counts each system `times` times: none without samples.
+fn columns(method: &Method, tally: &Tally, times: u64) -> [Value; 7] {
+    let (low, high) = tally.interval_of_repeated(times).unzip();
     [
         Value::Whole(tally.samples),
         Value::Whole(tally.accepted),
@@ -212,7 +224,7 @@ fn results(plan: &Plan, tallies: &[Tally]) -> Table {
                 method.test.name(method.scheduler),
                 method.overheads.as_ref().map_or("", |(path, _)| path),
             ];
-            table.push(values.iter().cloned().chain(parts.map(Value::from)).chain(columns(method, tally)).collect());
+            table.push(values.iter().cloned().chain(parts.map(Value::from)).chain(columns(method, tally, 1)).collect());
         }
     }
     table
@@ -250,10 +262,10 @@ fn weighted(plan: &Plan, tallies: &[Tally]) -> Table {
     let mut table = tidy(kept, &["method"]);
     for group in groups(plan, &over) {
         for (index, method) in plan.methods.iter().enumerate() {
-            let tally = sum(plan, tallies, index, cells(plan, &group));
+            let (tally, times) = sum(plan, tallies, index, cells(plan, &group));
             if tally.samples > 0 {
                 let values = labels(plan, &group).into_iter().map(|(_, label)| Value::Text(label));
-                table.push(values.chain([method.name.as_str().into()]).chain(columns(method, &tally)).collect());
+                table.push(values.chain([method.name.as_str().into()]).chain(columns(method, &tally, times)).collect());
             }
         }
     }
@@ -324,7 +336,7 @@ fn figure(plan: &Plan, tallies: &[Tally], shown: &Shown, x: usize, group: &Group
         let point = |place: usize| {
             let group: Group =
                 group.iter().enumerate().map(|(axis, &kept)| if axis == x { Some(place) } else { kept }).collect();
-            let tally = sum(plan, tallies, method, cells(plan, &group));
+            let (tally, _) = sum(plan, tallies, method, cells(plan, &group));
             let (y, interval) = (shown.y)(&plan.methods[method], &tally)?;
             Some(Point { x: plan.axes[x].values[place].place()?, y, interval })
         };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! manifest.json    the study, its seed and its version, the machine, and whether the study is complete
-//! parts/           while the study is incomplete: one file for each finished part
+//! parts/           while the study is incomplete: one file for each finished part, with the number of the study
 //! sums.json        when the study is complete: the sums of all parts
 //! results.*        the tables
 //! ```
@@ -11,8 +11,9 @@
 use super::table::Table;
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::export;
-use lockwright_study::experiment::Tally;
+use crate::export::{self, ResultFolder};
+use crate::paths::STUDIED;
+use lockwright_study::experiment::{Experiment, Tally};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -72,9 +73,21 @@ impl Machine {
     }
 }
 
+impl Identity {
+    /// A number that the parts of this study have, and those of other studies do not: FNV-1a over the JSON text.
+    pub fn number(&self) -> String {
+        let text = crate::json::to_text(self);
+        let fold = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, fold))
+    }
+}
+
 /// The sums of one part of a study: consecutive samples of one cell, one tally for each method.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Part {
+    /// The number of the study's identity.
+    #[serde(default)]
+    pub study: String,
     /// Number of the cell.
     pub cell: usize,
     /// First sample.
@@ -88,6 +101,11 @@ pub struct Part {
 /// The five sums of a tally.
 pub fn sums(tally: &Tally) -> [u64; 5] {
     [tally.samples, tally.accepted, tally.utilization, tally.utilization_accepted, tally.bound]
+}
+
+/// Whether these can be the sums of a method over this many samples. A method that does not apply to the cell has none.
+pub fn are_possible([of, accepted, utilization, utilization_accepted, _]: &[u64; 5], samples: u64) -> bool {
+    (*of == samples || *of == 0) && accepted <= of && utilization_accepted <= utilization
 }
 
 /// The tally with these sums.
@@ -108,6 +126,8 @@ pub struct Folder {
 const MANIFEST: &str = "manifest.json";
 const SUMS: &str = "sums.json";
 const PARTS: &str = "parts";
+/// The directory of the figures.
+pub const PLOTS: &str = "plots";
 
 /// The files of the results in a sentence.
 pub const RESULTS: &str = if cfg!(feature = "parquet") { "results.csv, results.parquet" } else { "results.csv" };
@@ -122,20 +142,29 @@ impl Folder {
     /// Creates the directory at `path` for a study, or opens it if it has this study already.
     ///
     /// # Errors
-    /// It has another study, or parts of this one and `resumes` is false, or it cannot be written; the console has the
-    /// message.
-    pub fn open(path: &Path, identity: &Identity, resumes: bool, console: &Console) -> Result<Self, Exit> {
+    /// It has another study, or parts of this one and `resumes` is false, or files that no study wrote and this one
+    /// would replace, or it cannot be written; the console has the message.
+    pub fn open(
+        path: &Path,
+        identity: &Identity,
+        experiment: &dyn Experiment,
+        resumes: bool,
+        console: &Console,
+    ) -> Result<Self, Exit> {
         let refuse = |message: String, help: &str| {
             console.error(message, help);
             Exit::BadInput
         };
         let shown = path.display();
-        fs::create_dir_all(path).map_err(|error| {
-            refuse(format!("cannot create the directory {shown}: {error}"), "give -o a directory with write permission")
-        })?;
+        ResultFolder::create(path, "-o", console)?;
         let mut folder = Self { path: path.to_owned(), whole: None };
         match fs::read(path.join(MANIFEST)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if let Some(foreign) = folder.foreign(&identity.number()) {
+                    let message = format!("{} is there, and no run of this study wrote it", foreign.display());
+                    return Err(refuse(message, "give another directory with -o"));
+                }
+            }
             Err(error) => {
                 return Err(refuse(format!("cannot read {shown}/{MANIFEST}: {error}"), "choose another directory"));
             }
@@ -146,7 +175,10 @@ impl Folder {
                     return Err(refuse(message, "choose another directory, or remove this one"));
                 };
                 if known.complete {
-                    folder.whole = folder.read_sums();
+                    folder.whole = folder.read_sums(experiment);
+                    if folder.whole.is_none() {
+                        console.note(format!("{shown}/{SUMS} is damaged or missing; the study is judged again"));
+                    }
                 } else if !resumes {
                     let message = format!("{shown} has an unfinished run of this study");
                     return Err(refuse(message, "add --resume to continue it, or choose another directory"));
@@ -161,10 +193,27 @@ impl Folder {
         Ok(folder)
     }
 
-    fn read_sums(&self) -> Option<Vec<Tally>> {
+    fn read_sums(&self, experiment: &dyn Experiment) -> Option<Vec<Tally>> {
         let text = fs::read(self.path.join(SUMS)).ok()?;
         let all: Vec<[u64; 5]> = serde_json::from_slice(&text).ok()?;
-        Some(all.into_iter().map(tally).collect())
+        let is_whole = all.len() == experiment.cells() * experiment.methods()
+            && all.iter().all(|sums| are_possible(sums, experiment.samples()));
+        is_whole.then(|| all.into_iter().map(tally).collect())
+    }
+
+    /// A file or directory with a name that a study uses, which is not a part of the study with this number.
+    fn foreign(&self, study: &str) -> Option<PathBuf> {
+        let foreign = |entry: io::Result<fs::DirEntry>| {
+            let path = entry.ok()?.path();
+            let name = path.file_name()?.to_str()?;
+            let is_figure = name.starts_with("figure-") && name.ends_with(".csv");
+            if name == PARTS {
+                let of_study = |path: &PathBuf| read_part(path).is_some_and(|part| part.study == study);
+                return paths_in(&path).into_iter().find(|path| !of_study(path) && !is_mark(path));
+            }
+            (is_figure || name == PLOTS || STUDIED.contains(&name)).then_some(path)
+        };
+        fs::read_dir(&self.path).ok()?.find_map(foreign)
     }
 
     /// Writes the manifest.
@@ -178,15 +227,7 @@ impl Folder {
 
     /// The finished parts. A file that is no part is ignored.
     pub fn parts(&self) -> Vec<Part> {
-        let Ok(files) = fs::read_dir(self.path.join(PARTS)) else { return Vec::new() };
-        let read = |file: io::Result<fs::DirEntry>| {
-            let path = file.ok()?.path();
-            if path.extension()? != "json" {
-                return None;
-            }
-            serde_json::from_slice(&fs::read(path).ok()?).ok()
-        };
-        files.filter_map(read).collect()
+        paths_in(&self.path.join(PARTS)).iter().filter_map(|path| read_part(path)).collect()
     }
 
     /// Writes a part.
@@ -206,8 +247,12 @@ impl Folder {
         let all: Vec<[u64; 5]> = tallies.iter().map(sums).collect();
         self.write(SUMS, crate::json::to_text(&all).as_bytes(), console)?;
         self.note(identity, true, console)?;
-        // What remains is ignored.
-        let _ = fs::remove_dir_all(self.path.join(PARTS));
+        // What remains is ignored, and so are files that no study wrote.
+        let parts = self.path.join(PARTS);
+        for path in paths_in(&parts).into_iter().filter(|path| is_part(path) || is_mark(path)) {
+            let _ = fs::remove_file(path);
+        }
+        let _ = fs::remove_dir(parts);
         Ok(())
     }
 
@@ -256,7 +301,7 @@ impl Folder {
     /// Reports a file that cannot be written.
     pub fn tell_unwritable(&self, path: &Path, error: &io::Error, console: &Console) -> Exit {
         console.error(
-            format!("cannot write {}: {error}", path.display()),
+            format!("cannot write {}: {}", path.display(), export::reason(error)),
             "free space or give write permission; --resume then continues with the finished parts",
         );
         Exit::Machine
@@ -266,6 +311,29 @@ impl Folder {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// The files and directories in a directory; none if there is none.
+fn paths_in(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).map_or_else(|_| Vec::new(), |all| all.filter_map(|one| Some(one.ok()?.path())).collect())
+}
+
+/// The part in a file, if there is one.
+fn read_part(path: &Path) -> Option<Part> {
+    is_part(path).then(|| serde_json::from_slice(&fs::read(path).ok()?).ok())?
+}
+
+/// Whether the file has the name of a part.
+fn is_part(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")?.split_once('-'));
+    name.is_some_and(|(cell, first)| cell.parse::<usize>().is_ok() && first.parse::<u64>().is_ok())
+}
+
+/// Whether the file has the name of a part that was not finished, or that of the mark of a finished share, which the
+/// Python package writes.
+fn is_mark(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with(".unfinished-") || (name.starts_with("share-") && name.contains("-of-"))
 }
 
 /// Reports results that no file can hold.

@@ -127,11 +127,11 @@ fn number(value: f64, interval: Option<(f64, f64)>) -> Cell {
 }
 
 /// Returns the first sentence about a study that a file describes: the method that accepts the most, and all methods
-/// over all cells. `of` has the sums of a method.
-pub fn methods(plan: &Plan, of: impl Fn(usize) -> Tally, complete: bool) -> (Verdict, Table) {
+/// over all cells. `of` has the sums of a method, and how often they count each system.
+pub fn methods(plan: &Plan, of: impl Fn(usize) -> (Tally, u64), complete: bool) -> (Verdict, Table) {
     let row = |(index, method): (usize, &Method)| {
-        let tally = of(index);
-        let interval = tally.interval();
+        let (tally, times) = of(index);
+        let interval = tally.interval_of_repeated(times);
         let interval = interval.map(|(low, high)| format!("{:.2} to {:.2} %", low * 100.0, high * 100.0));
         vec![
             Cell::text(&method.name),
@@ -154,14 +154,14 @@ pub fn methods(plan: &Plan, of: impl Fn(usize) -> Tally, complete: bool) -> (Ver
         ],
         rows: plan.methods.iter().enumerate().map(row).collect(),
     };
-    let best = (0..plan.methods()).filter_map(|method| Some((of(method).share()?, method)));
+    let best = (0..plan.methods()).filter_map(|method| Some((of(method).0.share()?, method)));
     let best = best.max_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)));
     let text = match best {
         Some((share, method)) => format!(
             "Of {} methods, {} accepts the most of {} systems in {}: {:.2} %.",
             plan.methods(),
             plan.methods[method].name,
-            of(method).samples,
+            of(method).0.samples,
             units::count(plan.cells() as u64, "cell"),
             share * 100.0
         ),

@@ -2,7 +2,7 @@
 
 use super::beside;
 use super::engine::{self, Outcome};
-use super::folder::{Folder, Identity, cannot_compute};
+use super::folder::{Folder, Identity, PLOTS, cannot_compute};
 use super::page;
 use super::table::{Kind, Table, Value};
 use crate::args::Rtas2008;
@@ -74,7 +74,7 @@ pub fn rtas2008(arguments: &Rtas2008, console: &Console) -> Result<Exit, Exit> {
     let html = page::open(&arguments.run, &arguments.output, console)?;
     // A machine that refuses real time leaves no unfinished study.
     arguments.real.map_or(Ok(()), |_| beside::try_out(arguments.seed, console))?;
-    let folder = Folder::open(&arguments.output, &identity, arguments.run.resume, console)?;
+    let folder = Folder::open(&arguments.output, &identity, &study, arguments.run.resume, console)?;
     let real = match arguments.real {
         Some(duration) => Some(beside::execute(arguments.seed, duration, &folder, console)?),
         None => {
@@ -246,7 +246,7 @@ fn write(
         folder.write_table(&format!("figure-{}.csv", figure.number), &one, console)?;
         let grid = grid(study, &outcome.tallies, figure);
         let svg = grid.to_svg().map_err(|error| cannot_compute(&*error, console))?;
-        folder.write(&format!("plots/figure-{}.svg", figure.number), svg.as_bytes(), console)?;
+        folder.write(&format!("{PLOTS}/figure-{}.svg", figure.number), svg.as_bytes(), console)?;
         grids.push(grid);
     }
     folder.write_results(&all, console)?;

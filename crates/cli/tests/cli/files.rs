@@ -155,3 +155,30 @@ fn a_directory_is_no_file_for_results() {
         assert!(ended.err.contains("cannot create nodir/"), "{}", ended.err);
     }
 }
+
+/// Where the machine permits no files, the status is 3; where a path cannot be one of a file, it is 2.
+#[test]
+fn places_that_cannot_be_written_are_3() {
+    if fs::create_dir("/sys/lockwright").is_ok_and(|()| fs::remove_dir("/sys/lockwright").is_ok()) {
+        eprintln!("SKIPPED: /sys can be written here");
+        return;
+    }
+    let file = files();
+    for (folder, status) in [("/sys", 3), ("/dev/null", 2)] {
+        for words in [
+            &["check", "system.toml", "--html", "WHERE/x.html"][..],
+            &["check", "system.toml", "--svg", "WHERE/x.svg"],
+            &["simulate", "system.toml", "--trace", "WHERE/x.pftrace"],
+            &["study", "study.toml", "-o", "WHERE/x"],
+            &["study", "study.toml", "-o", "x", "--html", "WHERE/x.html"],
+            &["study", "rtas2008", "-o", "WHERE/x"],
+            &["study", "bpl", "--svg", "WHERE/x"],
+            &["man", "WHERE/x"],
+        ] {
+            let words: Vec<String> = words.iter().map(|word| word.replace("WHERE", folder)).collect();
+            let ended = end(lockwright().args(&words).current_dir(file.path.parent().expect("a folder")));
+            assert_eq!((ended.status, ended.out.as_str()), (status, ""), "{words:?}: {}", ended.err);
+            assert!(ended.err.contains("cannot create") && !ended.err.contains(".unfinished"), "{}", ended.err);
+        }
+    }
+}

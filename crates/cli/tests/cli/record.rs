@@ -465,6 +465,41 @@ fn a_task_set_that_no_recording_wrote_stays() {
     assert_eq!(std::fs::read_to_string(&mine.path).expect("it is there"), NESTED);
 }
 
+/// Neither are other files of the user with the names of results, and the files of a recording are replaced.
+#[test]
+fn files_that_no_recording_wrote_stay() {
+    let record = |folder: &Path, arguments: &[&str]| {
+        let mut command = lockwright();
+        command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(folder).args(arguments);
+        end(command.args(["--", "true"]))
+    };
+    for (name, text) in [
+        ("report.json", "{\"verb\": \"check\"}"),
+        ("report.json", "[]"),
+        ("events.lwr", "mine"),
+        ("events.lwr", "LWRECORE"),
+        ("trace.pftrace", "mine"),
+    ] {
+        let mine = File::named(name, text);
+        let folder = mine.path.parent().expect("a folder");
+        let ended = record(folder, &[]);
+        assert!(ended.status == 2 && ended.err.contains("no recording wrote it"), "{name}: {}", ended.err);
+        assert_eq!(std::fs::read_to_string(&mine.path).expect("it is there"), text);
+        assert_eq!(std::fs::read_dir(folder).expect("a folder").count(), 1, "{name}");
+    }
+    let files = File::named("notes.txt", "mine");
+    let folder = files.path.parent().expect("a folder");
+    for left in ["", "system.toml", "trace.pftrace", "report.json"] {
+        let _ = std::fs::remove_file(folder.join(left));
+        let ended = record(folder, &["--job-at", "nosuchsite"]);
+        assert_eq!(ended.status, 1, "{left}: {}", ended.err);
+        let note = "note: --job-at nosuchsite has no effect: no wait of this recording is there";
+        assert!(ended.err.lines().any(|line| line == note), "{}", ended.err);
+    }
+    let ended = record(Path::new("/sys/lockwright"), &[]);
+    assert_eq!(ended.status, 3, "{}", ended.err);
+}
+
 #[test]
 fn a_directory_without_a_recording_is_refused() {
     let file = File::named("empty", "");

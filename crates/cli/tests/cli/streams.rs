@@ -44,9 +44,18 @@ fn a_full_disk_is_not_quiet() {
         return;
     };
     let file = File::new(HOLDS);
-    let ended = end(lockwright().arg("check").arg(&file.path).stdout(full));
-    assert_eq!(ended.status, 3);
-    assert!(ended.err.contains("cannot write the output"), "{}", ended.err);
+    let path = file.path.to_str().expect("is UTF-8");
+    for arguments in [&["check", path][..], &["--help"], &["--version"], &["study", "--help"], &["completions", "bash"]]
+    {
+        let full = full.try_clone().expect("a copy");
+        let ended = end(lockwright().args(arguments).stdout(full));
+        assert_eq!(ended.status, 3, "{arguments:?}");
+        assert!(ended.err.contains("cannot write the output"), "{arguments:?}: {}", ended.err);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let ended = end(lockwright().args(arguments).stdout(writer));
+        assert_eq!((ended.status, ended.err.as_str()), (0, ""), "{arguments:?}");
+    }
 }
 
 #[test]

@@ -96,6 +96,127 @@ fn shares_add_up_to_the_study() {
     }
 }
 
+/// The parts of another seed are not those of this study, although they have the same names.
+#[test]
+fn parts_of_another_study_are_ignored() {
+    let file = small();
+    let folders = TempDir::new().expect("a directory");
+    let [mine, other, whole] = ["mine", "other", "whole"].map(|name| folders.path().join(name));
+    assert_eq!(study(&file.path, &whole, &[]).status, 0);
+    assert_eq!(study(&file.path, &mine, &["--share", "1/2"]).status, 0);
+    assert_eq!(study(&file.path, &other, &["--share", "2/2", "--seed", "8"]).status, 0);
+    let mut put = 0;
+    for part in fs::read_dir(other.join("parts")).expect("a directory").flatten() {
+        put += u32::from(fs::copy(part.path(), mine.join("parts").join(part.file_name())).is_ok());
+    }
+    assert!(put > 0);
+    // None of them completes the study.
+    let ended = study(&file.path, &mine, &["--resume", "--share", "0/1"]);
+    assert!(ended.status == 0 && !mine.join("results.csv").exists(), "{}", ended.err);
+    assert!(ended.err.contains("of another study, seed or version: ignored"), "{}", ended.err);
+    let ended = study(&file.path, &mine, &["--resume"]);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert_eq!(results(&mine), results(&whole));
+}
+
+/// Each share would draw a seed of its own.
+#[test]
+fn shares_without_a_seed_are_refused() {
+    let file = File::named("study.toml", &SMALL.replace("seed = 7\n", ""));
+    fs::write(file.beside("costs.toml"), COSTS).expect("can be written");
+    let folder = file.beside("results");
+    let ended = study(&file.path, &folder, &["--share", "1/2"]);
+    assert_eq!((ended.status, ended.out.as_str()), (2, ""));
+    assert!(ended.err.contains("need the same seed") && ended.err.contains("--seed 1"), "{}", ended.err);
+    assert!(!folder.exists());
+    for alone in [&["--share", "1/1"][..], &["--share", "1/2", "--seed", "7"]] {
+        let folder = file.beside(alone[1].replace('/', "-").as_str());
+        assert_eq!(study(&file.path, &folder, alone).status, 0, "{alone:?}");
+    }
+}
+
+/// Files of the user with the names of a study are neither replaced nor removed.
+#[test]
+fn files_that_no_study_wrote_stay() {
+    let file = small();
+    for (number, name) in ["parts/bolt.stl", "parts/0-0.json", "results.csv", "sums.json", "plots/mine.svg"]
+        .into_iter()
+        .chain(["figure-1.csv", "conclusions.csv", "weighted.csv", "results.parquet"])
+        .enumerate()
+    {
+        let folder = file.beside(&format!("results-{number}"));
+        let mine = folder.join(name);
+        fs::create_dir_all(mine.parent().expect("a directory")).expect("can be created");
+        fs::write(&mine, "mine").expect("can be written");
+        for ended in [study(&file.path, &folder, &["--resume"]), rtas2008(&folder, &["--figure", "1"])] {
+            assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{name}: {}", ended.err);
+            assert!(ended.err.contains("is there, and no run of this study wrote it"), "{name}: {}", ended.err);
+        }
+        assert_eq!(fs::read_to_string(&mine).ok().as_deref(), Some("mine"));
+        assert!(!folder.join("manifest.json").exists());
+    }
+    // Beside the parts of a study as well, and other names do not matter.
+    let folder = file.beside("results");
+    fs::create_dir_all(&folder).expect("can be created");
+    fs::write(folder.join("notes.txt"), "mine").expect("can be written");
+    assert_eq!(study(&file.path, &folder, &["--share", "1/2"]).status, 0);
+    fs::write(folder.join("parts/bolt.stl"), "mine").expect("can be written");
+    fs::write(folder.join("parts/share-1-of-2"), "").expect("can be written");
+    let ended = study(&file.path, &folder, &["--resume"]);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let left: Vec<_> = fs::read_dir(folder.join("parts")).expect("is there").flatten().collect();
+    assert!(left.len() == 1 && left[0].file_name() == "bolt.stl", "{left:?}");
+    assert!(folder.join("notes.txt").exists());
+}
+
+/// A complete study whose sums are cut short or impossible is judged again.
+#[test]
+fn damaged_sums_are_judged_again() {
+    let file = small();
+    let folder = file.beside("results");
+    assert_eq!(study(&file.path, &folder, &["--samples", "5"]).status, 0);
+    let before = results(&folder);
+    let sums = folder.join("sums.json");
+    let one = |sums: [u64; 5]| serde_json::to_string(&vec![sums; 12]).expect("is JSON");
+    let damages = ["[]", "[[5,5,1,1,0]]", "", "{}"].map(str::to_owned).into_iter();
+    for damage in damages.chain([[5, 6, 9, 9, 0], [4, 4, 9, 9, 0], [5, 5, 8, 9, 0]].map(one)) {
+        fs::write(&sums, &damage).expect("can be written");
+        let ended = study(&file.path, &folder, &["--samples", "5"]);
+        assert_eq!(ended.status, 0, "{damage}: {}", ended.err);
+        assert!(ended.err.contains("damaged or missing; the study is judged again"), "{damage}: {}", ended.err);
+        assert!(before == results(&folder), "{damage}");
+    }
+    fs::remove_file(&sums).expect("is there");
+    assert_eq!(study(&file.path, &folder, &["--samples", "5"]).status, 0);
+    assert!(before == results(&folder));
+}
+
+/// Clusters of every size have the same systems, so sums over the sizes say no more than those of one size.
+#[test]
+fn an_interval_counts_each_system_once() {
+    let file = File::named(
+        "study.toml",
+        "seed = 3\nsamples = 40\n[generator]\ncpus = 4\ntasks = 12\nload = 0.7\n[vary]\ncluster = [1, 2, 4]\n\
+         [[method]]\nscheduler = \"c-fp\"\n",
+    );
+    let folder = file.beside("results");
+    let html = file.beside("page.html");
+    let ended = study(&file.path, &folder, &["--html", html.to_str().expect("is UTF-8")]);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let table = fs::read_to_string(folder.join("weighted.csv")).expect("is there");
+    let row: Vec<&str> = table.lines().nth(1).expect("a row").split(',').collect();
+    let number = |place: usize| row[place].parse::<f64>().expect("a number");
+    let (samples, share, low, high) = (number(1), number(3), number(4), number(5));
+    assert!(samples == 120.0 && share > 0.05 && share < 0.95, "{table}");
+    // Wilson, for 40 systems.
+    let (z, n) = (1.959_964_f64, 40.0);
+    let half = z / (1.0 + z * z / n) * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
+    assert!((high - low - 2.0 * half).abs() < 1e-5, "{table}");
+    let shown = format!("{:.2} to {:.2} %", low * 100.0, high * 100.0);
+    assert!(ended.out.contains(&shown), "{shown}: {}", ended.out);
+    assert!(fs::read_to_string(&html).expect("is there").contains(&shown), "{shown}");
+}
+
 #[test]
 fn a_study_writes_tables_figures_and_a_manifest() {
     let file = small();
@@ -297,9 +418,11 @@ fn what_cannot_be_written_is_reported() {
     let folder = file.beside("results");
     assert_eq!(study(&file.path, Path::new("/dev/null/results"), &[]).status, 2);
     // A directory in the place of a table.
+    assert_eq!(study(&file.path, &folder, &["--samples", "5", "--share", "0/1"]).status, 0);
     fs::create_dir_all(folder.join("weighted.csv/x")).expect("can be created");
-    let ended = study(&file.path, &folder, &["--samples", "5"]);
+    let ended = study(&file.path, &folder, &["--samples", "5", "--resume"]);
     assert_eq!(ended.status, 3, "{}", ended.err);
+    assert!(!ended.err.contains(".unfinished"), "{}", ended.err);
     assert!(ended.err.contains("cannot write") && ended.err.contains("weighted.csv"), "{}", ended.err);
     assert!(folder.join("results.csv").exists() && folder.join("sums.json").exists(), "nothing is lost");
     fs::remove_dir_all(folder.join("weighted.csv")).expect("is there");
@@ -542,6 +665,10 @@ fn a_cluster_needs_the_python_package() {
     let ended = python(&package, &file.path);
     assert_eq!(ended.status, 130, "{}", ended.err);
     assert!(ended.out.starts_with("-P -m lockwright.cluster tcp://127.0.0.1:1 "), "{}", ended.out);
+    for alone in [&["--html", "page.html"][..], &["--jobs", "2"], &["--share", "1/2"]] {
+        let ended = study(&file.path, Path::new("out"), &[&["--dask", "tcp://127.0.0.1:1"], alone].concat());
+        assert!(ended.status == 2 && ended.err.contains("cannot be used with"), "{alone:?}: {}", ended.err);
+    }
     let ended = python(&package, Path::new("-"));
     assert!(ended.status == 2 && ended.err.contains("standard input"), "{}", ended.err);
 }
