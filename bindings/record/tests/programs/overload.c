@@ -2,6 +2,7 @@
 #include "check.h"
 #include <poll.h>
 #include <semaphore.h>
+#include <stdint.h>
 #include <sys/timerfd.h>
 
 enum { JOBS = 40, PERIOD_NS = 10000000, LENGTH_NS = 12000000 };

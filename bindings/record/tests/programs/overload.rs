@@ -23,7 +23,7 @@ fn an_overloaded_program_keeps_its_period() {
         let task = task.unwrap_or_else(|| panic!("{how}: {:?}", found.left_out));
         // A thread that posts can itself be late. The first job may be longer than all others.
         let longest = task.cpu_ns.last().copied().unwrap_or(0);
-        assert!(task.period_ns < 11_000_000 && longest >= 12_000_000, "{how}: {} {longest}", task.period_ns);
+        assert!(task.period_ns < 11_000_000 && longest > 11_900_000, "{how}: {} {longest}", task.period_ns);
         assert!(how == "semaphore" || task.period_ns == 10_000_000, "{how}: {}", task.period_ns);
         let worst = task.jobs.iter().map(lockwright_record::Job::response_ns).max().unwrap_or(0);
         // The backlog of a semaphore grows by 2 ms with each job; that of a timer is skipped.

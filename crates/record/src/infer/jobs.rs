@@ -1,6 +1,7 @@
 //! Boundaries of jobs: the wait at which a thread waits for its next activation.
 
-use super::release::{Release, release};
+use super::period::Release;
+use super::release::release;
 use super::taken::Taken;
 use crate::event::{Clock, EventKind, Policy, Wait};
 use crate::history::{Entry, History};

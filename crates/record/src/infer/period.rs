@@ -1,7 +1,18 @@
 //! The period of a task, from the distances of releases.
 
-use super::release::Release;
 use crate::trends::quantile;
+
+/// The release of the job behind a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Release {
+    /// The instant. `None` if the wait ended at once, and what it waited for came at an unknown instant before.
+    pub(super) at_ns: Option<i64>,
+    /// How many releases the wait took: a read of a timer returns all expirations since the read before. The instant is
+    /// that of the first one.
+    pub(super) count: u64,
+    /// Whether the program asked for this instant.
+    pub(super) is_requested: bool,
+}
 
 /// How regular releases are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +60,10 @@ impl Distances {
         };
         Some(Self { least, median, most, regularity })
     }
+}
+
+pub(super) fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
 fn positive(distance: i64) -> Option<u64> {

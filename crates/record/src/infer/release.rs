@@ -1,21 +1,10 @@
 //! When the job behind a wait is released.
 
+use super::period::{Release, signed};
 use super::taken::Taken;
 use crate::event::{Clock, EventKind, Stop, Wait};
 use crate::history::Entry;
 use crate::recording::{Recording, ThreadIndex};
-
-/// The release of the job behind a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Release {
-    /// The instant. `None` if the wait ended at once, and what it waited for came at an unknown instant before.
-    pub(super) at_ns: Option<i64>,
-    /// How many releases the wait took: a read of a timer returns all expirations since the read before. The instant is
-    /// that of the first one.
-    pub(super) count: u64,
-    /// Whether the program asked for this instant.
-    pub(super) is_requested: bool,
-}
 
 /// Returns the release of the job behind a wait. An absolute sleep and a sleep name it, and so do the post of a
 /// semaphore and the settings of a timer. Otherwise it is the last signal to the awaited condition variable during the
@@ -105,8 +94,4 @@ fn suspended(entries: &[Entry], during: std::ops::Range<usize>) -> bool {
     let was_out = first.is_some_and(|entry| matches!(entry.kind, EventKind::SwitchIn { .. }))
         && entries[..during.start].iter().rev().find(is_out).is_some_and(is_suspension);
     was_out || entries[during].iter().any(is_suspension)
-}
-
-pub(super) fn signed(ns: u64) -> i64 {
-    i64::try_from(ns).unwrap_or(i64::MAX)
 }

@@ -3,7 +3,7 @@
 //! Both are counted: a wait that ends at once takes a post or an expiration that came while the job before it executed.
 //! That job is released by the post or at the expiration, and not when the thread comes to wait.
 
-use super::release::{Release, signed};
+use super::period::{Release, signed};
 use crate::event::{Event, EventKind, Stop, Wait};
 use crate::recording::{ObjectId, ObjectKind, Recording, ThreadIndex};
 use std::collections::{BTreeMap, VecDeque};
@@ -162,7 +162,7 @@ const LATE_MAX_NS: u64 = 2_000;
 impl Semaphore {
     fn post(&mut self, at_ns: u64, by: ThreadIndex) {
         let missed_ns = self.missed_ns.take();
-        if missed_ns.is_none_or(|missed_ns| at_ns - missed_ns > LATE_MAX_NS) {
+        if missed_ns.is_none_or(|missed_ns| at_ns.saturating_sub(missed_ns) > LATE_MAX_NS) {
             self.posts.push_back(Post { at_ns, by: Some(by), count: 1 });
         }
     }

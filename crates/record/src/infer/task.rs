@@ -3,8 +3,8 @@
 use super::body::{Body, Part};
 use super::choices::Choices;
 use super::jobs::{Boundary, Cut, JOBS_MIN, cuts, waited};
-use super::period::{Distances, Regularity};
-use super::release::{Release, head, signed};
+use super::period::{Distances, Regularity, Release, signed};
+use super::release::head;
 use super::taken::Taken;
 use crate::event::{EventKind, Policy, Wait};
 use crate::held::{Held, held};
