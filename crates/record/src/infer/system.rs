@@ -196,8 +196,8 @@ fn warnings(
         let at_once = task.jobs.iter().filter(|job| !job.is_release_known).count() as u64;
         if at_once > 0 {
             warnings.push(format!(
-                "{} of `{name}` did not wait for a release, which came before the job before ended: their responses are \
-                 longer than shown, and their beginnings do not count for the period",
+                "`{name}` did not wait for the release of {}: it came before the job before ended, so the response is \
+                 longer than shown, and the beginning of the job does not count for the period",
                 jobs(at_once)
             ));
         }

@@ -515,8 +515,8 @@ fn jobs_that_did_not_wait_for_data_give_no_period() {
     assert_eq!((task.period_ns, task.most_ns), (ms(10), ms(10)));
     let late = task.jobs.iter().filter(|job| !job.is_release_known).count();
     assert_eq!(late, 9);
-    let warning = "9 jobs of `alone` did not wait for a release, which came before the job before ended: their \
-                   responses are longer than shown, and their beginnings do not count for the period";
+    let warning = "`alone` did not wait for the release of 9 jobs: it came before the job before ended, so the \
+                   response is longer than shown, and the beginning of the job does not count for the period";
     assert_eq!(found.warnings, [warning]);
 }
 
