@@ -3,9 +3,9 @@
 //! They are looked up when the library is loaded, because a lookup may wait for another thread.
 
 use libc::{
-    ENOSYS, c_char, c_int, c_long, c_uint, c_void, clockid_t, cpu_set_t, epoll_event, fd_set, iovec, msghdr, nfds_t,
-    pid_t, pollfd, pthread_attr_t, pthread_t, sched_param, sem_t, siginfo_t, sigset_t, size_t, sockaddr, socklen_t,
-    ssize_t, timespec, timeval,
+    ENOSYS, c_char, c_int, c_long, c_uint, c_void, clockid_t, cpu_set_t, epoll_event, fd_set, iovec, itimerspec,
+    msghdr, nfds_t, pid_t, pollfd, pthread_attr_t, pthread_t, sched_param, sem_t, siginfo_t, sigset_t, size_t,
+    sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -129,6 +129,8 @@ next! {
     sleep(s: c_uint) -> c_uint = s;
     thrd_sleep(time: *const timespec, left: *mut timespec) -> c_int = -2;
     timerfd_create(clock: clockid_t, flags: c_int) -> c_int = missing().into();
+    timerfd_settime(descriptor: c_int, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int
+        = missing().into();
     close(descriptor: c_int) -> c_int = missing().into();
     read(descriptor: c_int, to: *mut c_void, bytes: size_t) -> ssize_t = missing().into();
     __read_chk(descriptor: c_int, to: *mut c_void, bytes: size_t, room: size_t) -> ssize_t = missing().into();

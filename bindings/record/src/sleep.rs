@@ -9,7 +9,10 @@ use lockwright_record::file::format::{DETAIL_SHIFT, event};
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// A time in nanoseconds. The next function refuses times that are none.
-unsafe fn ns(time: *const timespec) -> u64 {
+///
+/// # Safety
+/// `time` is null or points to a time.
+pub(crate) unsafe fn ns(time: *const timespec) -> u64 {
     // SAFETY: the program passes null, which the next function refuses, or a time that stays valid during the call.
     let Some(time) = (unsafe { time.as_ref() }) else { return 0 };
     (time.tv_sec as u64).saturating_mul(NS_PER_S).saturating_add(time.tv_nsec as u64)

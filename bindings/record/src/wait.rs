@@ -4,6 +4,7 @@
 use crate::entry::entries;
 use crate::mutex;
 use crate::next::{self, Opaque};
+use crate::ring::Ring;
 use crate::thread::current;
 use libc::{c_int, c_uint, c_void, clockid_t, sem_t, timespec};
 use lockwright_record::file::format::{DETAIL_SHIFT, class, event};
@@ -15,9 +16,22 @@ fn place(class: u8, site: usize) -> u64 {
 /// Records a wait around `call`.
 #[inline(always)]
 pub(crate) fn waits<T>(kind: u8, value: u64, place: u64, call: impl FnOnce() -> T) -> T {
+    waits_for(kind, value, place, call, |_, _| ())
+}
+
+/// The same, with an event about the answer before the end of the wait.
+#[inline(always)]
+pub(crate) fn waits_for<T>(
+    kind: u8,
+    value: u64,
+    place: u64,
+    call: impl FnOnce() -> T,
+    answered: impl FnOnce(&Ring, &T),
+) -> T {
     let Some(ring) = current() else { return call() };
     ring.put(kind, [value, place]);
     let answer = ring.within(call);
+    answered(ring, &answer);
     ring.put(event::RESUMED, []);
     answer
 }
@@ -28,9 +42,10 @@ fn signals(class: u8, object: Opaque, site: usize) {
     }
 }
 
-fn initialised(class: u8, object: Opaque, site: usize) {
+/// Records the initialisation of an object; `value` is that of a semaphore.
+fn initialised(class: u8, object: Opaque, value: c_uint, site: usize) {
     if let Some(ring) = current() {
-        ring.put(event::INIT, [object.addr() as u64, place(class, site), 0]);
+        ring.put(event::INIT, [object.addr() as u64, place(class, site), u64::from(value)]);
     }
 }
 
@@ -88,13 +103,20 @@ unsafe extern "C-unwind" fn cond_init(cond: Opaque, attributes: *const c_void, s
     // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_cond_init(cond, attributes) };
     if answer == 0 {
-        initialised(class::CONDITION, cond, site);
+        initialised(class::CONDITION, cond, 0, site);
     }
     answer
 }
 
+/// Records a wait for a semaphore, and whether it ended without a post.
 fn semaphore(semaphore: *mut sem_t, site: usize, call: impl FnOnce() -> c_int) -> c_int {
-    waits(event::SEMAPHORE, semaphore.addr() as u64, place(class::SEMAPHORE, site), call)
+    let object = semaphore.addr() as u64;
+    let failed = |ring: &Ring, answer: &c_int| {
+        if *answer != 0 {
+            ring.put(event::REFUSED, [object]);
+        }
+    };
+    waits_for(event::SEMAPHORE, object, place(class::SEMAPHORE, site), call, failed)
 }
 
 unsafe extern "C-unwind" fn semaphore_wait(object: *mut sem_t, site: usize) -> c_int {
@@ -134,7 +156,7 @@ unsafe extern "C-unwind" fn semaphore_init(object: *mut sem_t, shared: c_int, va
     // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::sem_init(object, shared, value) };
     if answer == 0 {
-        initialised(class::SEMAPHORE, object.cast(), site);
+        initialised(class::SEMAPHORE, object.cast(), value, site);
     }
     answer
 }
@@ -154,7 +176,7 @@ unsafe extern "C-unwind" fn barrier_init(
     // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
     let answer = unsafe { next::pthread_barrier_init(barrier, attributes, count) };
     if answer == 0 {
-        initialised(class::BARRIER, barrier, site);
+        initialised(class::BARRIER, barrier, 0, site);
     }
     answer
 }

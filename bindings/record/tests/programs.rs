@@ -9,6 +9,7 @@ mod programs {
     mod itself;
     mod kinds;
     mod load;
+    mod overload;
     mod ros;
     mod support;
 }

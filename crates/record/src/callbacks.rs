@@ -17,6 +17,9 @@ struct State {
     policy: Option<Policy>,
     affinity: Option<u64>,
     cpu: Option<u32>,
+    /// How many times it suspended outside callbacks, except for a lock.
+    suspensions: u64,
+    requests: bool,
 }
 
 impl Recording {
@@ -60,6 +63,8 @@ impl Recording {
 struct Own {
     thread: ThreadIndex,
     site: SiteId,
+    /// How many times the executor had suspended when the callback returned last; `None` before.
+    suspensions: Option<u64>,
 }
 
 impl State {
@@ -68,7 +73,13 @@ impl State {
             EventKind::Scheduling(policy) => self.policy = Some(policy),
             EventKind::Affinity(cpus) => self.affinity = Some(cpus),
             EventKind::SwitchIn { cpu } => self.cpu = Some(cpu),
-            EventKind::SwitchOut(_) => self.cpu = None,
+            EventKind::SwitchOut(stop) => {
+                self.cpu = None;
+                let has_waited = stop == Stop::Suspended && self.inside.is_none() && !self.requests;
+                self.suspensions += u64::from(has_waited);
+            }
+            EventKind::Request { .. } => self.requests = true,
+            EventKind::Locked { .. } | EventKind::Refused { .. } => self.requests = false,
             _ => {}
         }
     }
@@ -103,6 +114,10 @@ impl Split<'_> {
         }
         if let Some(cpu) = state.cpu {
             self.put(at_ns, thread, EventKind::SwitchOut(Stop::Suspended));
+            // An executor that has not waited since the last call was late: the callback was ready before.
+            if own.suspensions != Some(state.suspensions) {
+                self.put(at_ns, own.thread, EventKind::SwitchOut(Stop::Suspended));
+            }
             self.put(at_ns, own.thread, EventKind::SwitchIn { cpu });
         }
         self.put(at_ns, own.thread, EventKind::Resumed);
@@ -113,17 +128,21 @@ impl Split<'_> {
     fn end(&mut self, event: &Event, own: Own, state: &mut State) {
         self.put(event.at_ns, own.thread, EventKind::Wait { wait: Wait::Call, site: own.site });
         if let Some(cpu) = state.cpu {
-            self.put(event.at_ns, own.thread, EventKind::SwitchOut(Stop::Suspended));
+            self.put(event.at_ns, own.thread, EventKind::SwitchOut(Stop::Preempted));
             self.put(event.at_ns, event.thread, EventKind::SwitchIn { cpu });
         }
         state.inside = None;
+        if let Some(known) = self.own.values_mut().find(|known| known.thread == own.thread) {
+            known.suspensions = Some(state.suspensions);
+        }
     }
 
     /// Adds the thread that stands for a callback on a thread.
     fn add(&mut self, callback: CallbackId, thread: ThreadIndex) -> Own {
         let known = &self.whole.callbacks[callback as usize];
         let name = if known.name.is_empty() { format!("callback {:#x}", known.address) } else { known.name.clone() };
-        let own = Own { thread: self.split.threads.len() as u32, site: self.split.sites.len() as u32 };
+        let (thread_index, site) = (self.split.threads.len() as u32, self.split.sites.len() as u32);
+        let own = Own { thread: thread_index, site, suspensions: None };
         let id = self.whole.threads[thread as usize].id;
         self.split.threads.push(Thread { id, name: name.clone(), lost: 0 });
         self.split.sites.push(Site { address: known.address, name: Some(name) });
@@ -187,6 +206,17 @@ mod tests {
         assert_eq!(found, [("camera", ms(30), ms(3)), ("timer", ms(10), ms(2))]);
         let ranks: Vec<u32> = inferred.tasks.iter().map(|task| task.thread).collect();
         assert_eq!(ranks, [1, 2]);
+    }
+
+    #[test]
+    fn a_callback_that_is_late_tells_no_period() {
+        let mut recording = executor();
+        // The executor does not wait any more.
+        recording.events.retain(|event| !matches!(event.kind, EventKind::SwitchOut(_)) || event.at_ns < 20 * MS);
+        let split = recording.by_callback().expect("there are callbacks");
+        let inferred = infer(&split, &Choices::default());
+        assert!(inferred.tasks.is_empty(), "{:?}", inferred.tasks);
+        assert!(inferred.left_out[1].reason.contains("a job begins behind the call of the callback"));
     }
 
     #[test]

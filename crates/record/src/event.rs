@@ -56,7 +56,8 @@ pub enum EventKind {
         /// Whether the call was an attempt (`pthread_mutex_trylock`), which would not have waited.
         tried: bool,
     },
-    /// The wait ended without the object: a time-out, a deadlock found, an error.
+    /// The wait ended without the object: a time-out, a deadlock found, an error. Before `Resumed`: the wait for a
+    /// semaphore ended without a post.
     Refused {
         /// The object.
         object: ObjectId,
@@ -77,6 +78,29 @@ pub enum EventKind {
     },
     /// The wait ended.
     Resumed,
+    /// Before `Resumed`: the timer expired this many times since the read before. A wait for a timer without this event
+    /// failed.
+    Expired {
+        /// The number of expirations, at least 1.
+        count: u64,
+    },
+    /// The thread sets the timer.
+    TimerSet {
+        /// The file descriptor of the timer.
+        descriptor: i32,
+        /// Its first expiration, in nanoseconds since the start of the recording. `None` if the timer has no more
+        /// expirations, or expires by a clock other than the monotonic and the real-time one.
+        first_ns: Option<i64>,
+        /// The distance of its expirations in nanoseconds; 0 if there is only one.
+        interval_ns: u64,
+    },
+    /// The thread initialises the semaphore.
+    Initialised {
+        /// The semaphore.
+        object: ObjectId,
+        /// The initial value.
+        value: u32,
+    },
     /// The thread made a wait of another thread end, or can have: a signal to a condition variable, a post to a
     /// semaphore.
     Signal {
@@ -183,8 +207,13 @@ pub enum Wait {
     },
     /// For the end of a thread.
     Join,
-    /// For data: `read`, `recv`, `poll`, `epoll_wait`, `select`.
+    /// For data: `read`, `recv`, `accept`, `sigwait`, `mq_receive`.
     Input {
+        /// The file descriptor, or -1 where the call names none.
+        descriptor: i32,
+    },
+    /// For a descriptor to be ready: `poll`, `epoll_wait`, `select`.
+    Poll {
         /// The file descriptor, or -1 where the call names several.
         descriptor: i32,
     },

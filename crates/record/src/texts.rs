@@ -57,3 +57,8 @@ pub(crate) fn kind_name(kind: ObjectKind) -> &'static str {
 pub(crate) fn times(count: u64) -> String {
     if count == 1 { "once".into() } else { format!("{count} times") }
 }
+
+/// "1 job", or "3 jobs".
+pub(crate) fn jobs(count: u64) -> String {
+    if count == 1 { "1 job".into() } else { format!("{count} jobs") }
+}

@@ -79,14 +79,17 @@ fn each_kind_of_wait_is_recorded() {
         &["lock plain", "signal ready", "unlock plain", "sleep 20000000", "resumed", "signal posted"],
     );
     let sleeps = ["sleep until", "resumed", "sleep until", "resumed", "sleep 1234567", "resumed", "sleep 1500000"];
-    assert_within(&first, &[&sleeps[..], &["resumed", "yield", "resumed", "wait timer", "resumed"]].concat());
+    let timer = ["resumed", "yield", "resumed", "set timer 0", "wait timer", "expired 1", "resumed"];
+    assert_within(&first, &[&sleeps[..], &timer].concat());
+    assert_within(&first, &["initialise posted 0"]);
     // read, recv, recvfrom and poll have the number that the timer had; a poll that must not wait is no wait.
     let descriptor = |wait| if let Wait::Timer { descriptor } = wait { Some(descriptor) } else { None };
     let timer = waits(&recording).find_map(|(_, wait)| descriptor(wait)).expect("a timer");
     let input = format!("input {timer}");
-    let repeated = [input.as_str(), "resumed"].repeat(4);
-    let after = format!("input {}", timer + 2);
-    assert_within(&first, &[&repeated[..], &[&after, "resumed", "input -1", "resumed", "join"]].concat());
+    let repeated = [input.as_str(), "resumed"].repeat(3);
+    let polls = [timer, timer + 2, -1].map(|descriptor| format!("poll {descriptor}"));
+    let polls: Vec<&str> = polls.iter().flat_map(|poll| [poll.as_str(), "resumed"]).collect();
+    assert_within(&first, &[&repeated[..], &polls, &["join"]].concat());
 }
 
 fn waits(recording: &Recording) -> impl Iterator<Item = (&Event, Wait)> {

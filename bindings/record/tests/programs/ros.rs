@@ -33,7 +33,7 @@ fn callbacks_of_an_executor_are_tasks() {
         .map(|(task, found)| (task.name.as_str(), found.jobs.len()))
         .collect();
     tasks.sort_unstable();
-    assert_eq!(tasks.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names);
+    assert_eq!(tasks.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names, "{:?}", inferred.left_out);
     assert_eq!(tasks.iter().map(|&(_, jobs)| jobs).collect::<Vec<_>>(), [24, 6]);
     // Other work lengthens execution times, and never shortens them.
     for (task, least_us) in system.tasks().iter().map(|task| (task, if task.name == LONG { 900 } else { 300 })) {

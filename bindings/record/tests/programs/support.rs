@@ -112,6 +112,9 @@ fn step(recording: &Recording, kind: EventKind) -> Option<String> {
         EventKind::Unlock { object: id } => format!("unlock {}", object(id)),
         EventKind::Signal { object: id } => format!("signal {}", object(id)),
         EventKind::Resumed => "resumed".to_owned(),
+        EventKind::Expired { count } => format!("expired {count}"),
+        EventKind::TimerSet { interval_ns, .. } => format!("set timer {interval_ns}"),
+        EventKind::Initialised { object: id, value } => format!("initialise {} {value}", object(id)),
         EventKind::Wait { wait, .. } => match wait {
             Wait::SleepUntil { .. } => "sleep until".to_owned(),
             Wait::SleepFor { ns } => format!("sleep {ns}"),
@@ -121,6 +124,7 @@ fn step(recording: &Recording, kind: EventKind) -> Option<String> {
             Wait::Barrier { object: id } => format!("wait barrier {}", object(id)),
             Wait::Join => "join".to_owned(),
             Wait::Input { descriptor } => format!("input {descriptor}"),
+            Wait::Poll { descriptor } => format!("poll {descriptor}"),
             Wait::Yield => "yield".to_owned(),
             Wait::Futex { object: id } => format!("futex {}", object(id)),
             other => format!("{other:?}"),

@@ -216,16 +216,17 @@ impl<'a> Builder<'a> {
 
     /// Memory of an object may serve another one later. Objects of one place of initialisation that follow each other
     /// at an address are one object.
-    fn initialised(&mut self, address: u64, place: u64, ceiling: u64) {
+    fn initialised(&mut self, address: u64, place: u64, ceiling: u64) -> ObjectId {
         let site = self.site(place);
         let [class, mutex_kind] = ((place >> DETAIL_SHIFT) as u16).to_le_bytes();
         let kind = kind_of(class, mutex_kind, ceiling as u8);
-        let known = self.objects.get(&address).filter(|known| known.1 == class);
-        match known.map(|known| &mut self.recording.objects[known.0 as usize]) {
-            Some(known) if known.site == Some(site) => known.kind = kind,
-            _ => {
-                self.new_object(address, class, kind, site);
+        let known = self.objects.get(&address).filter(|known| known.1 == class).map(|known| known.0);
+        match known.map(|id| (id, &mut self.recording.objects[id as usize])) {
+            Some((id, known)) if known.site == Some(site) => {
+                known.kind = kind;
+                id
             }
+            _ => self.new_object(address, class, kind, site),
         }
     }
 
@@ -276,10 +277,21 @@ impl<'a> Builder<'a> {
             event::SIGNAL if is_futex(word(2)) && self.is_other(word(1)) => return None,
             event::SIGNAL => EventKind::Signal { object: self.object(word(1), word(2)) },
             event::INIT => {
-                self.initialised(word(1), word(2), word(3));
-                return None;
+                let object = self.initialised(word(1), word(2), word(3));
+                let is_semaphore = self.recording.objects[object as usize].kind == ObjectKind::Semaphore;
+                return is_semaphore.then_some(EventKind::Initialised { object, value: word(3) as u32 });
             }
             event::RESUMED => EventKind::Resumed,
+            event::EXPIRED => EventKind::Expired { count: word(1) },
+            event::TIMER_SET => {
+                let clock = (word(1) >> 32) as i32;
+                let is_known = word(2) > 0 && matches!(clock, MONOTONIC | REALTIME);
+                EventKind::TimerSet {
+                    descriptor: word(1) as i32,
+                    first_ns: is_known.then(|| self.clock.instant(clock, word(2), at_ns)),
+                    interval_ns: word(3),
+                }
+            }
             event::CALLBACK_START => EventKind::CallbackStart { callback: self.callback(word(1)) },
             event::CALLBACK_END => EventKind::CallbackEnd { callback: self.callback(word(1)) },
             event::CALLBACK_NAME => {
@@ -309,6 +321,7 @@ impl<'a> Builder<'a> {
             event::JOIN => Wait::Join,
             event::YIELD => Wait::Yield,
             event::FUTEX => Wait::Futex { object: self.object(value, place) },
+            event::POLL => Wait::Poll { descriptor: value as i32 },
             _ => Wait::Input { descriptor: value as i32 },
         }
     }

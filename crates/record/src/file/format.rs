@@ -5,7 +5,7 @@ pub const FILE_NAME: &str = "events.lwr";
 /// The first bytes of the file.
 pub const MAGIC: [u8; 8] = *b"LWRECORD";
 /// The version of the format. A reader refuses other versions.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The bytes of the header of the file.
 pub const HEADER: usize = 40;
 /// The flag of a header: stamps count cycles of the processor, and not nanoseconds of the monotonic clock.
@@ -63,13 +63,13 @@ pub mod event {
     pub const LOCKED_WRITE: u8 = 8;
     /// The object and the place.
     pub const LOCKED_READ: u8 = 9;
-    /// The object.
+    /// The object: a lock, or a semaphore whose wait ends without a post.
     pub const REFUSED: u8 = 10;
     /// The object.
     pub const UNLOCK: u8 = 11;
     /// The object and the place.
     pub const SIGNAL: u8 = 12;
-    /// The object, the place, and the ceiling of a mutex.
+    /// The object, the place, and the ceiling of a mutex or the value of a semaphore.
     pub const INIT: u8 = 13;
     /// The wait ended.
     pub const RESUMED: u8 = 14;
@@ -100,6 +100,13 @@ pub mod event {
     /// A part of the name of a callback: its address, with the number of the part as its detail; 40 bytes, padded with
     /// zeros.
     pub const CALLBACK_NAME: u8 = 28;
+    /// Before [`RESUMED`]: how many times the timer expired.
+    pub const EXPIRED: u8 = 29;
+    /// The descriptor of a timer and above it, in the upper half, the number of its clock; its first expiration in
+    /// nanoseconds of this clock, or 0 if it is stopped; and the distance of its expirations in nanoseconds.
+    pub const TIMER_SET: u8 = 30;
+    /// The descriptor and the place.
+    pub const POLL: u8 = 31;
 }
 
 /// The bytes of a part of the name of a callback.
@@ -115,13 +122,15 @@ pub const fn words(kind: u8) -> Option<usize> {
         | event::SCHEDULING
         | event::REFUSED
         | event::UNLOCK
+        | event::EXPIRED
         | event::CALLBACK_START
         | event::CALLBACK_END => 2,
         event::AFFINITY
         | event::REQUEST_WRITE..=event::LOCKED_READ
         | event::SIGNAL
-        | event::SLEEP_UNTIL..=event::FUTEX => 3,
-        event::INIT => 4,
+        | event::SLEEP_UNTIL..=event::FUTEX
+        | event::POLL => 3,
+        event::INIT | event::TIMER_SET => 4,
         event::DEADLINE => 5,
         event::CALLBACK_NAME => 2 + NAME_PART / size_of::<u64>(),
         _ => return None,

@@ -32,4 +32,6 @@ pub struct LeftOut {
     pub thread: ThreadIndex,
     /// Why its jobs cannot be recognised.
     pub reason: String,
+    /// Whether it has jobs, and only their period is unknown.
+    pub has_jobs: bool,
 }

@@ -1,8 +1,11 @@
 //! Boundaries of jobs: the wait at which a thread waits for its next activation.
 
-use crate::event::{Clock, EventKind, Wait};
+use super::period::Release;
+use super::release::release;
+use super::taken::Taken;
+use crate::event::{Clock, EventKind, Policy, Wait};
 use crate::history::{Entry, History};
-use crate::recording::{ObjectId, Recording, SiteId};
+use crate::recording::{ObjectId, Recording, SiteId, ThreadIndex};
 use std::collections::BTreeMap;
 
 /// The least number of complete jobs from which a task is inferred.
@@ -29,6 +32,7 @@ enum Kind {
     Semaphore,
     Barrier,
     Input(i32),
+    Poll(i32),
     Futex,
 }
 
@@ -55,6 +59,7 @@ impl Point {
             Wait::Semaphore { object } => (Kind::Semaphore, Some(object)),
             Wait::Barrier { object } => (Kind::Barrier, Some(object)),
             Wait::Input { descriptor } => (Kind::Input(descriptor), None),
+            Wait::Poll { descriptor } => (Kind::Poll(descriptor), None),
             Wait::Futex { object } => (Kind::Futex, Some(object)),
             Wait::Call => (Kind::Call, None),
             Wait::Yield if is_deadline => (Kind::Yield, None),
@@ -76,7 +81,9 @@ impl Point {
             Kind::Condition => format!("the wait for the condition variable `{}`", name()),
             Kind::Semaphore => format!("the wait for the semaphore `{}`", name()),
             Kind::Barrier => format!("the wait for the barrier `{}`", name()),
-            Kind::Input(descriptor) => format!("the wait for input of descriptor {descriptor}"),
+            Kind::Input(descriptor) | Kind::Poll(descriptor) => {
+                format!("the wait for input of descriptor {descriptor}")
+            }
             Kind::Futex => format!("the wait for the futex `{}`", name()),
         };
         format!("{what} at {}", recording.site_name(self.site))
@@ -110,6 +117,8 @@ pub(super) struct Cut {
     pub(super) point: Point,
     /// The indices of the waits in [`History::entries`].
     pub(super) waits: Vec<usize>,
+    /// The releases of the jobs behind them; that behind the last wait is missing if it has no end.
+    pub(super) releases: Vec<Release>,
     /// The square of the coefficient of variation of the execution times, in millionths.
     variation: Option<u128>,
     /// The time that the thread spent in the waits.
@@ -119,7 +128,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    fn new(point: Point, waits: Vec<usize>, entries: &[Entry]) -> Self {
+    fn new(point: Point, waits: Vec<usize>, releases: Vec<Release>, entries: &[Entry]) -> Self {
         let cpu: Vec<u128> = waits
             .windows(2)
             .map(|pair| u128::from(entries[pair[1]].cpu_ns.saturating_sub(entries[pair[0]].cpu_ns)))
@@ -132,16 +141,23 @@ impl Cut {
             .and_then(|mean| mean.checked_mul(1_000_000)?.checked_div(sum * sum))
             .map(|ratio| ratio.saturating_sub(1_000_000));
         let waited_ns = waits.iter().map(|&wait| waited(entries, wait)).sum();
-        Self { point, waits, variation, waited_ns, covered_ns: u64::try_from(sum).unwrap_or(u64::MAX) }
+        let covered_ns = u64::try_from(sum).unwrap_or(u64::MAX);
+        Self { point, waits, releases, variation, waited_ns, covered_ns }
     }
 
     pub(super) fn jobs(&self) -> usize {
         self.waits.len().saturating_sub(1)
     }
 
-    /// Whether each wait names the release of the next job.
-    pub(super) fn is_exact(&self) -> bool {
-        self.point.kind == Kind::SleepUntil
+    /// How many releases are known.
+    pub(super) fn known(&self) -> usize {
+        self.releases.iter().filter(|release| release.at_ns.is_some()).count()
+    }
+
+    /// Whether so many releases are known that a period follows: some waits may suspend for another reason than the
+    /// release.
+    pub(super) fn has_releases(&self) -> bool {
+        self.known() >= JOBS_MIN.max(self.releases.len().div_ceil(2))
     }
 
     pub(super) fn boundary(&self, recording: &Recording) -> Boundary {
@@ -159,16 +175,33 @@ pub(super) fn waited(entries: &[Entry], wait: usize) -> u64 {
     end.map_or(0, |end| end.at_ns.saturating_sub(entries[wait].at_ns))
 }
 
+/// Whether the wait at this index is a read of a timer that returned no expiration.
+fn has_failed(entries: &[Entry], wait: usize) -> bool {
+    let EventKind::Wait { wait: Wait::Timer { .. }, .. } = entries[wait].kind else { return false };
+    let is_end = |entry: &&Entry| matches!(entry.kind, EventKind::Expired { .. } | EventKind::Resumed);
+    entries[wait..].iter().find(is_end).is_some_and(|entry| entry.kind == EventKind::Resumed)
+}
+
 /// Returns the ways to cut the execution of a thread into jobs, the best one first. `wanted` are the values of
 /// `--job-at`; where some of them mean waits of this thread, only these remain.
 ///
 /// Absolute sleeps are preferred, then timers, then yields under `SCHED_DEADLINE`. Of the others, the waits are best
-/// that cut the execution most evenly, and among equal ones those in which the thread waits longest.
-pub(super) fn cuts(recording: &Recording, history: &History, is_deadline: bool, wanted: &[String]) -> Vec<Cut> {
+/// that cut the execution most evenly, and among equal ones those in which the thread waits longest; those with known
+/// releases go first.
+pub(super) fn cuts(
+    recording: &Recording,
+    thread: ThreadIndex,
+    history: &History,
+    taken: &Taken,
+    wanted: &[String],
+) -> Vec<Cut> {
+    let entries = &history.entries;
+    let is_deadline = entries.iter().any(|entry| matches!(entry.kind, EventKind::Scheduling(Policy::Deadline { .. })));
     let mut points: BTreeMap<Point, Vec<usize>> = BTreeMap::new();
-    for (index, entry) in history.entries.iter().enumerate() {
+    for (index, entry) in entries.iter().enumerate() {
         if let EventKind::Wait { wait, site } = entry.kind
             && let Some(point) = Point::of(wait, site, is_deadline)
+            && !has_failed(entries, index)
         {
             points.entry(point).or_default().push(index);
         }
@@ -179,14 +212,17 @@ pub(super) fn cuts(recording: &Recording, history: &History, is_deadline: bool, 
     let mut cuts: Vec<Cut> = points
         .into_iter()
         .filter(|&(point, _)| !restricted || is_wanted(point))
-        .map(|(point, waits)| Cut::new(point, waits, &history.entries))
+        .map(|(point, waits)| {
+            let releases = waits.iter().filter_map(|&wait| release(recording, thread, entries, wait, taken)).collect();
+            Cut::new(point, waits, releases, entries)
+        })
         .filter(|cut| cut.jobs() >= JOBS_MIN)
         // A wait inside a phase of the program, such as its start, does not separate jobs.
         .filter(|cut| restricted || cut.point.kind.class() < 3 || cut.covered_ns >= used_ns / 2)
         .collect();
     cuts.sort_by_key(|cut| {
         let variation = cut.variation.unwrap_or(u128::MAX);
-        (cut.point.kind.class(), variation, std::cmp::Reverse(cut.waited_ns), cut.point)
+        (cut.point.kind.class(), !cut.has_releases(), variation, std::cmp::Reverse(cut.waited_ns), cut.point)
     });
     cuts
 }
@@ -219,7 +255,7 @@ mod tests {
         let history = &histories(&recording)[0];
         let texts = |wanted: &[&str]| {
             let wanted: Vec<String> = wanted.iter().map(|&value| value.to_owned()).collect();
-            let cuts = cuts(&recording, history, false, &wanted);
+            let cuts = cuts(&recording, 0, history, &Taken::of(&recording), &wanted);
             cuts.iter().map(|cut| cut.boundary(&recording)).collect::<Vec<_>>()
         };
         let best = texts(&[]);
@@ -243,7 +279,7 @@ mod tests {
             script.wait(Wait::SleepUntil { at_ns, clock: Clock::Monotonic }, tick, 1_000);
         }
         let recording = script.recording();
-        let cuts = cuts(&recording, &histories(&recording)[0], false, &[]);
+        let cuts = cuts(&recording, 0, &histories(&recording)[0], &Taken::of(&recording), &[]);
         assert_eq!(cuts[0].boundary(&recording).text, "the absolute sleep at tick");
     }
 }

@@ -9,8 +9,10 @@ mod choices;
 mod inferred;
 mod jobs;
 mod period;
+mod release;
 mod remarks;
 mod system;
+mod taken;
 mod task;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -25,6 +27,7 @@ pub use task::{InferredTask, Job};
 
 use crate::history::histories;
 use crate::recording::Recording;
+use task::Refusal;
 
 /// Infers a task set from a recording.
 ///
@@ -38,11 +41,12 @@ use crate::recording::Recording;
 #[must_use]
 pub fn infer(recording: &Recording, choices: &Choices) -> Inferred {
     let histories = histories(recording);
+    let taken = taken::Taken::of(recording);
     let (mut tasks, mut left_out) = (Vec::new(), Vec::new());
     for (thread, history) in (0..).zip(&histories) {
-        match task::task_of(recording, thread, history, choices) {
+        match task::task_of(recording, thread, history, &taken, choices) {
             Ok(task) => tasks.push(task),
-            Err(reason) => left_out.push(LeftOut { thread, reason }),
+            Err(Refusal { reason, has_jobs }) => left_out.push(LeftOut { thread, reason, has_jobs }),
         }
     }
     system::assemble(recording, &histories, tasks, left_out, choices)

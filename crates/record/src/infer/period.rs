@@ -2,6 +2,18 @@
 
 use crate::trends::quantile;
 
+/// The release of the job behind a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Release {
+    /// The instant. `None` if the wait ended at once, and what it waited for came at an unknown instant before.
+    pub(super) at_ns: Option<i64>,
+    /// How many releases the wait took: a read of a timer returns all expirations since the read before. The instant is
+    /// that of the first one.
+    pub(super) count: u64,
+    /// Whether the program asked for this instant.
+    pub(super) is_requested: bool,
+}
+
 /// How regular releases are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regularity {
@@ -23,10 +35,21 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    /// Of releases in order. `None` if there are fewer than two of different times.
-    pub(super) fn of(releases: impl Iterator<Item = i64> + Clone, is_exact: bool) -> Option<Self> {
-        let pairs = releases.clone().zip(releases.skip(1));
-        let mut distances: Vec<u64> = pairs.map(|(one, next)| next.saturating_sub(one)).filter_map(positive).collect();
+    /// Of releases in order. Between known releases with others in between, all distances count as equal: the least one
+    /// is at most that long. `None` if there are fewer than two known ones of different times.
+    pub(super) fn of(releases: &[Release]) -> Option<Self> {
+        let mut distances = Vec::new();
+        // The last known release, and the number of distances from there on.
+        let (mut last, mut count) = (None, 0_u64);
+        for release in releases {
+            if let Some(at_ns) = release.at_ns {
+                let length = last.map(|last| at_ns.saturating_sub(last)).and_then(positive);
+                distances.extend(length.and_then(|length| length.checked_div(count)).filter(|&distance| distance > 0));
+                (last, count) = (Some(at_ns), 0);
+            }
+            count = count.saturating_add(release.count);
+        }
+        let is_exact = releases.iter().all(|release| release.is_requested);
         distances.sort_unstable();
         let (&least, &most) = (distances.first()?, distances.last()?);
         let median = quantile(&distances, 500)?;
@@ -39,6 +62,10 @@ impl Distances {
     }
 }
 
+pub(super) fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
 fn positive(distance: i64) -> Option<u64> {
     u64::try_from(distance).ok().filter(|&distance| distance > 0)
 }
@@ -49,13 +76,28 @@ mod tests {
 
     #[test]
     fn two_percent_separate_periodic_from_sporadic() {
-        let of = |releases: &[i64], is_exact| {
-            Distances::of(releases.iter().copied(), is_exact).map(|found| (found.least, found.regularity))
+        let of = |releases: &[i64], is_requested| {
+            let releases: Vec<Release> =
+                releases.iter().map(|&at_ns| Release { at_ns: Some(at_ns), count: 1, is_requested }).collect();
+            Distances::of(&releases).map(|found| (found.least, found.regularity))
         };
         assert_eq!(of(&[0, 1000, 2000], true), Some((1000, Regularity::Exact)));
         assert_eq!(of(&[0, 1000, 2000], false), Some((1000, Regularity::Periodic)));
         assert_eq!(of(&[0, 1000, 2019, 3019], false), Some((1000, Regularity::Periodic)));
         assert_eq!(of(&[0, 1000, 2020, 3020], true), Some((1000, Regularity::Sporadic)));
         assert_eq!(of(&[5, 5], true), None);
+    }
+
+    #[test]
+    fn releases_between_known_ones_have_equal_distances() {
+        let of = |releases: &[(Option<i64>, u64)]| {
+            let of = |&(at_ns, count)| Release { at_ns, count, is_requested: false };
+            let releases: Vec<Release> = releases.iter().map(of).collect();
+            Distances::of(&releases).map(|found| (found.least, found.most))
+        };
+        assert_eq!(of(&[(Some(0), 1), (None, 1), (Some(2000), 1), (Some(3100), 1)]), Some((1000, 1100)));
+        // The second wait takes three releases at once.
+        assert_eq!(of(&[(Some(0), 1), (Some(1000), 3), (Some(4000), 1)]), Some((1000, 1000)));
+        assert_eq!(of(&[(None, 1), (Some(1000), 1), (None, 1)]), None);
     }
 }

@@ -8,7 +8,7 @@ use super::period::Regularity;
 use super::task::InferredTask;
 use crate::event::Policy;
 use crate::recording::Recording;
-use crate::texts::kind_name;
+use crate::texts::{jobs, kind_name};
 use lockwright_model::format::{Place, write_commented_system};
 use lockwright_model::{Duration, System};
 
@@ -107,10 +107,6 @@ impl Inferred {
         );
         lines
     }
-}
-
-fn jobs(count: u64) -> String {
-    if count == 1 { "1 job".into() } else { format!("{count} jobs") }
 }
 
 fn boundary(boundary: &Boundary) -> String {

@@ -8,7 +8,7 @@ use super::task::InferredTask;
 use crate::event::{EventKind, Policy};
 use crate::history::{History, rank};
 use crate::recording::{MutexProtocol, ObjectId, ObjectKind, Recording};
-use crate::texts::times;
+use crate::texts::{jobs, times};
 use lockwright_model::{
     CPUS_MAX, CpuId, Duration, Priority, Protocol, RESOURCES_MAX, Resource, ResourceId, Scheduler, Step, System,
     TASKS_MAX, Task,
@@ -193,6 +193,18 @@ fn warnings(
                 times(waits)
             ));
         }
+        let at_once = task.jobs.iter().filter(|job| !job.is_release_known).count() as u64;
+        if at_once > 0 {
+            warnings.push(format!(
+                "`{name}` did not wait for the release of {}: it came before the job before ended, so the response is \
+                 longer than shown, and the beginning of the job does not count for the period",
+                jobs(at_once)
+            ));
+        }
+        let skipped = task.jobs.iter().fold(0_u64, |sum, job| sum.saturating_add(job.releases - 1));
+        if skipped > 0 {
+            warnings.push(format!("`{name}` skipped {}: its timer expired again before it was read", jobs(skipped)));
+        }
         if task.across > 0 {
             warnings.push(format!(
                 "`{name}` held locks across the end of a job, {}: these sections are not in its body, and bounds do \
@@ -214,6 +226,13 @@ fn warnings(
                 "`{name}` has an ordinary policy: its bound does not hold beside other ordinary threads"
             ));
         }
+    }
+    for out in left_out.iter().filter(|out| out.has_jobs) {
+        warnings.push(format!(
+            "`{}` is not a task, because {}: bounds do not cover its jobs",
+            recording.thread_name(out.thread),
+            out.reason
+        ));
     }
     for out in left_out {
         let locks = |entry: &crate::history::Entry| match entry.kind {

@@ -3,8 +3,10 @@
 use super::body::{Body, Part};
 use super::choices::Choices;
 use super::jobs::{Boundary, Cut, JOBS_MIN, cuts, waited};
-use super::period::{Distances, Regularity};
-use crate::event::{Clock, EventKind, Policy, Wait};
+use super::period::{Distances, Regularity, Release, signed};
+use super::release::head;
+use super::taken::Taken;
+use crate::event::{EventKind, Policy, Wait};
 use crate::held::{Held, held};
 use crate::history::{Entry, History};
 use crate::recording::{Recording, ThreadIndex};
@@ -18,6 +20,12 @@ pub struct Job {
     /// Its release, in nanoseconds since the start of the recording. It is negative where a program sleeps until an
     /// instant that had passed before.
     pub release_ns: i64,
+    /// Whether the release is known. Otherwise the thread did not wait for it: the job was released before it began, and
+    /// its beginning stands for the release.
+    pub is_release_known: bool,
+    /// How many times it was released: a read of a timer returns all expirations since the read before. Its release is
+    /// the first of them.
+    pub releases: u64,
     /// The time at which it waits for the next release.
     pub finish_ns: u64,
     /// Its CPU time.
@@ -74,31 +82,56 @@ impl InferredTask {
     }
 }
 
+/// Why a thread is not a task.
+pub(super) struct Refusal {
+    pub(super) reason: String,
+    /// Whether it has jobs, and only their period is unknown.
+    pub(super) has_jobs: bool,
+}
+
+impl<T: Into<String>> From<T> for Refusal {
+    fn from(reason: T) -> Self {
+        Self { reason: reason.into(), has_jobs: false }
+    }
+}
+
 /// Infers the task of a thread, or returns why its jobs cannot be recognised.
 pub(super) fn task_of(
     recording: &Recording,
     thread: ThreadIndex,
     history: &History,
+    taken: &Taken,
     choices: &Choices,
-) -> Result<InferredTask, String> {
+) -> Result<InferredTask, Refusal> {
     if !recording.switches {
         return Err("its execution times are unknown".into());
     }
     let entries = &history.entries;
-    let is_deadline = entries.iter().any(|entry| matches!(entry.kind, EventKind::Scheduling(Policy::Deadline { .. })));
-    let cuts = cuts(recording, history, is_deadline, &choices.job_at);
-    let [cut, others @ ..] = cuts.as_slice() else { return Err(nothing_cuts(entries)) };
-    let releases: Vec<Option<i64>> = cut.waits.iter().map(|&wait| release(recording, thread, entries, wait)).collect();
-    let distances = Distances::of(releases.iter().copied().flatten(), cut.is_exact());
-    let distances = distances.ok_or("all its releases are at one instant")?;
-    let spans: Vec<(usize, usize)> =
-        cut.waits.windows(2).map(|pair| (begin(entries, pair[0]).min(pair[1]), pair[1])).collect();
-    let jobs = spans.iter().zip(&releases).map(|(&(from, until), release_ns)| Job {
-        release_ns: release_ns.unwrap_or(signed(entries[from].at_ns)),
+    let cuts = cuts(recording, thread, history, taken, &choices.job_at);
+    let [cut, others @ ..] = cuts.as_slice() else { return Err(nothing_cuts(entries).into()) };
+    if !cut.has_releases() {
+        let (all, text) = (cut.releases.len(), cut.boundary(recording).text);
+        let at_once = all - cut.known();
+        let reason = format!(
+            "{at_once} of its {all} jobs did not wait for their release, so its period is unknown; a job begins behind \
+             {text}"
+        );
+        return Err(Refusal { reason, has_jobs: true });
+    }
+    let distances = Distances::of(&cut.releases).ok_or("all its releases are at one instant")?;
+    let span = |pair: &[usize]| {
+        let until = head(entries, pair[1]);
+        (begin(entries, pair[0]).min(until), until)
+    };
+    let spans: Vec<(usize, usize)> = cut.waits.windows(2).map(span).collect();
+    let job = |(&(from, until), release): (&(usize, usize), &Release)| Job {
+        release_ns: release.at_ns.unwrap_or(signed(entries[from].at_ns)),
+        is_release_known: release.at_ns.is_some(),
+        releases: release.count,
         finish_ns: entries[until].at_ns,
         cpu_ns: entries[until].cpu_ns.saturating_sub(entries[from].cpu_ns),
-    });
-    let jobs: Vec<Job> = jobs.collect();
+    };
+    let jobs: Vec<Job> = spans.iter().zip(&cut.releases).map(job).collect();
     let mut cpu_ns: Vec<u64> = jobs.iter().map(|job| job.cpu_ns).collect();
     cpu_ns.sort_unstable();
     if cpu_ns.last().is_none_or(|&most| most == 0) {
@@ -111,7 +144,8 @@ pub(super) fn task_of(
     };
     // Each section needs three steps.
     if let Some(many) = spans.iter().map(begun).max().filter(|&many| many > STEPS_MAX / 3) {
-        return Err(format!("one of its jobs has {many} critical sections, and a task at most {}", STEPS_MAX / 3));
+        let most = STEPS_MAX / 3;
+        return Err(format!("one of its jobs has {many} critical sections, and a task at most {most}").into());
     }
     let parts = spans.iter().map(|&(from, until)| Part::of_job(entries, &sections, from, until));
     let body = Body::of(parts).ok_or("it has no complete job")?;
@@ -147,45 +181,6 @@ fn nothing_cuts(entries: &[Entry]) -> String {
         0 => "it never waits for an activation".into(),
         _ => format!("none of its waits separates at least {JOBS_MIN} jobs that execute most of its CPU time"),
     }
-}
-
-/// The release of the job behind a wait. An absolute sleep and a sleep name it. Otherwise it is the last signal to the
-/// awaited object during the wait, else the wake-up, else the dispatch, else the end of the wait. `None` if the wait
-/// has no end: the job was not released before the recording ended.
-fn release(recording: &Recording, thread: ThreadIndex, entries: &[Entry], wait: usize) -> Option<i64> {
-    let begin = entries[wait];
-    let EventKind::Wait { wait: kind, .. } = begin.kind else { return None };
-    match kind {
-        // The instants of other clocks are not on the time line of the recording.
-        Wait::SleepUntil { clock: Clock::Monotonic | Clock::Realtime, at_ns } => return Some(at_ns),
-        Wait::SleepFor { ns } => return Some(signed(begin.at_ns.saturating_add(ns))),
-        _ => {}
-    }
-    let behind = &entries[wait + 1..];
-    let until = behind.iter().position(|entry| entry.kind == EventKind::Resumed)?;
-    let during = &behind[..until];
-    let end_ns = behind[until].at_ns;
-    let awaited = match kind {
-        Wait::Condition { object } | Wait::Semaphore { object } | Wait::Barrier { object } => Some(object),
-        _ => None,
-    };
-    let suspended = during.iter().any(|entry| matches!(entry.kind, EventKind::SwitchOut(_)));
-    let signal = awaited.filter(|_| suspended).and_then(|awaited| {
-        let from = recording.events.partition_point(|event| event.at_ns < begin.at_ns);
-        let events = recording.events[from..].iter().take_while(|event| event.at_ns <= end_ns);
-        let is_signal = |kind| kind == EventKind::Signal { object: awaited };
-        events.filter(|event| event.thread != thread && is_signal(event.kind)).last().map(|event| event.at_ns)
-    });
-    let find = |is_meant: fn(&EventKind) -> bool| {
-        during.iter().rev().find(|entry| is_meant(&entry.kind)).map(|entry| entry.at_ns)
-    };
-    let woken = || find(|kind| matches!(kind, EventKind::Wakeup { .. }));
-    let dispatched = || find(|kind| matches!(kind, EventKind::SwitchIn { .. }));
-    Some(signed(signal.or_else(woken).or_else(dispatched).unwrap_or(end_ns)))
-}
-
-fn signed(ns: u64) -> i64 {
-    i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
 /// The most frequent policy at releases.

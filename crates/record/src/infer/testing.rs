@@ -11,7 +11,7 @@ pub(crate) fn ms(ms: u64) -> u64 {
 /// A thread that executes on CPU 0 while nothing else does, at priority 10.
 pub(crate) struct Script {
     now_ns: u64,
-    recording: Recording,
+    pub(crate) recording: Recording,
 }
 
 impl Script {
@@ -48,6 +48,10 @@ impl Script {
         self.recording.events.push(Event { at_ns: self.now_ns, thread: 0, kind });
     }
 
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
     /// The time from now to an instant.
     pub(crate) fn until(&self, at_ns: u64) -> u64 {
         at_ns.saturating_sub(self.now_ns)
@@ -74,6 +78,13 @@ impl Script {
         self.event(EventKind::SwitchOut(Stop::Suspended));
         self.now_ns += ns;
         self.event(EventKind::SwitchIn { cpu: 0 });
+        self.event(EventKind::Resumed);
+    }
+
+    /// A wait that ends at once, with an event before its end.
+    pub(crate) fn pass(&mut self, wait: Wait, site: SiteId, before: Option<EventKind>) {
+        self.event(EventKind::Wait { wait, site });
+        before.into_iter().for_each(|kind| self.event(kind));
         self.event(EventKind::Resumed);
     }
 

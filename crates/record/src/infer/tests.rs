@@ -4,7 +4,7 @@ use super::testing::{Script, ms};
 use super::{Choices, Inferred, Regularity, infer};
 use crate::event::{Clock, Event, EventKind, Policy, Stop, Wait};
 use crate::findings::Findings;
-use crate::recording::Recording;
+use crate::recording::{ObjectId, Recording, SiteId};
 use crate::schedule::of_schedule;
 use lockwright_model::format::parse_system;
 use lockwright_model::{Duration, Instant, Mode, Protocol, ResourceId, Section, System, TaskId};
@@ -315,6 +315,209 @@ fn a_signal_is_the_release() {
     recording.events.extend((1..=20).map(signal));
     recording.events.sort_by_key(|event| event.at_ns);
     assert_eq!(distances(&recording), (ms(10), ms(10), Regularity::Periodic));
+}
+
+/// The lengths of jobs that are released every 10 ms: all of 12 ms, or one of 60 ms among many of 4 ms.
+fn overloads() -> [Vec<u64>; 2] {
+    let lengths = |length: &dyn Fn(u64) -> u64| (0..40).map(|job| ms(length(job))).collect();
+    [lengths(&|_| 12), lengths(&|job| if job == 5 { 60 } else { 4 })]
+}
+
+/// A thread whose jobs have these lengths, the n-th released at n times 10 ms. It waits by `wait` where it is not late;
+/// otherwise `late` says how the wait ends at once.
+fn late(script: &mut Script, lengths: &[u64], wait: Wait, late: impl Fn(&mut Script, SiteId)) {
+    let site = script.site("next");
+    for (job, &length) in (1..).zip(lengths) {
+        match script.until(ms(10 * job)) {
+            0 => late(script, site),
+            ahead => script.wait(wait, site, ahead),
+        }
+        script.run(length);
+    }
+}
+
+/// The recording with a thread that posts the semaphore every 10 ms.
+fn posted(mut recording: Recording, object: ObjectId) -> Recording {
+    recording.threads.push(recording.threads[0].clone());
+    let post = |job: u64| Event { at_ns: ms(10 * job), thread: 1, kind: EventKind::Signal { object } };
+    // A post comes before the end of the wait that takes it.
+    recording.events.splice(..0, (1..=40).map(post));
+    recording.events.sort_by_key(|event| event.at_ns);
+    recording
+}
+
+#[test]
+fn a_post_releases_a_job_that_does_not_wait() {
+    for lengths in overloads() {
+        let mut script = Script::new();
+        let posts = script.semaphore("posts");
+        let wait = Wait::Semaphore { object: posts };
+        late(&mut script, &lengths, wait, |script, site| script.pass(wait, site, None));
+        let task = inferred(&posted(script.recording(), posts)).tasks.remove(0);
+        assert_eq!((task.period_ns, task.most_ns), (ms(10), ms(10)));
+        let mut finish = 0;
+        for (number, (job, length)) in (1..).zip(task.jobs.iter().zip(&lengths)) {
+            finish = ms(10 * number).max(finish) + length;
+            assert_eq!((job.release_ns, job.finish_ns), (ms(10 * number).cast_signed(), finish));
+            assert!(job.is_release_known);
+        }
+    }
+}
+
+#[test]
+fn a_post_whose_stamp_is_late_is_taken() {
+    let [lengths, _] = overloads();
+    let mut script = Script::new();
+    let posts = script.semaphore("posts");
+    let wait = Wait::Semaphore { object: posts };
+    late(&mut script, &lengths, wait, |script, site| script.pass(wait, site, None));
+    let releases = |late_ns: u64| {
+        let mut recording = posted(script.recording.clone(), posts);
+        let mut events = recording.events.iter_mut();
+        let first = events.find(|event| event.thread == 1).expect("a post");
+        first.at_ns += late_ns;
+        recording.events.sort_by_key(|event| event.at_ns);
+        let task = inferred(&recording).tasks.remove(0);
+        task.jobs[..3].iter().map(|job| job.release_ns).collect::<Vec<_>>()
+    };
+    let ms = |ms: i64| ms * 1_000_000;
+    assert_eq!(releases(100), [ms(10), ms(20), ms(30)]);
+    // The mutant: a post that comes later is another one.
+    assert_eq!(releases(10_000), [ms(10), ms(10) + 10_000, ms(20)]);
+}
+
+#[test]
+fn a_wait_that_times_out_takes_no_post() {
+    let mut script = Script::new();
+    let posts = script.semaphore("posts");
+    let wait = Wait::Semaphore { object: posts };
+    let site = script.site("next");
+    for job in 1..=20 {
+        script.wait(wait, site, script.until(ms(10 * job)));
+        script.run(ms(15));
+        // The job of the next instant begins late; before it, an attempt is refused.
+        script.pass(wait, site, Some(EventKind::Refused { object: posts }));
+        script.run(ms(1));
+    }
+    let recording = posted(script.recording(), posts);
+    let refused = inferred(&recording).tasks.remove(0);
+    assert!(refused.jobs.iter().any(|job| !job.is_release_known));
+    // The mutant: the attempts take posts.
+    let mut taking = recording;
+    taking.events.retain(|event| !matches!(event.kind, EventKind::Refused { .. }));
+    assert!(inferred(&taking).tasks.remove(0).jobs.iter().all(|job| job.is_release_known));
+}
+
+#[test]
+fn an_initial_value_is_no_release() {
+    let mut script = Script::new();
+    let posts = script.semaphore("posts");
+    script.event(EventKind::Initialised { object: posts, value: 2 });
+    let wait = Wait::Semaphore { object: posts };
+    let site = script.site("next");
+    // The jobs begin at 5 ms, 17 ms, and so on: the first two take the initial value.
+    script.run(ms(5));
+    for _ in 0..20 {
+        script.pass(wait, site, None);
+        script.run(ms(12));
+    }
+    let task = inferred(&posted(script.recording(), posts)).tasks.remove(0);
+    let known: Vec<Option<i64>> = task.jobs.iter().map(|job| job.is_release_known.then_some(job.release_ns)).collect();
+    let ms = |ms: i64| ms * 1_000_000;
+    assert_eq!(known[..4], [None, None, Some(ms(10)), Some(ms(20))]);
+    assert_eq!(task.period_ns, 10_000_000);
+}
+
+/// A thread that reads a timer of 10 ms; each job is as long as its element. If it is late, a read returns all
+/// expirations since the one before.
+fn reader(lengths: &[u64], is_set: bool, polls: bool) -> Recording {
+    let mut script = Script::new();
+    let (poll, site) = (script.site("poll"), script.site("read"));
+    let (first_ns, interval_ns) = (Some(ms(10).cast_signed()), ms(10));
+    if is_set {
+        script.event(EventKind::TimerSet { descriptor: 3, first_ns, interval_ns });
+    }
+    let wait = Wait::Timer { descriptor: 3 };
+    let mut taken = 0;
+    for &length in lengths {
+        let ahead = script.until(ms(10 * (taken + 1)));
+        let polled = Wait::Poll { descriptor: 5 };
+        match polls {
+            true if ahead > 0 => script.wait(polled, poll, ahead),
+            true => script.pass(polled, poll, None),
+            false => {}
+        }
+        script.event(EventKind::Wait { wait, site });
+        if ahead > 0 && !polls {
+            script.event(EventKind::SwitchOut(Stop::Suspended));
+            script.run(ahead);
+            script.event(EventKind::SwitchIn { cpu: 0 });
+        }
+        let count = (script.now_ns() - ms(10 * taken)) / ms(10);
+        taken += count;
+        script.event(EventKind::Expired { count });
+        script.event(EventKind::Resumed);
+        script.run(length);
+    }
+    script.recording()
+}
+
+#[test]
+fn an_expiration_releases_a_job_that_does_not_wait() {
+    for (lengths, skipped) in overloads().iter().zip([7, 5]) {
+        for polls in [false, true] {
+            let recording = reader(lengths, true, polls);
+            let found = inferred(&recording);
+            let task = &found.tasks[0];
+            assert_eq!((task.period_ns, task.most_ns, task.regularity), (ms(10), ms(10), Regularity::Exact));
+            assert!(task.jobs.iter().all(|job| job.is_release_known && job.release_ns % 10_000_000 == 0));
+            assert_eq!(task.jobs.iter().map(|job| job.releases - 1).sum::<u64>(), skipped);
+            let warning = format!("`alone` skipped {skipped} jobs: its timer expired again before it was read");
+            assert!(found.warnings.contains(&warning), "{:?}", found.warnings);
+            assert_eq!(task.suspensions, (0, 0));
+            let worst = task.jobs.iter().map(|job| job.response_ns()).max();
+            assert!(worst >= Some(ms(20)), "{worst:?}");
+        }
+    }
+}
+
+#[test]
+fn a_timer_that_was_set_unseen_has_a_period_where_the_thread_waits() {
+    let [always, once] = overloads();
+    for polls in [false, true] {
+        let task = inferred(&reader(&once, false, polls)).tasks.remove(0);
+        assert_eq!((task.period_ns, task.regularity), (ms(10), Regularity::Periodic));
+        let found = inferred(&reader(&always, false, polls));
+        let reason = "39 of its 40 jobs did not wait for their release, so its period is unknown; a job begins behind \
+                      the timer of descriptor 3 at read";
+        assert_eq!(found.left_out[0].reason, reason);
+    }
+}
+
+#[test]
+fn jobs_that_did_not_wait_for_data_give_no_period() {
+    let [always, once] = overloads();
+    let wait = Wait::Input { descriptor: 0 };
+    let recorded = |lengths: &[u64]| {
+        let mut script = Script::new();
+        late(&mut script, lengths, wait, |script, site| script.pass(wait, site, None));
+        script.recording()
+    };
+    let found = inferred(&recorded(&always));
+    assert_eq!(found.system.err().as_deref(), Some("no thread has recognisable jobs"));
+    let warning = "`alone` is not a task, because 39 of its 40 jobs did not wait for their release, so its period is \
+                   unknown; a job begins behind the wait for input of descriptor 0 at next: bounds do not cover its \
+                   jobs";
+    assert_eq!(found.warnings, [warning]);
+    // The jobs behind the long one are late.
+    let found = inferred(&recorded(&once));
+    let task = &found.tasks[0];
+    assert_eq!((task.period_ns, task.most_ns), (ms(10), ms(10)));
+    let late = task.jobs.iter().filter(|job| !job.is_release_known).count();
+    assert_eq!(late, 9);
+    let warning = "`alone` did not wait for the release of 9 jobs: it came before the job before ended, so the \
+                   response is longer than shown, and the beginning of the job does not count for the period";
+    assert_eq!(found.warnings, [warning]);
 }
 
 #[test]

@@ -41,9 +41,10 @@ fn names_something(recording: &Recording) -> Result<(), String> {
             EventKind::Request { object, site, .. } | EventKind::Locked { object, site, .. } => {
                 (Some(object), Some(site))
             }
-            EventKind::Refused { object } | EventKind::Unlock { object } | EventKind::Signal { object } => {
-                (Some(object), None)
-            }
+            EventKind::Refused { object }
+            | EventKind::Unlock { object }
+            | EventKind::Signal { object }
+            | EventKind::Initialised { object, .. } => (Some(object), None),
             EventKind::Wait { wait, site } => {
                 let object = match wait {
                     Wait::Condition { object }
