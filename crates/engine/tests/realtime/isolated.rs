@@ -2,7 +2,7 @@
 
 use crate::judge::tell;
 use crate::machine::{Machine, require_realtime};
-use crate::support::{R, expect, run_us, scale, system, task};
+use crate::support::{R, run_us, scale, system, task};
 use lockwright::tasks::{MachineError, TaskError, TaskSet};
 use lockwright_engine::{Control, RunConfig, RunError, run};
 use lockwright_model::{CpuId, Duration, Event, Protocol, Scheduler, Step, System};
@@ -68,12 +68,14 @@ fn tasks_share_cpus_of_one_kind() {
         sched::set_affinity(ME, &cpus).expect("the CPUs are there");
         TaskSet::new(&clustered, Protocol::Omlp).expect("the CPUs are of one kind");
         for (system, protocol) in shared {
-            let config = config(protocol);
-            expect(&format!("{protocol} on {cpus:?}"), system, &config, Duration::from_ms(2), |outcome| {
-                let migrates = |event: &Event| matches!(event, Event::Migrate(_));
-                let has_moved = outcome.records.iter().any(|record| migrates(&record.event));
-                (!has_moved).then(|| "no job executed on two CPUs".to_owned())
-            });
+            let moves = || {
+                let outcome = run(system, &config(protocol), &Control::new()).expect("the CPUs are of one kind");
+                let moved = outcome.records.iter().filter(|record| matches!(record.event, Event::Migrate(_)));
+                // The first move can be to where the thread began.
+                let tasks: Vec<_> = moved.map(|record| record.task).collect();
+                system.task_ids().any(|id| tasks.iter().filter(|&&task| task == id).count() > 1)
+            };
+            assert!((0..5).any(|_| moves()), "{protocol} on {cpus:?}: no job was moved in five runs");
         }
     }
 }
