@@ -61,8 +61,8 @@ pub struct LockCost {
     pub pairs: u64,
     /// The median, in nanoseconds.
     pub median_ns: f64,
-    /// Half the width of the 95 % confidence interval of the median, with the step of the counter. Fewer than 6 readings
-    /// have no such interval: this is half the distance of the least and the greatest.
+    /// Half the width of the 95 % confidence interval of the median, with the step of the counter. Fewer than 6
+    /// readings have no such interval: this is half the distance of the least and the greatest.
     pub half_width_ns: f64,
 }
 

@@ -20,7 +20,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// The least number of samples of a part, unless the cell has fewer.
 const PART: u64 = 32;
-/// The greatest number of parts of a study with few cells. The memory of a study does not grow beyond that of its parts.
+/// The greatest number of parts of a study with few cells. The memory of a study does not grow beyond that of its
+/// parts.
 const PARTS: u64 = 2_000;
 
 /// The results of an experiment.
