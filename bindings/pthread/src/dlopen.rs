@@ -65,8 +65,9 @@ macro_rules! ours {
     };
 }
 
-/// The functions that `dlvsym` finds here: all that this library defines, except those of this file. The linker binds these names to the functions of this library
-/// (`-Bsymbolic-functions`), even if a sanitizer's library defines the same names.
+/// The functions that `dlvsym` finds here: all that this library defines, except those of this file. The linker binds
+/// these names to the functions of this library (`-Bsymbolic-functions`), even if a sanitizer's library defines the
+/// same names.
 const OURS: [Ours; 92] = ours![
     mutex::pthread_mutex_clocklock
     mutex::pthread_mutex_consistent

@@ -47,8 +47,8 @@ pub(crate) fn number(clock: Clock) -> c_int {
     }
 }
 
-/// Where the C library keeps whether a condition variable is shared (bit 0) and its clock (bit 1), in bytes. Versions of
-/// the C library differ in this. This library leaves all these words 0, so its own are never taken for shared ones.
+/// Where the C library keeps whether a condition variable is shared (bit 0) and its clock (bit 1), in bytes. Versions
+/// of the C library differ in this. This library leaves all these words 0, so its own are never taken for shared ones.
 static COND_FLAGS_AT: AtomicUsize = AtomicUsize::new(RawCondvar::UNMARKED_AT[0]);
 const COND_MONOTONIC: u32 = 2;
 

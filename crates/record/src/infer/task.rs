@@ -20,8 +20,8 @@ pub struct Job {
     /// Its release, in nanoseconds since the start of the recording. It is negative where a program sleeps until an
     /// instant that had passed before.
     pub release_ns: i64,
-    /// Whether the release is known. Otherwise the thread did not wait for it: the job was released before it began, and
-    /// its beginning stands for the release.
+    /// Whether the release is known. Otherwise the thread did not wait for it: the job was released before it began,
+    /// and its beginning stands for the release.
     pub is_release_known: bool,
     /// How many times it was released: a read of a timer returns all expirations since the read before. Its release is
     /// the first of them.
