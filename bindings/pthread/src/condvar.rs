@@ -106,7 +106,7 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
     // SAFETY: `cond` and `mutex` are valid until the wait has ended, and this frame has nothing to drop if the wait
     // unwinds.
     let ended = unsafe { suspend(Wait { cond, mutex, waiting }, until) };
-    let Rejoined { locked, end } = cond.rejoin(waiting, mutex, ended);
+    let Rejoined { locked, end, .. } = cond.rejoin(waiting, mutex, ended);
     match (settle(mutex, Limit::Never, locked), end) {
         (0, Ok(WaitEnd::Woken)) => 0,
         (0, Ok(WaitEnd::TimedOut)) => ETIMEDOUT,

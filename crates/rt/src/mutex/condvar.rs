@@ -127,6 +127,7 @@ pub enum WaitEnd {
 /// What a waiter has at the end of its wait.
 #[derive(Debug)]
 #[must_use = "the caller may hold the mutex"]
+#[non_exhaustive]
 pub struct Rejoined {
     /// How the mutex was locked again. After an error, the caller does not hold it.
     pub locked: Result<Acquired, RawError>,
