@@ -40,7 +40,7 @@ const CHORES: [Chore; 7] = [
     ),
     (
         "lab",
-        "[--cpus N] [--sockets N] [--kernel PACKAGE|FILE] [--no-throttling] [--seed N] [NAME...]: tests on a machine of its own, with 8 processors and PREEMPT_RT",
+        "[--cpus N] [--sockets N] [--kernel PACKAGE|FILE] [--no-throttling] [--isolated LIST] [--seed N] [NAME...]: tests on a machine of its own, with 8 processors and PREEMPT_RT",
         With(lab::run),
     ),
     ("deb", "build a Debian package of the same files in target/deb/", Plain(deb::build_package)),

@@ -228,9 +228,7 @@ pub unsafe extern "C" fn lw_mutex_destroy(mutex: Mut<'_, lw_mutex_t>) -> c_int {
     guarded(|| {
         match mutex.object() {
             None => libc::EINVAL,
-            // Only dead threads may still be registered as waiters of a robust mutex, so waiters alone do not keep it
-            // in use.
-            Some(mutex) if mutex.raw.owner() != 0 || !mutex.raw.is_robust() && mutex.raw.is_in_use() => libc::EBUSY,
+            Some(mutex) if mutex.raw.is_in_use() => libc::EBUSY,
             Some(mutex) => {
                 // ORDERING: Relaxed: the thread that destroys the mutex has made sure that no other thread uses it.
                 mutex.check.store(0, Ordering::Relaxed);

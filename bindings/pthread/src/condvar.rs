@@ -42,7 +42,8 @@ unsafe extern "C" fn cancelled(wait: *mut c_void) {
         unsafe { next::pthread_mutex_lock(mutex) };
         return;
     }
-    // If a robust mutex is not recoverable now, its unlock reports that.
+    // After an error, the caller does not hold the mutex, and its unlock reports that: the mutex is not recoverable, or
+    // locking it would have been a deadlock that the policy refuses.
     settle(mutex, Limit::Never, cond.withdraw(waiting, mutex));
 }
 

@@ -7,7 +7,7 @@ extern "C" fn load() {
     lockwright::mutex::warm_up();
     mutex::warm_up();
     next::warm_up();
-    shared::warm_up();
+    shared::find_flags();
     #[cfg(target_arch = "x86_64")]
     crate::dlopen::warm_up();
     policy::load();

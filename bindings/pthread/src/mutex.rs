@@ -278,13 +278,7 @@ pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut RawMutex) -> c_int {
         // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         return unsafe { next::pthread_mutex_destroy(mutex) };
     }
-    // The word of a robust mutex shows for ever that an owner ended, but no id then. While a thread owns the mutex, the
-    // mutex is in the thread's robust list.
-    let is_in_use = match known.attributes() & attributes::ROBUST {
-        0 => known.is_in_use(),
-        _ => known.owner() != 0,
-    };
-    if is_in_use {
+    if known.is_in_use() {
         return EBUSY;
     }
     // SAFETY: POSIX requires that no other thread uses the mutex, and the reference above is not used any more. The new

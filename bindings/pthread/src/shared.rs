@@ -49,11 +49,17 @@ pub(crate) fn number(clock: Clock) -> c_int {
 
 /// Where the C library keeps whether a condition variable is shared (bit 0) and its clock (bit 1), in bytes. Versions
 /// of the C library differ in this. This library leaves all these words 0, so its own are never taken for shared ones.
-static COND_FLAGS_AT: AtomicUsize = AtomicUsize::new(RawCondvar::UNMARKED_AT[0]);
+static COND_FLAGS_AT: AtomicUsize = AtomicUsize::new(NOT_FOUND);
+const NOT_FOUND: usize = 0;
+const _: () = assert!(RawCondvar::UNMARKED_AT[0] != NOT_FOUND && RawCondvar::UNMARKED_AT[1] != NOT_FOUND);
 const COND_MONOTONIC: u32 = 2;
 
 /// Finds where this version of the C library keeps them: it initialises a shared condition variable.
-pub(crate) fn warm_up() {
+///
+/// That happens when this library is loaded, or before, if the constructor of another library uses a condition
+/// variable.
+#[cold]
+pub(crate) fn find_flags() -> usize {
     let mut cond = RawCondvar::new(false);
     let at = |cond: &RawCondvar, offset: usize| {
         // SAFETY: the word lies inside the condition variable, is aligned, and no other thread knows it.
@@ -61,11 +67,14 @@ pub(crate) fn warm_up() {
     };
     // SAFETY: the C library's condition variables have this size, and both arguments stay valid during the call.
     let answer = unsafe { next::pthread_cond_init(&raw mut cond, &COND_SHARED) };
-    match RawCondvar::UNMARKED_AT.into_iter().find(|&offset| answer == 0 && at(&cond, offset) == COND_SHARED) {
-        // ORDERING: Relaxed: no other thread uses this library yet.
-        Some(offset) => COND_FLAGS_AT.store(offset, Ordering::Relaxed),
-        None => report::unknown_layout(),
-    }
+    let found = RawCondvar::UNMARKED_AT.into_iter().find(|&offset| answer == 0 && at(&cond, offset) == COND_SHARED);
+    let offset = found.unwrap_or_else(|| {
+        report::unknown_layout();
+        RawCondvar::UNMARKED_AT[0]
+    });
+    // ORDERING: Relaxed: a number that is the same for all threads.
+    COND_FLAGS_AT.store(offset, Ordering::Relaxed);
+    offset
 }
 
 /// Returns the word in which the C library keeps the attributes.
@@ -73,10 +82,14 @@ pub(crate) fn warm_up() {
 /// # Safety
 /// `cond` points to a condition variable, of this library or of the C library, that stays valid during the call.
 unsafe fn flags(cond: *const RawCondvar) -> u32 {
-    // ORDERING: Relaxed: set when the library is loaded.
+    // ORDERING: Relaxed: as in `find_flags`.
+    let offset = match COND_FLAGS_AT.load(Ordering::Relaxed) {
+        NOT_FOUND => find_flags(),
+        found => found,
+    };
     // SAFETY: the caller passes a valid condition variable. The word lies inside it, is aligned, and is changed by
     // atomic operations only.
-    let word = unsafe { &*cond.byte_add(COND_FLAGS_AT.load(Ordering::Relaxed)).cast::<AtomicU32>() };
+    let word = unsafe { &*cond.byte_add(offset).cast::<AtomicU32>() };
     // ORDERING: Relaxed: set before other threads know the object.
     word.load(Ordering::Relaxed)
 }

@@ -139,7 +139,11 @@ def test_clusters_vary_in_a_study(tmp_path):
         lw.Study(lw.generators.Generator(**values, sections=sections), {**over, "protocol": ["mpcp"]})
     objects = {"scheduler": ["p-fp", "p-edf", "g-edf"], "protocol": ["mpcp", "lock_free", "fmlp_long"]}
     made = tomllib.loads(lw.Study(lw.generators.Generator(**values, sections=sections), objects).text)["method"]
-    assert [method["protocols"] for method in made] == [objects["protocol"], ["lock_free"], ["lock_free", "fmlp_long"]]
+    expected = [objects["protocol"], None, ["lock_free"], ["lock_free", "fmlp_long"]]
+    assert [method.get("protocols") for method in made] == expected
+    locks = {"scheduler": ["p-edf"], "protocol": ["mpcp"]}
+    made = tomllib.loads(lw.Study(lw.generators.Generator(**values, sections=sections), locks).text)["method"]
+    assert made == [{"scheduler": "p-edf"}]
     with pytest.raises(lw.BadInput, match="cannot be divided into clusters of 3"):
         lw.generators.Generator(**values, cluster=3).draw()
 

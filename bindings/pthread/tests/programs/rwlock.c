@@ -320,83 +320,81 @@ static void writers_do_not_starve(void)
         join(readers[i]);
 }
 
-/* Lets the next thread of this process have the id, if the kernel permits it. Returns whether it does. */
-static bool choose_id(int id)
-{
-    FILE *file = fopen("/proc/sys/kernel/ns_last_pid", "w");
-    if (!file)
-        return false;
-    bool is_written = fprintf(file, "%d", id - 1) > 0;
-    return fclose(file) == 0 && is_written;
-}
-
 static struct {
     pthread_rwlock_t lock;
     int id;
-    atomic_bool asks, is_in;
+    atomic_int got;
+    atomic_bool is_in;
 } reused = { .lock = PTHREAD_RWLOCK_INITIALIZER };
 
 static void *write_as_parent(void *unused)
 {
-    if (gettid() != reused.id)
-        return unused;
-    reused.asks = true;
+    reused.got = gettid();
     GIVES(0, pthread_rwlock_wrlock(&reused.lock));
     reused.is_in = true;
     GIVES(0, pthread_rwlock_unlock(&reused.lock));
-    return &reused;
+    return unused;
 }
 
 /* A thread has the id that its parent's thread had before the fork. It waits to write while the main thread reads, and
    the main thread's unlock is not taken for one of the parent's. */
 static int lock_with_the_parents_id(void)
 {
-    while (kill(reused.id, 0) == 0)
-        sleep_ms(1);
+    /* The next thread gets this id, which is free. */
+    FILE *file = fopen("/proc/sys/kernel/ns_last_pid", "w");
+    if (!file || fprintf(file, "%d", reused.id - 1) < 1 || fclose(file) != 0)
+        return 77;
     GIVES(0, pthread_rwlock_rdlock(&reused.lock));
-    for (int attempt = 0; attempt < 200; attempt++) {
-        if (!choose_id(reused.id))
-            return 77;
-        pthread_t thread = start(write_as_parent, NULL);
-        sleep_ms(10);
-        if (!reused.asks) {
-            join(thread);
-            continue;
-        }
-        until_asleep(reused.id);
-        CHECK(!reused.is_in);
-        GIVES(0, pthread_rwlock_unlock(&reused.lock));
-        CHECK(join(thread) == &reused);
-        return 0;
-    }
-    fprintf(stderr, "another process always took the id\n");
-    return 1;
+    pthread_t thread = start(write_as_parent, NULL);
+    while (reused.got == 0)
+        sleep_ms(1);
+    /* It begins to wait. */
+    sleep_ms(50);
+    CHECK(!reused.is_in && reused.got == reused.id);
+    GIVES(0, pthread_rwlock_unlock(&reused.lock));
+    join(thread);
+    return 0;
 }
 
-/* The parent forks, and ends at once, so that its id is free. */
+static int status_of(pid_t child)
+{
+    int status;
+    pid_t ended = waitpid(child, &status, 0);
+    CHECK(ended > 0 && (child == -1 || ended == child) && WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* In a namespace of process ids of its own, a process forks and ends, so that its id is free in its child. */
 static void an_id_is_used_again(void)
 {
-    int ends[2];
-    CHECK(pipe(ends) == 0);
-    pid_t parent = fork();
-    if (parent == 0) {
+    pid_t outside = fork();
+    if (outside == 0) {
+        if (unshare(CLONE_NEWPID) != 0)
+            _exit(77);
+        pid_t first = fork();
+        if (first != 0)
+            _exit(status_of(first));
         alarm(20);
-        reused.id = gettid();
-        if (fork() != 0)
-            _exit(0);
-        alarm(20);
-        int answer = lock_with_the_parents_id();
-        _exit(write(ends[1], &answer, sizeof answer) == sizeof answer ? 0 : 1);
+        pid_t parent = fork();
+        if (parent == 0) {
+            reused.id = gettid();
+            if (fork() != 0)
+                _exit(0);
+            alarm(20);
+            /* Until the first process of the namespace has waited for the parent. */
+            while (kill(reused.id, 0) == 0)
+                sleep_ms(1);
+            _exit(lock_with_the_parents_id());
+        }
+        CHECK(status_of(parent) == 0);
+        /* The child of a process that has ended becomes one of the first process. */
+        _exit(status_of(-1));
     }
-    int status, answer;
-    CHECK(waitpid(parent, &status, 0) == parent && status == 0);
-    close(ends[1]);
-    CHECK(read(ends[0], &answer, sizeof answer) == sizeof answer);
-    close(ends[0]);
-    if (answer == 77)
+    int status = status_of(outside);
+    if (status == 77)
         fprintf(stderr, "left out: an id cannot be chosen\n");
     else
-        CHECK(answer == 0);
+        CHECK(status == 0);
 }
 
 int main(int count, char **arguments)

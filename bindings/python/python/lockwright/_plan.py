@@ -45,7 +45,8 @@ class Study:
 
         `over` has the keys that vary, each with its values. The keys are those of ``[generator]`` and ``[sections]`` of
         a study file, and ``protocol`` and ``scheduler``. Each scheduler takes those of the protocols that it has, for
-        example ``c-fp`` takes ``omlp``; `BadInput` is raised if it has none of them. `methods` has further methods,
+        example ``c-fp`` takes ``omlp``; `BadInput` is raised if it has none of them. Under ``p-edf``, locks are under SRP
+        and MSRP, and objects are under ``lock_free`` and ``wait_free``, each as a method of its own. `methods` has further methods,
         each with the keys of ``[[method]]``. docs/study.md describes all of them. Without `seed`, each run draws one.
         """
         over = {key: list(values) for key, values in (over or {}).items()}
@@ -55,6 +56,11 @@ class Study:
             method: dict[str, Any] = {"scheduler": scheduler}
             # Under `p-fp`, and for an unknown scheduler, the command checks the names.
             fitting = [name for name in protocols if name in PROTOCOLS.get(scheduler, protocols)]
+            if scheduler == "p-edf" and len(fitting) < len(protocols):
+                # Its locks are under SRP and MSRP, whatever the others have.
+                made.append(dict(method))
+                if not fitting:
+                    continue
             if protocols and not fitting:
                 message = f"{scheduler} has none of the protocols {', '.join(map(str, protocols))}"
                 raise BadInput([Fault(message, f"it has {', '.join(PROTOCOLS[scheduler])}; or give it in `methods`")])

@@ -152,10 +152,21 @@ def execute(
     finish = (*words, "-o", out, "--resume", "--share=0/1", *options)
     # This refuses what is invalid, and makes the directory.
     _succeed(command(*finish))
-    if not json.loads((Path(out) / "manifest.json").read_text("utf-8"))["complete"]:
-        _judge(executor, files, [*words, *options], shares, Path(out) / "parts", told)
+    parts = Path(out) / "parts"
+    if not _is_complete(out):
+        _judge(executor, files, [*words, *options], shares, parts, told)
     _succeed(command(*finish))
+    if not _is_complete(out):
+        # Shares count as stored, but their parts do not belong to this study.
+        for mark in parts.glob("share-*-of-*"):
+            mark.unlink()
+        message = f"parts of the study in {parts} are missing, or are those of another version"
+        raise Refused([Fault(message, "call the study again, with the same version of lockwright on all workers")])
     return StudyResult(out)
+
+
+def _is_complete(out: _Path) -> bool:
+    return bool(json.loads((Path(out) / "manifest.json").read_text("utf-8"))["complete"])
 
 
 def _kind(texts: list[str]) -> Callable[[str], Any]:

@@ -79,7 +79,8 @@ pub struct StudyRun {
     /// Judge only the Kth of N shares, for several machines; 0/N judges none
     ///
     /// Each machine has a directory of its own, and all have the same study and seed. Put the files of all their
-    /// `parts` folders into one, and finish there with --resume. Files of another study, seed or version are ignored.
+    /// `parts` folders into that of one machine, and finish there with --resume. Files of another study, seed or
+    /// version are ignored.
     #[arg(long, value_name = "K/N", value_parser = share)]
     pub share: Option<Share>,
 }

@@ -153,7 +153,7 @@ fn known_parts(all: &[Part], methods: usize, folder: &Folder, identity: &Identit
     let (mine, others): (Vec<Part>, Vec<Part>) = folder.parts().into_iter().partition(|part| part.study == study);
     if !others.is_empty() {
         console.note(format!(
-            "{} in {}/parts {} of another study, seed or version: ignored",
+            "{} in {}/parts {} of another study, seed or version: ignored, and replaced by parts of the same name",
             units::count(others.len() as u64, "file"),
             folder.path().display(),
             if others.len() == 1 { "is" } else { "are" }

@@ -53,11 +53,12 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
         paths::refuse_replaced(&read, "--html", html, console)?;
     }
     let given = arguments.seed.or(plan.seed);
-    if given.is_none() && arguments.run.share.is_some_and(|share| share.of > 1) {
+    let known = given.or_else(|| Folder::seed_of(output));
+    if known.is_none() && arguments.run.share.is_some_and(|share| share.of > 1) {
         console.error("the shares of a study need the same seed", "add `seed = 1` to the file, or --seed 1");
         return Err(Exit::BadInput);
     }
-    let seed = given.or_else(|| Folder::seed_of(output)).unwrap_or_else(seed::draw);
+    let seed = known.unwrap_or_else(seed::draw);
     if given.is_none() {
         console.note(format!("the seed is {seed}; `seed = {seed}` in the file repeats this study"));
     }

@@ -161,7 +161,7 @@ impl Folder {
         match fs::read(path.join(MANIFEST)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if let Some(foreign) = folder.foreign(&identity.number()) {
-                    let message = format!("{} is there, and no run of this study wrote it", foreign.display());
+                    let message = format!("{} is there without the {MANIFEST} of this study", foreign.display());
                     return Err(refuse(message, "give another directory with -o"));
                 }
             }
@@ -247,9 +247,10 @@ impl Folder {
         let all: Vec<[u64; 5]> = tallies.iter().map(sums).collect();
         self.write(SUMS, crate::json::to_text(&all).as_bytes(), console)?;
         self.note(identity, true, console)?;
-        // What remains is ignored, and so are files that no study wrote.
-        let parts = self.path.join(PARTS);
-        for path in paths_in(&parts).into_iter().filter(|path| is_part(path) || is_mark(path)) {
+        // What remains is ignored: parts of other studies, and files that no study wrote.
+        let (parts, study) = (self.path.join(PARTS), identity.number());
+        let is_own = |path: &PathBuf| read_part(path).is_some_and(|part| part.study == study) || is_mark(path);
+        for path in paths_in(&parts).into_iter().filter(is_own) {
             let _ = fs::remove_file(path);
         }
         let _ = fs::remove_dir(parts);
@@ -329,11 +330,13 @@ fn is_part(path: &Path) -> bool {
     name.is_some_and(|(cell, first)| cell.parse::<usize>().is_ok() && first.parse::<u64>().is_ok())
 }
 
-/// Whether the file has the name of a part that was not finished, or that of the mark of a finished share, which the
-/// Python package writes.
+/// Whether the file has the name of a part that was not finished, or is the mark of a finished share, which the Python
+/// package writes: a file without contents.
 fn is_mark(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.starts_with(".unfinished-") || (name.starts_with("share-") && name.contains("-of-"))
+    let share = name.strip_prefix("share-").and_then(|numbers| numbers.split_once("-of-"));
+    let is_share = share.is_some_and(|(number, of)| number.parse::<u64>().is_ok() && of.parse::<u64>().is_ok());
+    name.starts_with(".unfinished-") || is_share && fs::metadata(path).is_ok_and(|file| file.len() == 0)
 }
 
 /// Reports results that no file can hold.

@@ -496,6 +496,10 @@ fn files_that_no_recording_wrote_stay() {
         let note = "note: --job-at nosuchsite has no effect: no wait of this recording is there";
         assert!(ended.err.lines().any(|line| line == note), "{}", ended.err);
     }
+    if std::fs::create_dir("/sys/lockwright").is_ok_and(|()| std::fs::remove_dir("/sys/lockwright").is_ok()) {
+        eprintln!("SKIPPED: /sys can be written here");
+        return;
+    }
     let ended = record(Path::new("/sys/lockwright"), &[]);
     assert_eq!(ended.status, 3, "{}", ended.err);
 }

@@ -150,7 +150,7 @@ fn files_that_no_study_wrote_stay() {
         fs::write(&mine, "mine").expect("can be written");
         for ended in [study(&file.path, &folder, &["--resume"]), rtas2008(&folder, &["--figure", "1"])] {
             assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{name}: {}", ended.err);
-            assert!(ended.err.contains("is there, and no run of this study wrote it"), "{name}: {}", ended.err);
+            assert!(ended.err.contains("is there without the manifest.json of this study"), "{name}: {}", ended.err);
         }
         assert_eq!(fs::read_to_string(&mine).ok().as_deref(), Some("mine"));
         assert!(!folder.join("manifest.json").exists());

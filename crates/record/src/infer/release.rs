@@ -48,8 +48,9 @@ pub(super) fn release(
     let waited = || {
         let woken = || find(|kind| matches!(kind, EventKind::Wakeup { .. }));
         let dispatched = || find(|kind| matches!(kind, EventKind::SwitchIn { .. }));
-        // A thread that yields stays ready until its next period.
-        let has_waited = kind == Wait::Yield || suspended(entries, during.clone());
+        // A thread that yields stays ready until its next period, and a barrier opens when the last thread arrives.
+        let is_at_end = matches!(kind, Wait::Yield | Wait::Barrier { .. });
+        let has_waited = is_at_end || suspended(entries, during.clone());
         has_waited.then(|| woken().or_else(dispatched).unwrap_or(end_ns))
     };
     let expired = entries[wait..end].iter().find_map(|entry| match entry.kind {

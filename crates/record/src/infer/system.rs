@@ -54,7 +54,7 @@ fn system(
     }
     let deadlines = tasks.iter().filter(|task| matches!(task.policy, Policy::Deadline { .. })).count();
     let names = unique(tasks.iter().map(|task| recording.thread_name(task.thread)));
-    let first = tasks.iter().filter_map(|task| task.jobs.first()).map(|job| job.release_ns).min().unwrap_or(0);
+    let first = tasks.iter().filter_map(first_release).min().unwrap_or(0);
     let model_tasks: Result<Vec<Task>, String> = tasks
         .iter()
         .zip(names)
@@ -84,6 +84,11 @@ fn system(
     })
 }
 
+/// The first known release of a task.
+fn first_release(task: &InferredTask) -> Option<i64> {
+    task.jobs.iter().find(|job| job.is_release_known).map(|job| job.release_ns)
+}
+
 fn model_task(
     task: &InferredTask,
     name: String,
@@ -106,7 +111,7 @@ fn model_task(
         Policy::Deadline { deadline_ns, .. } if deadline_ns > 0 => deadline_ns.min(period),
         _ => period,
     };
-    let release = task.jobs.first().map_or(first_ns, |job| job.release_ns);
+    let release = first_release(task).unwrap_or(first_ns);
     let offset = u64::try_from(release.saturating_sub(first_ns)).unwrap_or(0) % period;
     Ok(Task {
         name,
@@ -196,8 +201,8 @@ fn warnings(
         let at_once = task.jobs.iter().filter(|job| !job.is_release_known).count() as u64;
         if at_once > 0 {
             warnings.push(format!(
-                "`{name}` did not wait for the release of {}: it came before the job before ended, so the response is \
-                 longer than shown, and the beginning of the job does not count for the period",
+                "{} of `{name}` began without a wait, as soon as the job before had ended: responses are longer than \
+                 shown, and these beginnings do not count for the period",
                 jobs(at_once)
             ));
         }

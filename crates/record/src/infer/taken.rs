@@ -72,10 +72,16 @@ impl Pass<'_> {
         match kind {
             EventKind::Wait { wait, .. } => {
                 let (has_suspended, has_failed, expired) = (false, false, None);
+                let before = own.waiting.take();
                 own.waiting = Some(Waiting { entry, begin_ns: at_ns, wait, has_suspended, has_failed, expired });
                 if let Wait::Semaphore { object } = wait {
                     self.semaphores.entry(object).or_default().waiting += 1;
                 }
+                self.give_up(before);
+            }
+            EventKind::End => {
+                let before = own.waiting.take();
+                self.give_up(before);
             }
             EventKind::SwitchOut(Stop::Suspended) => {
                 if let Some(waiting) = &mut own.waiting {
@@ -111,6 +117,14 @@ impl Pass<'_> {
                 self.timers.insert(descriptor, Timer { first_ns, interval_ns, taken: 0 });
             }
             _ => {}
+        }
+    }
+
+    /// A wait whose end is not in the recording, for example that of a thread that was cancelled, waits no more.
+    fn give_up(&mut self, waiting: Option<Waiting>) {
+        if let Some(Waiting { wait: Wait::Semaphore { object }, .. }) = waiting {
+            let semaphore = self.semaphores.entry(object).or_default();
+            semaphore.waiting = semaphore.waiting.saturating_sub(1);
         }
     }
 
@@ -175,14 +189,15 @@ impl Semaphore {
         let mut place = 0;
         if waiting.has_suspended {
             let during = self.posts.partition_point(|post| post.at_ns < waiting.begin_ns);
-            if during < self.posts.len() {
+            // The semaphore was at 0 when the thread suspended. What is left over was taken unseen, unless another
+            // thread still waits for it.
+            if self.waiting == 0 {
+                self.posts.drain(..during);
+            } else if during < self.posts.len() {
                 place = during;
-                // The semaphore was at 0 when the thread suspended. What is left over was taken unseen, unless another
-                // thread still waits for it.
-                if self.waiting == 0 {
-                    self.posts.drain(..during);
-                    place = 0;
-                }
+            }
+            if self.posts.is_empty() {
+                self.missed_ns = Some(end_ns);
             }
         }
         let post = self.posts.get_mut(place)?;

@@ -39,6 +39,10 @@ impl Script {
         self.object(ObjectKind::Mutex { protocol: MutexProtocol::Inherit, recursive: false }, symbol)
     }
 
+    pub(crate) fn barrier(&mut self, symbol: &str) -> ObjectId {
+        self.object(ObjectKind::Barrier, symbol)
+    }
+
     fn object(&mut self, kind: ObjectKind, symbol: &str) -> ObjectId {
         self.recording.objects.push(Object { address: 0, kind, site: None, symbol: Some(symbol.into()) });
         ObjectId::try_from(self.recording.objects.len() - 1).expect("few objects")

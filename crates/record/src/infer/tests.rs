@@ -515,9 +515,49 @@ fn jobs_that_did_not_wait_for_data_give_no_period() {
     assert_eq!((task.period_ns, task.most_ns), (ms(10), ms(10)));
     let late = task.jobs.iter().filter(|job| !job.is_release_known).count();
     assert_eq!(late, 9);
-    let warning = "`alone` did not wait for the release of 9 jobs: it came before the job before ended, so the \
-                   response is longer than shown, and the beginning of the job does not count for the period";
+    let warning = "9 jobs of `alone` began without a wait, as soon as the job before had ended: responses are longer \
+                   than shown, and these beginnings do not count for the period";
     assert_eq!(found.warnings, [warning]);
+}
+
+/// A barrier opens when the last thread arrives, which does not wait.
+#[test]
+fn the_last_thread_at_a_barrier_releases_its_jobs() {
+    let [always, _] = overloads();
+    let mut script = Script::new();
+    let wait = Wait::Barrier { object: script.barrier("step") };
+    late(&mut script, &always, wait, |script, site| script.pass(wait, site, None));
+    let found = inferred(&script.recording());
+    let task = &found.tasks[0];
+    assert_eq!((task.period_ns, task.most_ns), (ms(12), ms(12)));
+    assert!(task.jobs.iter().all(|job| job.is_release_known));
+    assert!(found.warnings.is_empty(), "{:?}", found.warnings);
+}
+
+/// A thread that was cancelled in a wait waits no more, so that what is left over counts as taken unseen.
+#[test]
+fn a_wait_without_an_end_keeps_no_post() {
+    let [_, lengths] = overloads();
+    let mut script = Script::new();
+    let posts = script.semaphore("posts");
+    let wait = Wait::Semaphore { object: posts };
+    late(&mut script, &lengths, wait, |script, site| script.pass(wait, site, None));
+    let mut recording = posted(script.recording(), posts);
+    // Another thread begins to wait, and ends there, and a post was taken by a thread that was not recorded.
+    recording.threads.push(recording.threads[0].clone());
+    let site = recording.events.iter().find_map(|event| match event.kind {
+        EventKind::Wait { site, .. } => Some(site),
+        _ => None,
+    });
+    let of_third = |kind| Event { at_ns: 0, thread: 2, kind };
+    let begins = EventKind::Wait { wait, site: site.expect("a wait") };
+    let unseen = Event { at_ns: ms(12), thread: 1, kind: EventKind::Signal { object: posts } };
+    recording.events.splice(..0, [of_third(begins), of_third(EventKind::End), unseen]);
+    recording.events.sort_by_key(|event| event.at_ns);
+    let task = inferred(&recording).tasks.remove(0);
+    for (number, job) in (1..).zip(&task.jobs) {
+        assert_eq!(job.release_ns, ms(10 * number).cast_signed());
+    }
 }
 
 #[test]

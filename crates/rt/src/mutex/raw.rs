@@ -126,8 +126,12 @@ impl RawMutex {
         self.word.load(Ordering::Relaxed) == FREE
     }
 
-    /// Whether a thread holds it, waits for it, or will lock it again after a wait for a condition.
+    /// Whether a thread holds it, waits for it, or will lock it again after a wait for a condition. A robust mutex is
+    /// in use only while a thread holds it: threads that ended may still be counted as its waiters.
     pub fn is_in_use(&self) -> bool {
+        if self.is_robust() {
+            return self.owner() != 0;
+        }
         // ORDERING: Relaxed: a hint.
         !self.is_free() || self.away.load(Ordering::Relaxed) > 0
     }
@@ -149,7 +153,8 @@ impl RawMutex {
     /// The mutex must be private to the process, not robust, and without a ceiling. If a thread of this process has the
     /// id `thread` meanwhile, the mutex may be its own, and the result is `false`.
     pub fn take_over(&self, thread: u32) -> bool {
-        // ORDERING: Relaxed: no other thread of this process uses the mutex yet.
+        // ORDERING: Relaxed, here and below: the value is only compared, and if no thread of this process has that id,
+        // none uses the mutex yet.
         let word = self.word.load(Ordering::Relaxed);
         // The waiters are not announced: the parent's threads wait in the parent.
         thread != 0

@@ -351,7 +351,8 @@ impl RawRwLock {
     /// whether it did. If a thread of this process has the id `thread` meanwhile, it may be the writer, and the result
     /// is `false`.
     pub fn take_over(&self, thread: u32) -> bool {
-        // ORDERING: Relaxed, here and below: no other thread of this process uses the lock yet.
+        // ORDERING: Relaxed, here and below: the value is only compared, and if no thread of this process has that id,
+        // none uses the lock yet.
         if thread == 0 || self.turn.load(Ordering::Relaxed) & TID != thread || is_ours(Tid(thread)) {
             return false;
         }

@@ -17,7 +17,8 @@ impl RawCondvar {
     /// Unlocks `mutex`, which the caller holds, waits, and locks it again in any case.
     ///
     /// # Errors
-    /// Those of the mutex; then the caller does not hold it.
+    /// Those of the mutex, or [`RawError::Sys`] if the kernel refuses the wait. Then the caller does not hold the
+    /// mutex, unless it had locked a recursive one more than once.
     ///
     /// # Bound
     /// Until a signal or `until`; then the bound of the mutex. A real-time thread asks for its level before it
