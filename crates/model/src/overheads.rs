@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 pub struct Overheads {
     /// The time from one timer tick to the next. Zero if there are no ticks.
     pub tick_period: Duration,
-    /// Whether a dedicated processor takes the interrupts that release jobs.
+    /// Whether a dedicated processor, which has no tick, takes the interrupts that release jobs.
     pub dedicated_interrupts: bool,
     /// The time to refill the caches, by the size in KiB of the working set that was in them. It is added to
     /// [`Overhead::CacheRefill`] and does not depend on the number of tasks.
