@@ -156,7 +156,8 @@ fn jobs_and_owners_execute_in_order() {
     });
 }
 
-/// Other schedules of the same tasks are found wrong: owners that inherit, and the order of fixed priorities.
+/// Other schedules of the same tasks are found wrong: owners that inherit, and the order of fixed priorities. Where
+/// other programs disturb the jobs, a run may show neither.
 #[test]
 fn other_orders_are_noticed() {
     let Some(_machine) = require_cpus(2) else { return };
@@ -168,11 +169,12 @@ fn other_orders_are_noticed() {
         Task { priority: level, ..task.clone() }
     });
     let inherits = system.with_tasks(tasks.collect()).expect("valid").under(Scheduler::PFp);
-    let judged = judge(&system, &run_with(&inherits, &config).records);
-    assert!(judged.preempted.is_some(), "owners that are preempted are noticed: {judged:?}");
+    let shows = |other: &System, is_noticed: fn(&Judged) -> bool| {
+        (0..10).any(|_| is_noticed(&judge(&system, &run_with(other, &config).records)))
+    };
+    assert!(shows(&inherits, |judged| judged.preempted.is_some()), "owners that are preempted are noticed");
     let fixed = system.clone().under(Scheduler::PFp);
-    let judged = judge(&system, &run_with(&fixed, &config).records);
-    assert!(judged.passed.is_some(), "fixed priorities are noticed: {judged:?}");
+    assert!(shows(&fixed, |judged| judged.passed.is_some()), "fixed priorities are noticed");
 }
 
 /// Most jobs wait when the run is stopped.
