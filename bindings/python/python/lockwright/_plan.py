@@ -56,7 +56,7 @@ class Study:
             method: dict[str, Any] = {"scheduler": scheduler}
             # Under `p-fp`, and for an unknown scheduler, the command checks the names.
             fitting = [name for name in protocols if name in PROTOCOLS.get(scheduler, protocols)]
-            if scheduler == "p-edf" and len(fitting) < len(protocols):
+            if scheduler == "p-edf" and any(name not in fitting for name in protocols):
                 # Its locks are under SRP and MSRP, whatever the others have.
                 made.append(dict(method))
                 if not fitting:
