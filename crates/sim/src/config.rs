@@ -1,6 +1,6 @@
 //! The configuration of a simulation.
 
-use lockwright_model::{Duration, Instant, Priority, Protocol, TaskId};
+use lockwright_model::{CpuId, Duration, Instant, Priority, Protocol, TaskId};
 
 /// When the first jobs arrive.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -49,6 +49,19 @@ pub struct Change {
     pub priority: Priority,
 }
 
+/// A time in which a processor executes no task, because the machine uses it or a host has taken it.
+///
+/// This is a plain value: users write it as a literal, and it gets no further fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Stall {
+    /// The start.
+    pub at: Instant,
+    /// The processor.
+    pub cpu: CpuId,
+    /// The length. If the processor is stalled already, this is added.
+    pub length: Duration,
+}
+
 /// The overheads of the machine, which execute above every task and every section. The default has none.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
@@ -74,6 +87,8 @@ pub struct Taken {
     /// Whether a processor without tasks executes the interrupts that release jobs, one after the other. A job is
     /// released at the end of its interrupt.
     pub dedicated: bool,
+    /// Scripted times in which single processors execute no task.
+    pub stalls: Vec<Stall>,
 }
 
 /// The configuration of a simulation: everything except the system.

@@ -50,7 +50,7 @@ mod simulation;
 mod task;
 mod tracer;
 
-pub use config::{Arrivals, Change, Config, Execution, Offsets, Taken};
+pub use config::{Arrivals, Change, Config, Execution, Offsets, Stall, Taken};
 pub use horizon::{Horizon, HorizonReason, JOBS_DEFAULT, default_horizon};
 pub use lockwright_protocol::fulock::Unlock;
 pub use simulation::Simulation;

@@ -117,6 +117,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
         let mut changes = config.changes.clone();
         changes.sort_by_key(|change| Reverse(change.at));
+        let mut stalls = config.taken.as_ref().map_or_else(Vec::new, |taken| taken.stalls.clone());
+        assert!(stalls.iter().all(|stall| stall.cpu.index() < system.cpus()), "a stall names a CPU of the system");
+        stalls.sort_by_key(|stall| Reverse(stall.at));
         let has_clusters = system.has_clusters() || is_global;
         let mut simulation = Self {
             system,
@@ -140,6 +143,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             acting: 0,
             notices: Vec::new(),
             interrupts_until: 0,
+            stalls,
             has_spun: false,
             unsettled: 0,
             releases: Earliest::never(system.tasks().len()),

@@ -9,7 +9,7 @@ mod overheads;
 mod releases;
 mod steps;
 
-use crate::config::{Change, Config};
+use crate::config::{Change, Config, Stall};
 use crate::cpu::Cpu;
 use crate::earliest::Earliest;
 use crate::machines::Machines;
@@ -60,6 +60,8 @@ pub struct Simulation<'s, T: Tracer = ()> {
     notices: Vec<(u64, usize)>,
     /// The end of the interrupts that have come to the processor for releases.
     interrupts_until: u64,
+    /// Scripted stalls to come, in reverse order.
+    stalls: Vec<Stall>,
     /// Whether a job has spun so far.
     has_spun: bool,
     /// The set of processors that have a decision to make now, as bits.
@@ -96,7 +98,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// # Panics
     /// Panics if a job makes a nested request that its protocol refuses ([`System::refused_nesting`]), if a protocol
     /// does not support the clusters ([`System::refused_in_clusters`]) or the global scheduler
-    /// ([`System::refused_globally`]), and if there are more than
+    /// ([`System::refused_globally`]), if a stall names a CPU that the system does not have, and if there are more than
     /// [`EXECUTED_TASKS_MAX`](lockwright_model::EXECUTED_TASKS_MAX) tasks.
     #[must_use]
     pub fn new(system: &'s System, config: &Config, tracer: T) -> Self {
@@ -147,6 +149,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             let (mut tick, mut deferred, mut notice) = (u64::MAX, u64::MAX, u64::MAX);
             if self.config.taken.is_some() {
                 notice = self.notices.iter().map(|&(at, _)| at).min().unwrap_or(u64::MAX);
+                tick = self.stalls.last().map_or(u64::MAX, |stall| stall.at.as_ns());
                 for cpu in &self.cpus {
                     tick = tick.min(cpu.tick.1);
                     deferred = deferred.min(if cpu.deferred { cpu.stalled_until } else { u64::MAX });

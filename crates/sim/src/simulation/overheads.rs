@@ -27,8 +27,11 @@ impl<T: Tracer> Simulation<'_, T> {
         })
     }
 
-    /// Executes the ticks of this instant.
+    /// Executes the ticks of this instant, and begins its scripted stalls.
     pub(super) fn tick(&mut self) {
+        while let Some(stall) = self.stalls.pop_if(|stall| stall.at.as_ns() == self.now) {
+            self.stall(stall.cpu.index(), stall.length.as_ns());
+        }
         let Some(&Taken { tick, tick_period, .. }) = self.config.taken.as_ref() else { return };
         for cpu in 0..self.cpus.len() {
             if self.cpus[cpu].tick.1 == self.now {
@@ -104,9 +107,9 @@ impl<T: Tracer> Simulation<'_, T> {
 
     /// Forgets that a task is to become ready. Returns whether it was.
     pub(super) fn forget(&mut self, task: usize) -> bool {
-        let was = self.is_to_notice(task);
+        let before = self.notices.len();
         self.notices.retain(|&(_, other)| other != task);
-        was
+        self.notices.len() < before
     }
 
     /// Makes the tasks ready that their processors notice now.
