@@ -2,11 +2,12 @@
 #![forbid(unsafe_code)]
 
 use fastrand::Rng;
+use lockwright_engine::observe::Gap;
 use lockwright_model::format::parse_system;
 use lockwright_model::{
     CpuId, Duration, Event, Instant, Observation, Priority, Protocol, Record, Step, System, TaskId,
 };
-use lockwright_sim::Unlock;
+use lockwright_sim::{Stall, Taken, Unlock};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -223,21 +224,22 @@ impl Scenario {
     }
 
     /// Returns the expectations that fail and that no disturbance explains. A disturbance explains a failure if the
-    /// simulator finds a schedule that shows the same, in which the tasks run under the script's own protocol and lose
-    /// `lost` of their time somewhere.
+    /// simulator finds a schedule that shows the same, in which the tasks run under the script's own protocol, and
+    /// their CPUs stall in `gaps`, or they lose `lost` of their time somewhere.
     #[must_use]
-    pub fn unexplained(&self, seen: &Seen, lost: Duration) -> Vec<String> {
+    pub fn unexplained(&self, seen: &Seen, gaps: &[Gap], lost: Duration) -> Vec<String> {
         let lost = lost + COSTS;
         let mut faults: Vec<(Expectation<'_>, Shown)> =
             self.expectations().map(|expected| (expected, self.shown(&expected, seen))).collect();
         faults.retain(|(expected, shown)| !self.fits(expected, shown));
         // One schedule must match all the failed expectations.
         let mut least: Vec<Expectation<'_>> = faults.iter().map(|&(expected, _)| expected).collect();
-        for seed in 0..DISTURBED {
+        let stalled = std::iter::once_with(|| simulate_stalled(&self.clone().under(self.own), gaps));
+        let random = (0..DISTURBED).map(|seed| simulate(&self.disturbed(&mut Rng::with_seed(seed), lost)));
+        for disturbed in stalled.chain(random) {
             if least.is_empty() {
                 break;
             }
-            let disturbed = simulate(&self.disturbed(&mut Rng::with_seed(seed), lost));
             let differs =
                 |(expected, shown): &&(Expectation<'_>, Shown)| !shown.is_like(&self.shown(expected, &disturbed), lost);
             let left: Vec<Expectation<'_>> = faults.iter().filter(differs).map(|&(expected, _)| expected).collect();
@@ -387,8 +389,18 @@ fn multiplied(time: Duration, factor: u64) -> Duration {
 /// Executes a scenario in virtual time.
 #[must_use]
 pub fn simulate(scenario: &Scenario) -> Seen {
+    simulate_stalled(scenario, &[])
+}
+
+/// Executes a scenario in virtual time, where CPUs execute no task in these gaps.
+#[must_use]
+pub fn simulate_stalled(scenario: &Scenario, gaps: &[Gap]) -> Seen {
     let changes = scenario.changes().map(|(at, task, priority)| lockwright_sim::Change { at, task, priority });
     let config = lockwright_sim::Config::default().with_protocol(scenario.protocol()).with_changes(changes.collect());
+    let stall = |gap: &Gap| Stall { at: gap.from, cpu: gap.cpu, length: gap.length() };
+    let mut taken = Taken::default();
+    taken.stalls.extend(gaps.iter().map(stall));
+    let config = if gaps.is_empty() { config } else { config.with_taken(taken) };
     let mut simulation = match scenario.fulock() {
         Some(unlock) => lockwright_sim::Simulation::with_fulock(&scenario.system, &config, unlock, Vec::new()),
         None => lockwright_sim::Simulation::new(&scenario.system, &config, Vec::new()),

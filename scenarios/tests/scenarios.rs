@@ -8,8 +8,8 @@ mod machine;
 use judge::{Attempt, Judgement, Lost, judge, require, tell};
 use lockwright_engine::Control;
 use lockwright_engine::observe::{Gap, losses};
-use lockwright_model::{Duration, Event, Protocol, Scheduler};
-use lockwright_scenarios::{Scenario, Seen, run_config, simulate};
+use lockwright_model::{CpuId, Duration, Event, Instant, Protocol, Scheduler};
+use lockwright_scenarios::{Scenario, Seen, run_config, simulate, simulate_stalled};
 use lockwright_sim::Unlock;
 
 /// Scenarios about the ways to unlock a `fulock`. No real thread of a task set executes these.
@@ -89,7 +89,8 @@ fn attempt(scenario: &Scenario) -> Attempt {
     }
     // A simulated job that is kept from starting also leaves its CPU idle.
     let kept: Duration = losses(&scenario.system, &simulate(scenario).records).iter().map(Gap::length).sum();
-    let unexplained = scenario.unexplained(&seen, lost.total.saturating_sub(kept));
+    let gaps = if kept == Duration::ZERO { lost.gaps } else { Vec::new() };
+    let unexplained = scenario.unexplained(&seen, &gaps, lost.total.saturating_sub(kept));
     if unexplained.is_empty() {
         return Attempt::Disturbed { fault: faults.join("\n  "), by: lost.by };
     }
@@ -124,13 +125,30 @@ fn a_disturbance_explains_only_lost_time() {
     let scenario = Scenario::read("pip-chain");
     let (little, much) = (Duration::from_ms(1), Duration::from_ms(40));
     let wrong = simulate(&scenario.clone().under(Protocol::None));
-    assert!(!scenario.unexplained(&wrong, little).is_empty());
-    assert!(scenario.unexplained(&wrong, much).len() < scenario.unexplained(&wrong, little).len());
+    assert!(!scenario.unexplained(&wrong, &[], little).is_empty());
+    assert!(scenario.unexplained(&wrong, &[], much).len() < scenario.unexplained(&wrong, &[], little).len());
     for name in ALL {
         let scenario = Scenario::read(name);
         let seen = simulate(&scenario);
-        assert!(scenario.unexplained(&seen, Duration::ZERO).is_empty(), "{name}");
+        assert!(scenario.unexplained(&seen, &[], Duration::ZERO).is_empty(), "{name}");
     }
+}
+
+/// A CPU that stands still delays all its tasks at once, and can change the order in which they get a resource.
+#[test]
+fn a_stall_explains_what_it_does() {
+    let scenario = Scenario::read("dpcp-home");
+    let gap = |from, until| Gap {
+        cpu: CpuId::new(0),
+        from: Instant::ZERO + Duration::from_ms(from),
+        until: Instant::ZERO + Duration::from_ms(until),
+    };
+    let stalled = gap(2, 13);
+    let seen = simulate_stalled(&scenario, &[stalled]);
+    assert!(!scenario.faults(&seen).is_empty());
+    let explained = |by: &[Gap]| scenario.unexplained(&seen, by, stalled.length()).is_empty();
+    assert!(explained(&[stalled]));
+    assert!(!explained(&[gap(40, 51)]));
 }
 
 /// The mutant: a plain mutex runs where inheritance is expected. The run must be found wrong, not merely disturbed.
@@ -240,7 +258,7 @@ fn donation_needs_a_cluster() {
         let mut scenario = Scenario::read("omlp-donation");
         let mut tasks = scenario.system.tasks().to_vec();
         for (place, task) in tasks.iter_mut().enumerate() {
-            task.cpu = lockwright_model::CpuId::new(spread >> place & 1);
+            task.cpu = CpuId::new(spread >> place & 1);
         }
         let alone = scenario.system.under(Scheduler::PFp);
         scenario.system = alone.with_tasks(tasks).unwrap();

@@ -183,6 +183,106 @@ pub fn timeline(system: &System, records: &[Record], task: TaskId, arrival: Inst
     Timeline { executed, gaps }
 }
 
+/// The state of a run after some of its records.
+struct Now {
+    jobs: Vec<u32>,
+    executes: Vec<Option<CpuId>>,
+    own: Vec<CpuId>,
+    /// The CPUs that may execute each task.
+    places: Vec<Vec<CpuId>>,
+    asked: Vec<Option<ResourceId>>,
+    owners: Vec<u32>,
+}
+
+impl Now {
+    fn new(system: &System) -> Self {
+        let tasks = system.tasks().len();
+        Self {
+            jobs: vec![0; tasks],
+            executes: vec![None; tasks],
+            own: system.tasks().iter().map(|task| task.cpu).collect(),
+            places: system.task_ids().map(|task| system.cpus_of(task).collect()).collect(),
+            asked: vec![None; tasks],
+            owners: vec![0; system.resources().len()],
+        }
+    }
+
+    fn note(&mut self, record: &Record) {
+        let task = record.task.index();
+        match record.event {
+            Event::Arrive => self.jobs[task] += 1,
+            Event::Finish => self.jobs[task] = self.jobs[task].saturating_sub(1),
+            Event::Run => self.executes[task] = Some(self.own[task]),
+            Event::Stop => self.executes[task] = None,
+            Event::Request(resource) => self.asked[task] = Some(resource),
+            Event::Acquire(resource) => {
+                self.asked[task] = None;
+                self.owners[resource.index()] += 1;
+            }
+            Event::Release(resource) => {
+                self.owners[resource.index()] = self.owners[resource.index()].saturating_sub(1);
+            }
+            Event::Migrate(to) => {
+                self.own[task] = to;
+                self.executes[task] = self.executes[task].map(|_| to);
+                if !self.places[task].contains(&to) || self.places[task].len() == 1 {
+                    self.places[task] = vec![to];
+                }
+            }
+            Event::Restart(_) | Event::Priority(_) => {}
+        }
+    }
+
+    /// The task that executes on the CPU.
+    fn executed(&self, cpu: CpuId) -> Option<usize> {
+        self.executes.iter().position(|on| *on == Some(cpu))
+    }
+
+    fn is_ready(&self, task: usize) -> bool {
+        let waits = self.asked[task].is_some_and(|resource| self.owners[resource.index()] > 0);
+        self.jobs[task] > 0 && self.executes[task].is_none() && !waits
+    }
+
+    /// Whether no task executes on the CPU, though one could.
+    fn is_lost(&self, cpu: CpuId) -> bool {
+        let could = |task: &usize| self.is_ready(*task) && self.places[*task].contains(&cpu);
+        self.executed(cpu).is_none() && (0..self.jobs.len()).any(|task| could(&task))
+    }
+
+    /// Whether the task on the CPU spins for a resource that no task owns.
+    fn spins_for_none(&self, cpu: CpuId) -> bool {
+        let asked = self.executed(cpu).and_then(|task| self.asked[task]);
+        asked.is_some_and(|resource| self.owners[resource.index()] == 0)
+    }
+}
+
+/// The stretches of time for which `is_gap` holds on a CPU, without empty ones. One without an end lasts until the last
+/// record.
+fn gaps(system: &System, records: &[Record], is_gap: impl Fn(&Now, CpuId) -> bool) -> Vec<Gap> {
+    let (mut now, mut gaps) = (Now::new(system), Vec::new());
+    let mut since: Vec<Option<Instant>> = vec![None; system.cpus()];
+    for record in records {
+        // Records with the same time are one change. Stretches of zero length between them are removed below.
+        now.note(record);
+        for (index, since) in since.iter_mut().enumerate() {
+            let cpu = CpuId::new(index);
+            match (*since, is_gap(&now, cpu)) {
+                (None, true) => *since = Some(record.at),
+                (Some(from), false) => {
+                    gaps.push(Gap { cpu, from, until: record.at });
+                    *since = None;
+                }
+                _ => {}
+            }
+        }
+    }
+    let end = records.last().map_or(Instant::ZERO, |record| record.at);
+    let open = since.into_iter().enumerate().filter_map(|(index, since)| Some((CpuId::new(index), since?)));
+    gaps.extend(open.map(|(cpu, from)| Gap { cpu, from, until: end }));
+    gaps.retain(|gap| gap.from < gap.until);
+    gaps
+}
+
 /// The times at which a job could have executed on a CPU and no task did, because the CPU was used otherwise or
 /// switched late. `records` must be in order of time.
 ///
@@ -191,61 +291,16 @@ pub fn timeline(system: &System, records: &[Record], task: TaskId, arrival: Inst
 /// well.
 #[must_use]
 pub fn losses(system: &System, records: &[Record]) -> Vec<Gap> {
-    let tasks = system.tasks().len();
-    let mut places: Vec<Vec<CpuId>> = system.task_ids().map(|task| system.cpus_of(task).collect()).collect();
-    let (mut jobs, mut executes) = (vec![0_u32; tasks], vec![None::<CpuId>; tasks]);
-    let mut own: Vec<CpuId> = system.tasks().iter().map(|task| task.cpu).collect();
-    let mut asked: Vec<Option<ResourceId>> = vec![None; tasks];
-    let mut owners = vec![0_u32; system.resources().len()];
-    let mut losses: Vec<Gap> = Vec::new();
-    // The start of the current loss of each CPU.
-    let mut lost: Vec<Option<Instant>> = vec![None; system.cpus()];
-    for record in records {
-        // Records with the same time are one change. Stretches of zero length between them are removed below.
-        let task = record.task.index();
-        match record.event {
-            Event::Arrive => jobs[task] += 1,
-            Event::Finish => jobs[task] = jobs[task].saturating_sub(1),
-            Event::Run => executes[task] = Some(own[task]),
-            Event::Stop => executes[task] = None,
-            Event::Request(resource) => asked[task] = Some(resource),
-            Event::Acquire(resource) => {
-                asked[task] = None;
-                owners[resource.index()] += 1;
-            }
-            Event::Release(resource) => owners[resource.index()] = owners[resource.index()].saturating_sub(1),
-            Event::Migrate(to) => {
-                own[task] = to;
-                executes[task] = executes[task].map(|_| to);
-                if !places[task].contains(&to) || places[task].len() == 1 {
-                    places[task] = vec![to];
-                }
-            }
-            Event::Restart(_) | Event::Priority(_) => continue,
-        }
-        let is_ready = |task: &usize| {
-            let waits = asked[*task].is_some_and(|resource| owners[resource.index()] > 0);
-            jobs[*task] > 0 && executes[*task].is_none() && !waits
-        };
-        for (index, since) in lost.iter_mut().enumerate() {
-            let cpu = CpuId::new(index);
-            let is_lost =
-                !executes.contains(&Some(cpu)) && (0..tasks).filter(is_ready).any(|task| places[task].contains(&cpu));
-            match (*since, is_lost) {
-                (None, true) => *since = Some(record.at),
-                (Some(from), false) => {
-                    losses.push(Gap { cpu, from, until: record.at });
-                    *since = None;
-                }
-                _ => {}
-            }
-        }
-    }
-    let end = records.last().map_or(Instant::ZERO, |record| record.at);
-    let open = lost.into_iter().enumerate().filter_map(|(index, since)| Some((CpuId::new(index), since?)));
-    losses.extend(open.map(|(cpu, from)| Gap { cpu, from, until: end }));
-    losses.retain(|gap| gap.from < gap.until);
-    losses
+    gaps(system, records, Now::is_lost)
+}
+
+/// The times at which a job spun on a CPU for a resource that no task owned. `records` must be in order of time.
+///
+/// It, or one before it in the queue, had not noticed yet that it is the next owner: its CPU was used otherwise, or the
+/// resource was handed over late.
+#[must_use]
+pub fn unanswered_spins(system: &System, records: &[Record]) -> Vec<Gap> {
+    gaps(system, records, Now::spins_for_none)
 }
 
 /// The time in [`arrival`, `finish`) in which the CPU executed none of its own tasks with at least the priority of
@@ -517,6 +572,19 @@ mod tests {
         assert_eq!(losses(&system(), &owned_elsewhere(9)), [gap(0, 2), gap(9, 12)]);
         // A loss that never ends lasts until the end of the records.
         assert_eq!(losses(&system(), &owned_elsewhere(9)[..7]), [gap(0, 2), gap(9, 12)]);
+        // A job that spins has its CPU.
+        let spins = |released| {
+            let mut records = owned_elsewhere(released);
+            records.retain(|record| {
+                !matches!(record.event, Event::Stop) && record.at != Instant::from_ns(12)
+                    || matches!(record.event, Event::Acquire(_) | Event::Release(_))
+            });
+            records
+        };
+        assert_eq!(losses(&system(), &spins(9)), [gap(0, 2)]);
+        assert_eq!(unanswered_spins(&system(), &spins(9)), [gap(9, 12)]);
+        assert_eq!(unanswered_spins(&system(), &spins(12)), []);
+        assert_eq!(unanswered_spins(&system(), &owned_elsewhere(9)), []);
     }
 
     #[test]

@@ -193,7 +193,10 @@ fn pages_of_runs_stay_small() {
             end(lockwright().arg(verb).arg(&file.path).args(["--for", "1s"]).args(more).arg("--html").arg(&page));
         let html = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{error}: {}", ended.err));
         assert!(html.len() <= PATHFINDER_MAX, "{verb}: {}", html.len());
-        assert!(html.matches("class=\"picture schedule\"").count() >= 5, "{verb}: the worst jobs are drawn");
+        // Where other programs disturb the run, its worst jobs can be too long for all to be drawn.
+        let (drawn, too_long) =
+            (html.matches("class=\"picture schedule\"").count(), html.matches("which leaves no room").count());
+        assert!(drawn >= 1 && drawn + too_long >= 5, "{verb}: {drawn} worst jobs are drawn, {too_long} are too long");
     }
 }
 

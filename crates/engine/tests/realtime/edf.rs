@@ -279,8 +279,8 @@ fn late_jobs_keep_their_order() {
     expect("late jobs", &system, &config, Duration::from_ms(5), |outcome: &Outcome| {
         assert_eq!(violated(&system, Protocol::Srp, &outcome.records), None);
         let misses: u64 = outcome.tasks.iter().map(|task| task.observation.misses).sum();
-        assert!(misses > 0, "the CPU is overloaded");
-        unfinished(&system, &config, outcome).or_else(|| judge(&system, &outcome.records).fault())
+        let fault = unfinished(&system, &config, outcome).or_else(|| judge(&system, &outcome.records).fault());
+        fault.or_else(|| (misses == 0).then(|| "no job is late, though the CPU is overloaded".into()))
     });
 }
 

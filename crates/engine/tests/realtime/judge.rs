@@ -4,10 +4,14 @@
 //! behaviour passes. An attempt that does not is a failure if the tasks had their CPUs. Otherwise it proves nothing,
 //! and is repeated.
 
-use lockwright_engine::observe::{Gap, losses};
+use lockwright_engine::observe::{Gap, losses, unanswered_spins};
 use lockwright_engine::{Outcome, Taker};
 use lockwright_model::{Duration, System};
+use lockwright_sys::sched;
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration as Wall, Instant as Clock};
 
 /// How many times slower than this machine's own the processors are, where the tests execute on emulated ones.
@@ -47,6 +51,7 @@ pub enum Judgement {
 ///
 /// BOUND: [`LIMIT`], plus one attempt.
 pub fn judge(name: &str, attempt: impl FnMut() -> Attempt) -> Judgement {
+    let _beats = Beats::start();
     judge_within(LIMIT, name, attempt)
 }
 
@@ -97,6 +102,64 @@ fn forgotten() -> Duration {
     Duration::from_ms(100 * scale())
 }
 
+/// The name of the threads that [`Beats`] starts.
+const BEAT: &str = "beat";
+/// The distance of two beats.
+const BEAT_MS: u64 = 5;
+/// A CPU without a beat in this time executed more urgent threads, or stood still.
+const SILENCE_MS: u64 = 30;
+
+/// Ordinary threads, one on each CPU, that execute for a moment every [`BEAT_MS`], until they are dropped.
+///
+/// They tell a CPU that is idle from one that the host has stopped: the kernel's record of context switches shows both
+/// as idle, or with the thread that was stopped.
+pub struct Beats {
+    has_ended: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Beats {
+    pub fn start() -> Self {
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let beat = |cpu| {
+            let has_ended = Arc::clone(&has_ended);
+            let beat = move || {
+                // Where the CPU is not allowed any more, no run is executed on it.
+                if sched::set_affinity(sched::gettid(), &[cpu]).is_err() {
+                    return;
+                }
+                while !has_ended.load(Ordering::Relaxed) {
+                    std::thread::sleep(Wall::from_millis(BEAT_MS * scale()));
+                }
+            };
+            Builder::new().name(BEAT.into()).spawn(beat).expect("a thread")
+        };
+        let threads = sched::affinity().expect("a set of CPUs").into_iter().map(beat).collect();
+        Self { has_ended, threads }
+    }
+}
+
+impl Drop for Beats {
+    fn drop(&mut self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A second panic would end the process.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The parts of a gap in which a silence can be noticed.
+fn parts(gap: &Gap) -> impl Iterator<Item = Gap> {
+    let (gap, part) = (*gap, Duration::from_ms(SILENCE_MS * scale()));
+    let starts = std::iter::successors(Some(gap.from), move |&from| Some(from + part));
+    starts.take_while(move |&from| from < gap.until).map(move |from| Gap {
+        from,
+        until: gap.until.min(from + part),
+        ..gap
+    })
+}
+
 /// The CPU time that tasks could have used and lost to others.
 #[derive(Debug)]
 pub struct Lost {
@@ -104,8 +167,13 @@ pub struct Lost {
     pub total: Duration,
     /// The sum without wake-ups and ticks: of each loss, the part beyond [`WAKE_UP`].
     pub stalls: Duration,
-    /// The longest single loss in which a CPU was idle or executed other threads.
+    /// The longest single loss in which a CPU was idle or executed other threads, without the parts in which no beat
+    /// shows that it did not stand still.
     pub away: Duration,
+    /// The stretches that the engine may not have caused: those without idle parts in which beats show that the CPU did
+    /// not stand still, and those in which others had the CPU of a job that spun for a resource without an owner.
+    #[allow(dead_code, reason = "the tests of the scenarios use it")]
+    pub gaps: Vec<Gap>,
     /// The takers in words, the largest loss first.
     pub by: String,
 }
@@ -113,21 +181,36 @@ pub struct Lost {
 impl Lost {
     /// Computes the losses of a whole run.
     pub fn of(system: &System, outcome: &Outcome) -> Self {
-        let gaps = losses(system, &outcome.records);
-        let total = gaps.iter().map(Gap::length).sum();
-        let stalls = gaps.iter().map(|gap| gap.length().saturating_sub(WAKE_UP)).sum();
+        let mut gaps = losses(system, &outcome.records);
+        let mut total = gaps.iter().map(Gap::length).sum();
+        let mut stalls = gaps.iter().map(|gap| gap.length().saturating_sub(WAKE_UP)).sum();
         let Some(occupancy) = &outcome.occupancy else {
             let by = format!("losses of {total} (the kernel does not disclose the takers to this user)");
-            return Self { total, stalls, away: Duration::ZERO, by };
+            return Self { total, stalls, away: Duration::ZERO, gaps, by };
         };
-        let away = |gap: &Gap| -> Duration {
+        // The time of these takers in the parts of a gap in which beats show that the CPU did not stand still.
+        let alive = |gap: &Gap, is_meant: fn(&Taker) -> bool| -> Duration {
+            let alive = parts(gap).map(|part| occupancy.takers([&part]));
+            let alive = alive.filter(|takers| takers.iter().any(|(taker, _)| *taker == Taker::Thread(BEAT.into())));
+            alive.flatten().filter(|(taker, _)| is_meant(taker)).map(|(_, time)| time).sum()
+        };
+        let is_away = |taker: &Taker| matches!(taker, Taker::Idle | Taker::Thread(_));
+        let away = gaps.iter().map(|gap| alive(gap, is_away)).max().unwrap_or_default();
+        // A job that spins has its CPU in the kernel's record. If it is handed a resource late, no other thread has it.
+        let others = |gap: &Gap| -> Duration {
             let takers = occupancy.takers([gap]).into_iter();
-            takers.filter(|(taker, _)| matches!(taker, Taker::Idle | Taker::Thread(_))).map(|(_, time)| time).sum()
+            takers.filter(|(taker, _)| *taker != Taker::Machine).map(|(_, time)| time).sum()
         };
-        let away = gaps.iter().map(away).max().unwrap_or_default();
-        let takers = occupancy.takers(&gaps);
+        let mut spins = unanswered_spins(system, &outcome.records);
+        spins.retain(|gap| others(gap) > WAKE_UP);
+        total += spins.iter().map(others).sum();
+        stalls += spins.iter().map(|gap| others(gap).saturating_sub(WAKE_UP)).sum();
+        let takers = occupancy.takers(gaps.iter().chain(&spins));
         let takers: Vec<String> = takers.iter().take(SHOWN).map(|(taker, time)| format!("{taker} {time}")).collect();
-        Self { total, stalls, away, by: format!("{} ({total} in all)", takers.join(", ")) }
+        let by = format!("{} ({total} in all)", takers.join(", "));
+        gaps.retain(|gap| alive(gap, |taker| *taker == Taker::Idle) <= WAKE_UP);
+        gaps.append(&mut spins);
+        Self { total, stalls, away, gaps, by }
     }
 
     /// Returns a message if a job could have executed for long on a CPU that was idle or executed ordinary threads. No

@@ -1,7 +1,7 @@
 //! The failure of the Mars Pathfinder in 1997: a task of high priority misses its deadline because a task of medium
 //! priority keeps a third one from releasing a resource. `pip` and `icpp` prevent it.
 
-use crate::judge::Lost;
+use crate::judge::{Beats, Lost};
 use crate::support::{R, expect, require_realtime, run_ms, run_us, scale, system, task};
 use lockwright_engine::{Control, Outcome, RunConfig};
 use lockwright_model::{Duration, Event, Instant, Observation, Protocol, Step, System, TaskId};
@@ -64,7 +64,8 @@ fn a_ceiling_meets_every_deadline() {
     meets_every_deadline(Protocol::Icpp);
 }
 
-/// Negative control: a job that is never woken leaves its CPU to others, which is not a disturbance.
+/// Negative control: a job that is never woken leaves its CPU to others, which is not a disturbance. A CPU without
+/// beats may have stood still.
 #[test]
 fn a_job_that_is_never_woken_is_no_disturbance() {
     let Some(_machine) = require_realtime() else { return };
@@ -72,16 +73,27 @@ fn a_job_that_is_never_woken_is_no_disturbance() {
     let period_ms = 150 * scale();
     let system = system(1, 0, vec![task("t", 0, 1, period_ms * 1_000, vec![run_us(1_000)])]);
     let config = RunConfig { watch: true, ..RunConfig::new(Protocol::None, Duration::from_ms(3 * period_ms)) };
-    let mut outcome = lockwright_engine::run(&system, &config, &Control::new()).expect("a run");
+    let forgotten = |outcome: &mut Outcome| {
+        // As if the second job had slept until the third one arrived.
+        let [second, third] = [1, 2].map(|job| Instant::from_ns(job * period_ms * 1_000_000));
+        outcome.records.retain(|record| !(second..third).contains(&record.at) || record.event == Event::Arrive);
+        Lost::of(&system, outcome).forgotten()
+    };
+    let run = || lockwright_engine::run(&system, &config, &Control::new()).expect("a run");
+    let mut outcome = run();
     if outcome.occupancy.is_none() {
         return drop(writeln!(
             std::io::stderr(),
             "skipped: the kernel does not disclose to this user which threads had the CPUs"
         ));
     }
-    assert_eq!(Lost::of(&system, &outcome).forgotten(), None);
-    // As if the second job had slept until the third one arrived.
-    let [second, third] = [1, 2].map(|job| Instant::from_ns(job * period_ms * 1_000_000));
-    outcome.records.retain(|record| !(second..third).contains(&record.at) || record.event == Event::Arrive);
-    assert!(Lost::of(&system, &outcome).forgotten().is_some());
+    assert_eq!(forgotten(&mut outcome), None, "nothing shows that the CPU did not stand still");
+    let _beats = Beats::start();
+    let is_found = || {
+        let mut outcome = run();
+        assert_eq!(Lost::of(&system, &outcome).forgotten(), None);
+        forgotten(&mut outcome).is_some()
+    };
+    // The CPU can stand still during an attempt.
+    assert!((0..10).any(|_| is_found()));
 }
