@@ -395,6 +395,44 @@ fn a_writer_that_ends_is_reported() {
     assert!(lock.write(Limit::Never).is_err_and(|error| is_ended(&error)));
 }
 
+/// A request between the end of the writer and the first execution of its heir, which the kernel answers with EINVAL.
+#[test]
+fn a_request_before_the_heir_of_a_writer_executes_gets_the_same_error() {
+    let Some(_stage) = Stage::set() else { return };
+    let (lock, cpu) = (raw(), cpus()[0]);
+    let (holds, leave) = (Gate::default(), Gate::default());
+    let requests = |level, parks: bool| {
+        let lock = Arc::clone(&lock);
+        Player::enter(Some((level, cpu)), move || {
+            if parks {
+                std::thread::park();
+            }
+            lock.write(Limit::Never)
+        })
+    };
+    // On one processor: when the writer has ended, the more urgent request is made before the heir executes.
+    let urgent = requests(20, true);
+    let writer = Player::enter(Some((30, cpu)), {
+        let (lock, holds, leave, urgent) = (Arc::clone(&lock), holds.clone(), leave.clone(), urgent.thread().clone());
+        move || {
+            lock.write(Limit::Never).expect("free");
+            holds.open();
+            leave.pass();
+            urgent.unpark();
+        }
+    });
+    holds.pass();
+    let heir = requests(10, false);
+    until_waiting_in(heir.tid, &*lock);
+    leave.open();
+    writer.end();
+    for request in [urgent, heir] {
+        let told = request.end();
+        let is_ended = matches!(told, Err(RawError::Sys(error)) if error.errno == libc::ESRCH);
+        assert!(is_ended, "{told:?}");
+    }
+}
+
 #[test]
 fn processes_share_a_lock() {
     const ROUNDS: u64 = 20_000;

@@ -76,13 +76,14 @@ mod count {
     }
 }
 
-/// Records that the calling thread locked a mutex that has priority inheritance and is not robust.
+/// Records that the calling thread locked something that has priority inheritance and is not robust: a mutex, a
+/// reader-writer lock for writing, or the slot of an initialiser.
 #[inline]
 pub fn took_one() {
     count::add(1);
 }
 
-/// Records that the calling thread unlocked such a mutex.
+/// Records that the calling thread unlocked such a lock.
 #[inline]
 pub fn gave_one_back() {
     count::add(-1);

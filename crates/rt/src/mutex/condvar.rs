@@ -19,9 +19,9 @@
 //! mutex.
 //!
 //! The kernel refuses to give a mutex to a waiter if that would close a cycle of owners, and only its deadline can then
-//! wake a thread in that wait: the signal would be lost. Such a cycle goes through a mutex that the waiter holds. So a
-//! waiter that holds another inheriting mutex waits to be woken and locks the mutex itself, and a deadlock is reported
-//! to it. The kernel serves all other waiters.
+//! wake a thread in that wait: the signal would be lost. Such a cycle goes through a lock that the waiter holds. So a
+//! waiter that holds another lock with inheritance waits to be woken and locks the mutex itself, and a deadlock is
+//! reported to it. The kernel serves all other waiters.
 //!
 //! A waiter that was woken or moved still has to leave the condition variable. A thread that
 //! [destroys](RawCondvar::destroy) it waits for those waiters.

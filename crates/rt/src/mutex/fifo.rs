@@ -8,6 +8,7 @@ mod words;
 use super::error::Limit;
 use lockwright_sys::SysError;
 use lockwright_sys::futex::Deadline;
+use lockwright_sys::held;
 use lockwright_sys::sched::gettid;
 pub use queue::Node;
 use queue::{Failure, NONE, Queue};
@@ -77,6 +78,9 @@ impl<N: AsRef<[Node]>> RawFifo<N> {
             _ if self.is_held_by(me) => Err(Failure::Word(WordError::Deadlock)),
             _ => self.0.lock(me, limit, entered),
         };
+        if locked.is_ok() {
+            held::took_one();
+        }
         locked.map_err(FifoError::of)
     }
 
@@ -86,7 +90,11 @@ impl<N: AsRef<[Node]>> RawFifo<N> {
     /// [`FifoError::Sys`] if the kernel refuses, with `EPERM` if the caller does not hold the mutex.
     #[inline]
     pub fn unlock(&self) -> Result<(), FifoError> {
-        self.0.unlock(gettid().0).map_err(|errno| FifoError::Sys(SysError { call: "futex unlock", errno }))
+        let unlocked = self.0.unlock(gettid().0);
+        if unlocked.is_ok() {
+            held::gave_one_back();
+        }
+        unlocked.map_err(|errno| FifoError::Sys(SysError { call: "futex unlock", errno }))
     }
 
     /// The id of the thread that holds the mutex, or 0. A hint, unless the caller holds it.

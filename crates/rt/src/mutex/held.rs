@@ -1,6 +1,7 @@
-//! The count of inheriting mutexes that a thread holds (`lockwright_sys::held`), as lock and unlock keep it.
+//! The count of locks with inheritance that a thread holds (`lockwright_sys::held`), as lock and unlock keep it.
 
-use crate::mutex::{Builder, Limit, MutexProtocol};
+use crate::mutex::{Builder, FifoMutex, Limit, MutexProtocol};
+use crate::once::Once;
 use lockwright_sys::held::holds_two;
 
 /// Whether the calling thread, which holds nothing, counts one mutex as one and a second as two.
@@ -47,4 +48,33 @@ fn each_thread_counts_what_inherits() {
         );
     }
     assert!(!two_of(&[none, none]));
+}
+
+#[test]
+fn fifo_mutexes_and_initialisers_count() {
+    let (mutex, fifo) = (Builder::new().build_raw(), FifoMutex::<_>::new(()));
+    let counts = || {
+        drop(mutex.lock(Limit::Never));
+        assert!(!holds_two());
+        let [locked, tried] = [fifo.lock().map(|_guard| holds_two()), fifo.try_lock().map(|_guard| holds_two())];
+        let mut called = false;
+        Once::new().call(|| called = holds_two()).expect("it returns");
+        let counted = [locked.expect("it is free"), tried.expect("it is free"), called];
+        assert!(!holds_two(), "all are unlocked");
+        drop(mutex.unlock());
+        assert!(counts_from_none(), "nothing is still counted, or counted twice");
+        counted
+    };
+    // An initialiser that panics has ended as well.
+    let panics = || {
+        let once = Once::new();
+        let call = std::panic::AssertUnwindSafe(|| once.call(|| panic!("as the test demands")));
+        assert!(std::panic::catch_unwind(call).is_err());
+        counts_from_none()
+    };
+    let thread = std::thread::spawn(panics);
+    assert!(thread.join().expect("the thread does not panic"), "nothing is counted after a panic");
+    std::thread::scope(|scope| {
+        assert_eq!(scope.spawn(counts).join().expect("the thread does not panic"), [true; 3]);
+    });
 }

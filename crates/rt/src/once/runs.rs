@@ -11,6 +11,7 @@
 use super::error::OnceError;
 use lockwright_sys::SysError;
 use lockwright_sys::futex::Deadline;
+use lockwright_sys::held;
 use lockwright_sys::pi_word::{PiError, PiWord};
 use lockwright_sys::sched::Tid;
 use std::cell::Cell;
@@ -94,12 +95,14 @@ impl RunSlot {
         // ORDERING: Relaxed, here and above: the same thread reads it.
         ONCES[usize::from(self.0)].store(once, Ordering::Relaxed);
         RUNNING.set(RUNNING.get() | self.bit());
+        held::took_one();
         self
     }
 
     /// Notes that the caller's initialiser has ended.
     pub(super) fn end(self) {
         RUNNING.set(RUNNING.get() & !self.bit());
+        held::gave_one_back();
     }
 
     /// Passes the slot to the most urgent thread that waits for it.

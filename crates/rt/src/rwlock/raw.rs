@@ -28,6 +28,9 @@ const TID: u32 = 0x3fff_ffff;
 const ATTEMPTS_MAX: u32 = 1_000;
 /// Nanoseconds between two attempts to wait that would close a cycle.
 const CYCLE_NAP_NS: u64 = 1_000_000;
+/// How long the heir of a word is given to execute in each attempt, and the number of attempts.
+const HEIR_NAP_NS: u64 = 100_000;
+const HEIR_NAPS_MAX: u32 = 100;
 /// Nanoseconds between two looks whether the last writer still touches the lock, and the greatest number of looks.
 const SETTLE_NAP_NS: u64 = 50_000;
 const SETTLE_NAPS_MAX: u32 = 100;
@@ -418,7 +421,15 @@ impl RawRwLock {
             let Err(error) = futex::lock_pi(self.scope(), word, until) else { return Ok(()) };
             attempts += 1;
             match error.errno {
-                libc::EAGAIN | libc::EINTR if attempts < ATTEMPTS_MAX => {}
+                libc::EAGAIN | libc::EINTR | libc::ENOMEM if attempts < ATTEMPTS_MAX => {}
+                // The owner ended, and the waiter that was handed the word has not executed since: the word and the
+                // kernel's queue disagree.
+                libc::EINVAL if attempts < HEIR_NAPS_MAX => {
+                    if nap(HEIR_NAP_NS, limit) {
+                        return Err(RawError::TimedOut);
+                    }
+                }
+                libc::EINVAL => return Err(RawError::Sys(SysError { errno: libc::ESRCH, ..error })),
                 libc::ETIMEDOUT => return Err(RawError::TimedOut),
                 // The kernel refuses every wait that closes a cycle, even one that would end by itself.
                 libc::EDEADLK if until.is_some() => {

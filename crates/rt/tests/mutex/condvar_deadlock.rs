@@ -2,7 +2,10 @@
 //! was moved into one is found, and no cycle is reported that does not exist.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, Condvar, Cycle, Guard, LockError, Mutex, MutexProtocol, RawMutex, WaitEnd};
+use lockwright::mutex::{
+    Builder, Condvar, Cycle, FifoMutex, Guard, LockError, Mutex, MutexProtocol, RawMutex, WaitEnd,
+};
+use lockwright::once::Once;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -104,6 +107,57 @@ fn a_signal_into_a_cycle_reaches_the_waiter() {
             assert!(matches!(told, End::Deadlock(_)), "{kept:?}, {shown:?}: {told:?}");
             assert_eq!(opponent.end(), End::Came, "the waiter unlocked its mutex");
         }
+    }
+}
+
+/// The same if the waiter holds a FIFO mutex, or executes an initialiser, for which the opponent waits.
+#[test]
+fn a_signal_reaches_a_waiter_that_holds_another_kind_of_lock() {
+    type Locks = (FifoMutex<()>, Once, Mutex<()>, Condvar);
+    let Some(_stage) = Stage::set() else { return };
+    for initialises in [false, true] {
+        let (fifo, once) = (FifoMutex::new(()), Once::new());
+        let board: Arc<Locks> = Arc::new((fifo, once, unchecked(MutexProtocol::Inherit).build(()), Condvar::new()));
+        let enter = |body: fn(&Locks, bool) -> End| {
+            let board = Arc::clone(&board);
+            Player::enter(None, move || body(&board, initialises))
+        };
+        let waiter = enter(|(fifo, once, shown, condvar), initialises| {
+            let waits = || match condvar.wait_for(shown.lock().expect("the mutex is free"), LONG) {
+                Ok((_, WaitEnd::TimedOut)) => End::TimedOut,
+                ended => end_of(ended.map(drop)),
+            };
+            let mut end = End::TimedOut;
+            if initialises {
+                once.call(|| end = waits()).expect("it returns");
+            } else {
+                let _kept = fifo.lock().expect("the mutex is free");
+                end = waits();
+            }
+            end
+        });
+        until_waiting_at(waiter.tid, &board.3);
+        let start = Instant::now();
+        let opponent = enter(|(fifo, once, shown, _), initialises| {
+            let _shown = shown.lock().expect("the mutex is free");
+            match initialises {
+                true => once.call(|| ()).map_err(drop),
+                false => fifo.lock_for(LONG).map(drop).map_err(drop),
+            }
+            .map_or(End::TimedOut, |()| End::Came)
+        });
+        if initialises {
+            // It waits at a word that no test knows.
+            until("the opponent locks", || board.2.inside().owner() == opponent.tid);
+            std::thread::sleep(ms(100));
+        } else {
+            until_waiting_in(opponent.tid, &board.0);
+        }
+        board.3.signal();
+        let told = waiter.end();
+        assert!(start.elapsed() < SHORT, "initialises: {initialises}: the signal woke no waiter");
+        assert_ne!(told, End::TimedOut);
+        drop(opponent.end());
     }
 }
 

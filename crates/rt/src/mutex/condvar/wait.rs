@@ -37,8 +37,8 @@ impl RawCondvar {
     ///
     /// `may_be_given` allows the kernel to give the caller a mutex that inherits. It must be false if another thread
     /// may destroy the condition variable while it holds that mutex, because the destroying thread would wait for a
-    /// waiter that waits for the mutex. Without it, or if the caller holds another inheriting mutex, the caller locks
-    /// the mutex itself after it is woken.
+    /// waiter that waits for the mutex. Without it, or if the caller holds another lock with inheritance, the caller
+    /// locks the mutex itself after it is woken.
     ///
     /// # Errors
     /// Those of the unlock; then nothing has changed.
