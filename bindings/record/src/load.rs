@@ -49,6 +49,7 @@ extern "C" fn load() {
     thread::warm_up();
     // Without the variable, the program may ask for a recording later.
     let Some(folder) = variable(FOLDER) else { return };
+    let begin = |file| begin(file).map(|()| true);
     let begun = file::open(Path::new(folder)).and_then(|file| file.map_or(Ok(false), begin));
     let begun = begun.unwrap_or_else(|error| {
         eprintln!("lockwright: nothing is recorded: {folder}: {error}");
@@ -68,11 +69,9 @@ pub(crate) fn start(folder: &Path) -> io::Result<()> {
     if HAS_BEGUN.swap(true, Ordering::AcqRel) {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
     }
-    let begun = file::replace(folder).and_then(begin);
-    let failed = || io::Error::from_raw_os_error(libc::EAGAIN);
     // The program may try again.
     let again = |_: &io::Error| HAS_BEGUN.store(false, Ordering::Release);
-    begun.and_then(|begun| begun.then_some(()).ok_or_else(failed)).inspect_err(again)?;
+    file::replace(folder).and_then(begin).inspect_err(again)?;
     thread::heed();
     stage::set(Stage::Records { ring_bytes: ring_bytes() });
     thread::current();
@@ -91,8 +90,11 @@ pub(crate) fn stop() -> bool {
     is_recorded
 }
 
-/// Begins the recording in this file. Returns whether this process is recorded.
-fn begin(file: File) -> io::Result<bool> {
+/// Begins the recording in this file.
+fn begin(file: File) -> io::Result<()> {
+    if !thread::has_key() {
+        return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+    }
     let (is_cycles, start) = clock::start();
     let mut output = Output::begin(file, is_cycles, start);
     output.chunk(chunk::PROGRAM, 0, &std::fs::read("/proc/self/cmdline").unwrap_or_default());
@@ -103,7 +105,7 @@ fn begin(file: File) -> io::Result<bool> {
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     // Two moments give the rate of the counter.
     output.moment(clock::moment());
-    Ok(thread::has_key() && spill::start(output, kernel))
+    spill::start(output, kernel)
 }
 
 /// A child is not recorded: it has none of the other threads, and the file is the parent's.

@@ -11,7 +11,7 @@ use crate::traced::Traced;
 use libc::{c_int, c_void};
 use lockwright_record::file::format::chunk;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -71,8 +71,8 @@ pub(crate) struct Kernel {
     pub(crate) traced: Option<Traced>,
 }
 
-/// Starts the thread. Returns whether it succeeded.
-pub(crate) fn start(output: Output, kernel: Kernel) -> bool {
+/// Starts the thread.
+pub(crate) fn start(output: Output, kernel: Kernel) -> io::Result<()> {
     let switches = kernel.switches.iter().flat_map(Switches::descriptors);
     let traced = kernel.traced.iter().flat_map(Traced::descriptors);
     let descriptors: Vec<c_int> = switches.chain(traced).chain([output.descriptor()]).collect();
@@ -84,6 +84,9 @@ pub(crate) fn start(output: Output, kernel: Kernel) -> bool {
         libc::pthread_attr_init(&raw mut attributes);
         libc::pthread_attr_setinheritsched(&raw mut attributes, libc::PTHREAD_EXPLICIT_SCHED);
         libc::pthread_attr_setschedpolicy(&raw mut attributes, libc::SCHED_OTHER);
+        // Without this call, glibc takes the priority of a real-time creator, which this policy does not have.
+        let ordinary = libc::sched_param { sched_priority: 0 };
+        libc::pthread_attr_setschedparam(&raw mut attributes, &raw const ordinary);
         libc::pthread_attr_setdetachstate(&raw mut attributes, libc::PTHREAD_CREATE_DETACHED);
         // The program's signals are for its own threads.
         let (mut all, mut before) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
@@ -96,7 +99,7 @@ pub(crate) fn start(output: Output, kernel: Kernel) -> bool {
         libc::pthread_attr_destroy(&raw mut attributes);
         if answer != 0 {
             drop(Box::from_raw(argument));
-            return false;
+            return Err(io::Error::from_raw_os_error(answer));
         }
     }
     // BOUND: the thread begins, or the program ends.
@@ -110,7 +113,7 @@ pub(crate) fn start(output: Output, kernel: Kernel) -> bool {
             unsafe { libc::close(descriptor) };
         }
     }
-    true
+    Ok(())
 }
 
 /// Whether the descriptors of the thread are its own.

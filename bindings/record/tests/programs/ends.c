@@ -64,7 +64,12 @@ int main(int count, char **arguments)
         int status;
         CHECK(waitpid(child, &status, 0) == child);
     }
-    if (strcmp(way, "exec") == 0)
+    if (strcmp(way, "real-time") == 0) {
+        /* As chrt does. */
+        struct sched_param urgent = {.sched_priority = 10};
+        CHECK(sched_setscheduler(0, SCHED_FIFO, &urgent) == 0 || getenv("LOCKWRIGHT_REQUIRE_RT") == NULL);
+    }
+    if (strcmp(way, "exec") == 0 || strcmp(way, "real-time") == 0)
         execl(arguments[0], arguments[0], "_exit", (char *)NULL);
     if (strcmp(way, "vfork") == 0) {
         pid_t child = vfork();

@@ -18,7 +18,7 @@ fn locks(recording: &Recording, name: &str) -> usize {
 #[test]
 fn programs_that_end_are_recorded_to_their_last_lock() {
     let Some(program) = build("ends.c", &[]) else { return };
-    for way in ["_exit", "vfork", "close", "exec", "pthread_exit"] {
+    for way in ["_exit", "vfork", "close", "exec", "real-time", "pthread_exit"] {
         let recording = record(&program, &[way]);
         assert_eq!((locks(&recording, "before"), locks(&recording, "last")), (1, 1), "{way}");
     }
