@@ -7,6 +7,7 @@ import pytest
 
 import lockwright as lw
 from lockwright import _lockwright
+from lockwright._plan import PROTOCOLS
 
 scipy_stats = pytest.importorskip("scipy.stats")
 
@@ -146,6 +147,23 @@ def test_clusters_vary_in_a_study(tmp_path):
     assert made == [{"scheduler": "p-edf"}]
     with pytest.raises(lw.BadInput, match="cannot be divided into clusters of 3"):
         lw.generators.Generator(**values, cluster=3).draw()
+
+
+def test_schedulers_have_the_protocols_that_the_command_accepts(tmp_path):
+    generator = lw.generators.Generator(cpus=2, tasks=2, load=0.1, sections={"accesses": 1, "lengths": "short"})
+    names = {name for names in PROTOCOLS.values() for name in names} | {"mpcp", "msrp", "pip", "phase_fair"}
+
+    def accepts(scheduler, protocol):
+        study = lw.Study(generator, methods=[{"scheduler": scheduler, "protocols": [protocol]}], samples=1, seed=1)
+        try:
+            study.run(tmp_path / scheduler / protocol)
+        except lw.BadInput as error:
+            assert f"protocol of studies under {scheduler}" in str(error)
+            return False
+        return True
+
+    for scheduler, known in PROTOCOLS.items():
+        assert {name for name in names if accepts(scheduler, name)} == set(known)
 
 
 def test_the_generator_of_a_paper_fits_into_a_study(tmp_path):
