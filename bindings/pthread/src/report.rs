@@ -94,10 +94,13 @@ pub(crate) fn deepbind(file: &CStr) {
     });
 }
 
-/// Reports that this library does not find out which condition variables are the C library's.
+/// Reports that this library does not recognise the C library's condition variables.
 pub(crate) fn unknown_layout() {
     line(|line| {
-        write!(line, "the C library's condition variables are not known; those that processes share may lose signals")
+        write!(
+            line,
+            "the layout of the C library's condition variables is unknown; those that processes share may lose signals"
+        )
     });
 }
 

@@ -97,20 +97,6 @@ impl<R> PhaseFair<R> {
 }
 
 impl<R: Relax> PhaseFair<R> {
-    /// Returns the number of readers that have requested and not released.
-    fn readers(&self) -> u32 {
-        // ORDERING: Acquire pairs with the Release of the readers' release: `entered` counts all that have left.
-        let left = self.left.load(Ordering::Acquire);
-        self.entered.load(Ordering::Relaxed).wrapping_sub(left) / READER
-    }
-
-    /// Returns the number of writers that have requested and not released.
-    fn writers(&self) -> u32 {
-        // ORDERING: Acquire pairs with the Release of a writer's release: `next` counts all writers that have left.
-        let serving = self.serving.load(Ordering::Acquire);
-        self.next.load(Ordering::Relaxed).wrapping_sub(serving)
-    }
-
     /// Waits until `ticket` is served.
     #[inline]
     fn follow(&self, ticket: u32) {
@@ -169,7 +155,7 @@ unsafe impl<R: Relax> Algorithm for PhaseFair<R> {
     #[inline]
     fn acquire(&self, (): ()) -> u32 {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
-        limit::check(ticket, || self.writers());
+        limit::check::<1>(ticket, &self.next, &self.serving);
         self.follow(ticket);
         // ORDERING: Relaxed: readers that see WRITER only wait. Those before are acquired below.
         let entered = self.entered.fetch_or(WRITER, Ordering::Relaxed);
@@ -214,7 +200,7 @@ unsafe impl<R: Relax> Shareable for PhaseFair<R> {
     fn acquire_shared(&self) {
         // ORDERING: Acquire, here and below, pairs with the Release of the last writer.
         let entered = self.entered.fetch_add(READER, Ordering::Acquire);
-        limit::check(entered / READER, || self.readers());
+        limit::check::<READER>(entered, &self.entered, &self.left);
         let seen = entered & FLAGS;
         if seen & WRITER != 0 {
             let mut relax = R::default();
@@ -234,7 +220,7 @@ unsafe impl<R: Relax> Shareable for PhaseFair<R> {
             let next = entered.wrapping_add(READER);
             match self.entered.compare_exchange(entered, next, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => {
-                    limit::check(entered / READER, || self.readers());
+                    limit::check::<READER>(entered, &self.entered, &self.left);
                     return true;
                 }
                 Err(now) => entered = now,
@@ -339,18 +325,12 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri starts no programs")]
     #[test]
     fn too_many_requests_end_the_program() {
-        let ends = |case, request: fn(Meanwhile)| {
-            testing::ends::ends("phase_fair::tests::too_many_requests_end_the_program", case, "2^29 requests", || {
-                let lock = Meanwhile::new();
-                lock.entered.store((limit::REQUESTS_MAX - 1) * READER, Ordering::Relaxed);
-                lock.next.store(limit::REQUESTS_MAX - 1, Ordering::Relaxed);
-                request(lock);
-            })
-        };
-        assert!(ends("read", |lock| lock.acquire_shared()));
-        assert!(ends("try_read", |lock| assert!(lock.try_acquire_shared())));
-        // The first unsuccessful check would panic.
-        assert!(ends("write", |lock| assert_ne!(lock.acquire(()), 0)));
+        testing::ends::with_too_many_requests("phase_fair::tests::too_many_requests_end_the_program", || {
+            let lock = Meanwhile::new();
+            lock.entered.store((limit::REQUESTS_MAX - 1) * READER, Ordering::Relaxed);
+            lock.next.store(limit::REQUESTS_MAX - 1, Ordering::Relaxed);
+            lock
+        });
     }
 
     /// The mutant: if no request checks, the count of readers wraps around.

@@ -44,7 +44,7 @@ pub use findings::{
     Cycle, CycleStep, Findings, INVERSION_MIN_NS, Inversion, Inverted, LockUse, LockWait, LongSection, ThreadUse,
 };
 #[cfg(feature = "infer")]
-pub use infer::{Boundary, Choices, Inferred, InferredTask, Job, LeftOut, Regularity, infer};
+pub use infer::{Boundary, Choices, Inferred, InferredTask, Job, LeftOut, Regularity, has_wait_at, infer};
 pub use lockwright_model::Mode;
 pub use recording::{
     Callback, CallbackId, MutexProtocol, Object, ObjectId, ObjectKind, Recording, Site, SiteId, Thread, ThreadIndex,

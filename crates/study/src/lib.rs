@@ -23,6 +23,7 @@ pub mod bpl;
 pub mod experiment;
 mod generate;
 pub mod generators;
+mod hash;
 mod hold;
 mod late;
 mod mutate;
@@ -30,6 +31,7 @@ pub mod plan;
 pub mod rtas2008;
 
 pub use generate::{Shape, generate, generate_clusters};
+pub use hash::fnv1a;
 pub use hold::{Excess, Quantity, attack, hold};
 pub use late::{attack_late, generate_late};
 pub use mutate::mutate;

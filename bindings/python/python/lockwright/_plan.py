@@ -45,9 +45,10 @@ class Study:
 
         `over` has the keys that vary, each with its values. The keys are those of ``[generator]`` and ``[sections]`` of
         a study file, and ``protocol`` and ``scheduler``. Each scheduler takes those of the protocols that it has, for
-        example ``c-fp`` takes ``omlp``; `BadInput` is raised if it has none of them. Under ``p-edf``, locks are under SRP
-        and MSRP, and objects are under ``lock_free`` and ``wait_free``, each as a method of its own. `methods` has further methods,
-        each with the keys of ``[[method]]``. docs/study.md describes all of them. Without `seed`, each run draws one.
+        example ``c-fp`` takes ``omlp``; `BadInput` is raised if it has none of them. Under ``p-edf``, locks are under
+        SRP and MSRP, and objects are under ``lock_free`` and ``wait_free``, each as a method of its own. `methods` has
+        further methods, each with the keys of ``[[method]]``. docs/study.md describes all of them. Without `seed`, each
+        run draws one.
         """
         over = {key: list(values) for key, values in (over or {}).items()}
         protocols, schedulers = over.pop("protocol", []), over.pop("scheduler", [])

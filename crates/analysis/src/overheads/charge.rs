@@ -176,7 +176,7 @@ impl<'a> Charges<'a> {
     fn new(machine: Machine<'a>, protocol: Protocol, omission: Omission<ChargeMutant>) -> Option<Self> {
         let [latency, release, ipi] =
             [Overhead::ReleaseLatency, Overhead::Release, Overhead::IpiLatency].map(|of| machine.cost(of));
-        let ipi = if omission.is(ChargeMutant::ReleaseIpi) { Duration::ZERO } else { ipi };
+        let ipi = omission.unless(ChargeMutant::ReleaseIpi, ipi);
         let late = if machine.overheads.dedicated_interrupts {
             sum(&[latency, machine.queued_releases(omission)?, ipi])?
         } else if machine.system.has_clusters() {
@@ -194,15 +194,8 @@ impl<'a> Charges<'a> {
             *its = if own > its[0] { [own, its[0]] } else { [its[0], its[1].max(own)] };
         }
         let operations = Operations::new(machine.system, machine.overheads, protocol).ok()?;
-        let (switch, none) = (machine.switch()?, Duration::ZERO);
-        let mut charges = Self { machine, protocol, omission, switch, late: none, interrupts, operations, largest };
-        charges.late = charges.unless(ChargeMutant::Lateness, late);
-        Some(charges)
-    }
-
-    /// Returns `time`, or nothing if the mutant omits this charge.
-    fn unless(&self, charge: ChargeMutant, time: Duration) -> Duration {
-        if self.omission.is(charge) { Duration::ZERO } else { time }
+        let (switch, late) = (machine.switch()?, omission.unless(ChargeMutant::Lateness, late));
+        Some(Self { machine, protocol, omission, switch, late, interrupts, operations, largest })
     }
 
     /// Returns the task with all charges.
@@ -216,8 +209,8 @@ impl<'a> Charges<'a> {
     /// in execution times: the charges do not depend on other tasks' bodies.
     pub(crate) fn body(&self, id: TaskId, body: &[Step]) -> Option<(Vec<Step>, Duration)> {
         let task = self.machine.system.task(id);
-        let preempted = self.unless(ChargeMutant::JobRefill, self.refill(task.cpu, Some(id))?);
-        let switches = self.unless(ChargeMutant::JobSwitches, self.switch);
+        let preempted = self.omission.unless(ChargeMutant::JobRefill, self.refill(task.cpu, Some(id))?);
+        let switches = self.omission.unless(ChargeMutant::JobSwitches, self.switch);
         let job = sum(&[switches, switches, preempted])?;
         let body = lengthened(&self.operations.body(body), job, |resource| self.section(task, resource))?;
         let body = interrupted(&body, |resource, length| self.prolonged(task, resource, length))?;
@@ -231,16 +224,17 @@ impl<'a> Charges<'a> {
         let mut there = self.largest[cpu.index()].iter().flatten();
         let largest = there.find(|&&(_, id)| Some(id) != besides);
         let delay = largest.map_or(Duration::ZERO, |&(kib, _)| self.machine.overheads.cache_delay.with(kib as usize));
-        self.machine.cost(Overhead::CacheRefill).checked_add(self.unless(ChargeMutant::CacheDelay, delay))
+        self.machine.cost(Overhead::CacheRefill).checked_add(self.omission.unless(ChargeMutant::CacheDelay, delay))
     }
 
     /// Returns the greatest cost of a refill on any processor where the section may execute: for the owner, or for the
     /// job that it preempts there. On a home, that may be a job of another processor, in its section.
     fn refill_of_section(&self, task: &Task, resource: ResourceId) -> Option<Duration> {
         let system = self.machine.system;
-        let unless = |charge, places| if self.omission.is(charge) { 0 } else { places };
-        let places = unless(ChargeMutant::Hosts, places(system, self.protocol, resource, task.cpu))
-            | unless(ChargeMutant::Guests, guests(system, self.protocol, resource))
+        let hosts = places(system, self.protocol, resource, task.cpu);
+        let guests = guests(system, self.protocol, resource);
+        let places = self.omission.unless(ChargeMutant::Hosts, hosts)
+            | self.omission.unless(ChargeMutant::Guests, guests)
             | 1 << task.cpu.index();
         let there = (0..system.cpus()).filter(|cpu| places >> cpu & 1 == 1);
         let refills = there.map(|cpu| self.refill(CpuId::new(cpu), None)).collect::<Option<Vec<_>>>()?;
@@ -257,17 +251,17 @@ impl<'a> Charges<'a> {
         let refill = self.refill_of_section(task, resource)?;
         let system_call = self.machine.system_call(ruling)?;
         let [lock, unlock, ipi] = [Overhead::Lock, Overhead::Unlock, Overhead::IpiLatency].map(of);
-        let ipi = self.unless(ChargeMutant::SectionIpi, ipi);
+        let ipi = self.omission.unless(ChargeMutant::SectionIpi, ipi);
         let operations = sum(&[lock, ipi, unlock, of(Overhead::LeaveSection), system_call])?;
-        let operations = self.unless(ChargeMutant::Operations, operations);
-        let switch = self.unless(ChargeMutant::SectionSwitches, self.switch);
-        let filled = self.unless(ChargeMutant::SectionRefills, refill);
+        let operations = self.omission.unless(ChargeMutant::Operations, operations);
+        let switch = self.omission.unless(ChargeMutant::SectionSwitches, self.switch);
+        let filled = self.omission.unless(ChargeMutant::SectionRefills, refill);
         let inside = sum(&[operations, switch, switch, filled, filled])?;
         let back = match ruling.has_homes() {
             true => sum(&[self.switch, ipi, refill, refill, lock, unlock, system_call])?,
             false => Duration::ZERO,
         };
-        Some((self.unless(ChargeMutant::Before, sum(&[self.switch, system_call, back])?), inside))
+        Some((self.omission.unless(ChargeMutant::Before, sum(&[self.switch, system_call, back])?), inside))
     }
 
     /// Returns the length of a section with the interrupts and moves during it.

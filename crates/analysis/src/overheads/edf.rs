@@ -298,8 +298,7 @@ fn with_operations(system: &System, model: &Overheads, omission: Omission<Charge
 fn operated(machine: Machine<'_>, body: &[Step], omission: Omission<ChargeMutant>) -> Option<Vec<Step>> {
     let Machine { system, overheads } = machine;
     let largest = system.task_ids().map(|id| machine.working_set(id)).max().unwrap_or(0);
-    let unless = |charge, time| if omission.is(charge) { Duration::ZERO } else { time };
-    let delay = unless(ChargeMutant::CacheDelay, overheads.cache_delay.with(largest as usize));
+    let delay = omission.unless(ChargeMutant::CacheDelay, overheads.cache_delay.with(largest as usize));
     let refill = machine.cost(Overhead::CacheRefill).checked_add(delay);
     lengthened(body, Duration::ZERO, |resource| {
         let protocol = system.protocol_of(resource, system.protocol_or_default());
@@ -309,14 +308,15 @@ fn operated(machine: Machine<'_>, body: &[Step], omission: Omission<ChargeMutant
         }
         let operations = [Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection, Overhead::IpiLatency];
         let [lock, unlock, leave, ipi] = operations.map(|of| machine.cost_under(of, protocol));
-        let ipi = unless(ChargeMutant::SectionIpi, ipi);
+        let ipi = omission.unless(ChargeMutant::SectionIpi, ipi);
         let (system_call, switch) = (machine.system_call(protocol)?, machine.switch()?);
-        let all = unless(ChargeMutant::Operations, sum(&[lock, unlock, leave, system_call, system_call])?);
+        let all = omission.unless(ChargeMutant::Operations, sum(&[lock, unlock, leave, system_call, system_call])?);
         let suspends = !matches!(protocol, Protocol::Srp | Protocol::Msrp | Protocol::FmlpShort);
         let all = match suspends {
             true => {
-                let switches = unless(ChargeMutant::SectionSwitches, sum(&[switch, switch, switch, system_call, ipi])?);
-                let refills = unless(ChargeMutant::SectionRefills, sum(&[refill?, refill?])?);
+                let switches =
+                    omission.unless(ChargeMutant::SectionSwitches, sum(&[switch, switch, switch, system_call, ipi])?);
+                let refills = omission.unless(ChargeMutant::SectionRefills, sum(&[refill?, refill?])?);
                 sum(&[all, switches, refills])?
             }
             false => all,
@@ -345,24 +345,23 @@ fn costs(
     let is_flat = rising.is_empty() || omission.is(ChargeMutant::CacheDelay);
     let cache = if is_flat { Curve::constant(refill) } else { Curve::through(&rising)? };
     let of = |overhead| Curve::constant(model.cost(overhead).with(tasks).as_ns());
-    let unless = |charge, curve| if omission.is(charge) { Curve::default() } else { curve };
     let release = match model.dedicated_interrupts {
         true => Curve::constant(machine.queued_releases(omission).ok_or(Failure::Overflow)?.as_ns()),
         false => of(Overhead::Release),
     };
     let costs = Costs {
         quantum: model.tick_period.as_ns(),
-        tick: unless(ChargeMutant::Ticks, of(Overhead::Tick)),
-        release: unless(ChargeMutant::Releases, release),
+        tick: omission.unless(ChargeMutant::Ticks, of(Overhead::Tick)),
+        release: omission.unless(ChargeMutant::Releases, release),
         release_latency: of(Overhead::ReleaseLatency),
-        schedule: unless(ChargeMutant::JobSwitches, of(Overhead::Schedule)),
-        context_switch: unless(ChargeMutant::JobSwitches, of(Overhead::ContextSwitch)),
-        ipi_latency: unless(ChargeMutant::ReleaseIpi, of(Overhead::IpiLatency)),
+        schedule: omission.unless(ChargeMutant::JobSwitches, of(Overhead::Schedule)),
+        context_switch: omission.unless(ChargeMutant::JobSwitches, of(Overhead::ContextSwitch)),
+        ipi_latency: omission.unless(ChargeMutant::ReleaseIpi, of(Overhead::IpiLatency)),
         lock: of(Overhead::Lock),
         unlock: of(Overhead::Unlock),
         syscall_in: of(Overhead::SyscallIn),
         syscall_out: of(Overhead::SyscallOut),
-        cache: CacheDelay { levels: vec![unless(ChargeMutant::JobRefill, cache)] },
+        cache: CacheDelay { levels: vec![omission.unless(ChargeMutant::JobRefill, cache)] },
         ..Costs::default()
     };
     let interrupts = jlfp::Interrupts {

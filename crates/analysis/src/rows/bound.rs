@@ -226,7 +226,7 @@ impl Unbounded {
                 name(*resource)
             ),
             Self::Nested { task: by, outer, inner } => format!(
-                "{} requests {} while it holds {}: no bound covers that nesting (of two protocols, of plain mutexes, or by a task that can wait elsewhere while one of its priority executes)",
+                "{} requests {} while it holds {}: no bound covers that nesting (of two protocols, of plain mutexes, or under `icpp` by a task that may wait while another one of its priority executes)",
                 task(*by),
                 name(*inner),
                 name(*outer)

@@ -33,6 +33,13 @@ impl<M: Copy> Omission<M> {
     }
 }
 
+impl<M: Copy + PartialEq> Omission<M> {
+    /// Returns `value`, or the default one, which is nothing, if the mutant omits this part.
+    pub(crate) fn unless<T: Default>(self, part: M, value: T) -> T {
+        if self.is(part) { T::default() } else { value }
+    }
+}
+
 /// One term of a bound.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mutant {

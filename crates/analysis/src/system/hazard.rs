@@ -94,7 +94,7 @@ fn uncovered_nesting(tables: &Tables<'_>) -> Option<Unbounded> {
     })
 }
 
-/// Returns whether jobs of the task may wait, or execute elsewhere, while less urgent ones of its processor execute.
+/// Returns whether jobs of the task may wait, or execute elsewhere, while others of its processor execute.
 fn can_wait(tables: &Tables<'_>, task: TaskId) -> bool {
     tables.system.requests(task).iter().any(|request| match tables.protocol(request.resource) {
         Protocol::None | Protocol::Pip => tables.system.users(request.resource).len() > 1,

@@ -15,12 +15,9 @@ use crate::interrupt;
 use crate::json::{self, RecordOutput};
 use crate::tame::tame;
 use lockwright_record::file::format::MAGIC;
-use lockwright_record::{
-    Choices, EventKind, Findings, Object, ObjectKind, Recording, Run, SiteId, StartError, Trends, infer, start,
-};
+use lockwright_record::{Choices, Findings, Recording, Run, StartError, Trends, has_wait_at, infer, start};
 use lockwright_report::perfetto;
 use serde::Deserialize;
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -148,23 +145,6 @@ fn run(arguments: &Record, folder: &Path, console: &Console) -> Result<Recording
         console.note(format!("the program ended with {status}"));
     }
     Ok(recording)
-}
-
-/// Whether a wait may be meant by `--job-at` with this value, or an object that threads may wait for.
-fn has_wait_at(recording: &Recording, value: &str) -> bool {
-    let is_at = |site: SiteId| {
-        let address = recording.sites.get(site as usize).map(|site| format!("{:#x}", site.address));
-        recording.site_name(site).contains(value) || address.as_deref() == Some(value)
-    };
-    let sites: BTreeSet<SiteId> = recording
-        .events
-        .iter()
-        .filter_map(|event| if let EventKind::Wait { site, .. } = event.kind { Some(site) } else { None })
-        .collect();
-    let is_awaited =
-        |object: &Object| !matches!(object.kind, ObjectKind::Mutex { .. } | ObjectKind::RwLock | ObjectKind::Spinlock);
-    let objects = (0..).zip(&recording.objects).filter(|(_, object)| is_awaited(object));
-    sites.into_iter().any(is_at) || objects.into_iter().any(|(id, _)| recording.object_name(id) == value)
 }
 
 /// Infers, writes the files and prints.

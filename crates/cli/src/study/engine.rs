@@ -106,7 +106,7 @@ pub fn run(
     let tallies = tallies.into_inner().unwrap_or_else(PoisonError::into_inner);
     match ended {
         Ok(()) if completes => {
-            folder.complete(identity, &tallies, console)?;
+            folder.complete(identity, &all, &tallies, console)?;
             Ok(Outcome { tallies, complete: true, share: None })
         }
         Ok(()) => Ok(Outcome { tallies, complete: false, share: run.share }),

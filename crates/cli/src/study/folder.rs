@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::export::{self, ResultFolder};
 use crate::paths::STUDIED;
 use lockwright_study::experiment::{Experiment, Tally};
+use lockwright_study::fnv1a;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -74,11 +75,9 @@ impl Machine {
 }
 
 impl Identity {
-    /// A number that the parts of this study have, and those of other studies do not: FNV-1a over the JSON text.
+    /// A number that the parts of this study have, and those of other studies do not.
     pub fn number(&self) -> String {
-        let text = crate::json::to_text(self);
-        let fold = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, fold))
+        format!("{:016x}", fnv1a(crate::json::to_text(self).bytes()))
     }
 }
 
@@ -96,6 +95,13 @@ pub struct Part {
     pub samples: u64,
     /// The five sums of each tally.
     pub sums: Vec<[u64; 5]>,
+}
+
+impl Part {
+    /// The name of its file.
+    fn name(&self) -> String {
+        format!("{PARTS}/{}-{}.json", self.cell, self.first)
+    }
 }
 
 /// The five sums of a tally.
@@ -235,22 +241,27 @@ impl Folder {
     /// # Errors
     /// The file cannot be written, for example on a full disk.
     pub fn write_part(&self, part: &Part) -> io::Result<()> {
-        let name = format!("{PARTS}/{}-{}.json", part.cell, part.first);
-        self.replace(&name, crate::json::to_text(part).as_bytes())
+        self.replace(&part.name(), crate::json::to_text(part).as_bytes())
     }
 
-    /// Marks the study as complete. The parts are replaced by their sums.
+    /// Marks the study as complete. Its parts, which are all finished, are replaced by their sums.
     ///
     /// # Errors
     /// A file cannot be written; the console has the message.
-    pub fn complete(&self, identity: &Identity, tallies: &[Tally], console: &Console) -> Result<(), Exit> {
+    pub fn complete(
+        &self,
+        identity: &Identity,
+        finished: &[Part],
+        tallies: &[Tally],
+        console: &Console,
+    ) -> Result<(), Exit> {
         let all: Vec<[u64; 5]> = tallies.iter().map(sums).collect();
         self.write(SUMS, crate::json::to_text(&all).as_bytes(), console)?;
         self.note(identity, true, console)?;
         // What remains is ignored: parts of other studies, and files that no study wrote.
-        let (parts, study) = (self.path.join(PARTS), identity.number());
-        let is_own = |path: &PathBuf| read_part(path).is_some_and(|part| part.study == study) || is_mark(path);
-        for path in paths_in(&parts).into_iter().filter(is_own) {
+        let parts = self.path.join(PARTS);
+        let marks = paths_in(&parts).into_iter().filter(|path| is_mark(path));
+        for path in finished.iter().map(|part| self.path.join(part.name())).chain(marks) {
             let _ = fs::remove_file(path);
         }
         let _ = fs::remove_dir(parts);

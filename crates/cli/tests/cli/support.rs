@@ -139,6 +139,15 @@ pub fn at(binary: &Path) -> Command {
     command
 }
 
+/// Whether the machine permits no files in `/sys`. Otherwise a message says that the rest of the test is skipped.
+pub fn refuses_files_in_sys() -> bool {
+    let permits = std::fs::create_dir("/sys/lockwright").is_ok_and(|()| std::fs::remove_dir("/sys/lockwright").is_ok());
+    if permits {
+        eprintln!("SKIPPED: /sys can be written here");
+    }
+    !permits
+}
+
 /// The result of a command.
 pub struct Ended {
     pub status: i32,

@@ -2,32 +2,19 @@
 
 use crate::judge::tell;
 use crate::machine::{Machine, require_realtime};
-use crate::support::{R, run_us, scale, system, task};
+use crate::support::{OwnCpus, R, run_us, scale, system, task};
 use lockwright::tasks::{MachineError, TaskError, TaskSet};
 use lockwright_engine::{Control, RunConfig, RunError, run};
 use lockwright_model::{CpuId, Duration, Event, Protocol, Scheduler, Step, System};
 use lockwright_sys::sched::{self, ME};
 
-/// Gives this thread its CPUs back when it is dropped.
-struct Back(Vec<usize>);
-
-impl Drop for Back {
-    fn drop(&mut self) {
-        let given = sched::set_affinity(ME, &self.0);
-        // A second panic would end the process.
-        if !std::thread::panicking() {
-            given.expect("the CPUs are there");
-        }
-    }
-}
-
 /// Two isolated CPUs, and two others of this process, if there are so many.
-fn require_isolated() -> Option<(Machine, Back, [usize; 2], [usize; 2])> {
+fn require_isolated() -> Option<(Machine, OwnCpus, [usize; 2], [usize; 2])> {
     let machine = require_realtime()?;
     let (isolated, own) = (sched::isolated(), sched::affinity().expect("a set of CPUs"));
     let others: Vec<usize> = own.iter().copied().filter(|cpu| !isolated.contains(cpu)).collect();
     if let (&[first, second, ..], &[other, another, ..]) = (&isolated[..], &others[..]) {
-        return Some((machine, Back(own), [first, second], [other, another]));
+        return Some((machine, OwnCpus(own), [first, second], [other, another]));
     }
     tell("skipped: the test is for two CPUs in `isolcpus` and two others");
     None

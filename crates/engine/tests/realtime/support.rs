@@ -25,6 +25,19 @@ pub fn require_cpus(cpus: usize) -> Option<Machine> {
 
 pub const R: ResourceId = ResourceId(0);
 
+/// The CPUs of this thread, which gets them back when this is dropped.
+pub struct OwnCpus(pub Vec<usize>);
+
+impl Drop for OwnCpus {
+    fn drop(&mut self) {
+        let given = sched::set_affinity(sched::gettid(), &self.0);
+        // A second panic would end the process.
+        if !std::thread::panicking() {
+            given.expect("the CPUs are there");
+        }
+    }
+}
+
 pub fn us(us: u64) -> Duration {
     Duration::from_us(us)
 }

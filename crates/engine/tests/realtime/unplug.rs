@@ -2,7 +2,7 @@
 
 use crate::judge::tell;
 use crate::machine::Machine;
-use crate::support::{R, comes, require_cpus, run_us, stop_after, task};
+use crate::support::{OwnCpus, R, comes, require_cpus, run_us, stop_after, task};
 use lockwright::raw::SCRIPT_LEVEL;
 use lockwright_engine::{Control, RunConfig, RunError, run};
 use lockwright_model::{CpuId, Duration, Protocol, Resource, Step, System, Task};
@@ -23,20 +23,18 @@ fn plug(cpu: usize, is_in: bool) -> std::io::Result<()> {
     std::fs::write(path, if is_in { "1" } else { "0" })
 }
 
-/// Plugs the CPU in when it is dropped, also by a panic, and gives this thread all of its CPUs back.
-struct PlugIn<'a> {
+/// Plugs the CPU in when it is dropped, also by a panic, and then gives this thread all of its CPUs back.
+struct PlugIn {
     cpu: usize,
-    cpus: &'a [usize],
+    _own: OwnCpus,
 }
 
-impl Drop for PlugIn<'_> {
+impl Drop for PlugIn {
     fn drop(&mut self) {
         let plugged = plug(self.cpu, true);
-        let given = sched::set_affinity(sched::gettid(), self.cpus);
         // A second panic would end the process.
         if !std::thread::panicking() {
             plugged.expect("the kernel plugs CPUs");
-            given.expect("all CPUs are back");
         }
     }
 }
@@ -80,13 +78,13 @@ fn tasks() -> usize {
 ///
 /// BOUND: 10 s.
 fn are_gone() -> bool {
-    let pause = || std::thread::sleep(std::time::Duration::from_millis(10));
-    (0..1_000).any(|attempt| {
-        if attempt > 0 {
-            pause();
+    for _ in 0..1_000 {
+        if tasks() == 0 {
+            return true;
         }
-        tasks() == 0
-    })
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    false
 }
 
 #[test]
@@ -109,7 +107,7 @@ fn a_run_that_loses_a_cpu_says_so() {
             let control = Control::new();
             // However slow the machine is, the run is whole when the CPU is unplugged, and is then stopped.
             let (during, after) = (Duration::from_ms(100), Duration::from_ms(400));
-            let plug_in = PlugIn { cpu: last, cpus: &cpus };
+            let plug_in = PlugIn { cpu: last, _own: OwnCpus(cpus.clone()) };
             let result = std::thread::scope(|scope| {
                 scope.spawn(|| {
                     sched::set_fifo(sched::gettid(), SCRIPT_LEVEL).expect("permission was checked");

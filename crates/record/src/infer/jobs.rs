@@ -3,10 +3,10 @@
 use super::period::Release;
 use super::release::release;
 use super::taken::Taken;
-use crate::event::{Clock, EventKind, Policy, Wait};
+use crate::event::{Clock, Event, EventKind, Policy, Wait};
 use crate::history::{Entry, History};
 use crate::recording::{ObjectId, Recording, SiteId, ThreadIndex};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The least number of complete jobs from which a task is inferred.
 pub(super) const JOBS_MIN: usize = 3;
@@ -97,6 +97,18 @@ impl Point {
             || address.as_deref() == Some(value)
             || self.object.is_some_and(|object| recording.object_name(object) == value)
     }
+}
+
+/// Whether `--job-at` with this value means a wait of the recording: whether the value is a part of the name of the
+/// wait's place, its address, or the name of its object.
+#[must_use]
+pub fn has_wait_at(recording: &Recording, value: &str) -> bool {
+    let point = |event: &Event| match event.kind {
+        EventKind::Wait { wait, site } => Point::of(wait, site, true),
+        _ => None,
+    };
+    let points: BTreeSet<Point> = recording.events.iter().filter_map(point).collect();
+    points.into_iter().any(|point| point.is_at(recording, value))
 }
 
 /// A wait that may separate the jobs of a thread, and how well it does.

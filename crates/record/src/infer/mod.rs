@@ -21,7 +21,7 @@ mod tests;
 
 pub use choices::Choices;
 pub use inferred::{Inferred, LeftOut};
-pub use jobs::Boundary;
+pub use jobs::{Boundary, has_wait_at};
 pub use period::Regularity;
 pub use task::{InferredTask, Job};
 

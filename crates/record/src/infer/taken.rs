@@ -72,8 +72,8 @@ impl Pass<'_> {
         match kind {
             EventKind::Wait { wait, .. } => {
                 let (has_suspended, has_failed, expired) = (false, false, None);
-                let before = own.waiting.take();
-                own.waiting = Some(Waiting { entry, begin_ns: at_ns, wait, has_suspended, has_failed, expired });
+                let waiting = Waiting { entry, begin_ns: at_ns, wait, has_suspended, has_failed, expired };
+                let before = own.waiting.replace(waiting);
                 if let Wait::Semaphore { object } = wait {
                     self.semaphores.entry(object).or_default().waiting += 1;
                 }
@@ -183,9 +183,6 @@ impl Semaphore {
 
     /// Returns the post that a wait took: the oldest one; if the thread suspended, the first one during the wait.
     fn take(&mut self, waiting: &Waiting, end_ns: u64) -> Option<Post> {
-        if self.posts.is_empty() {
-            self.missed_ns = Some(end_ns);
-        }
         let mut place = 0;
         if waiting.has_suspended {
             let during = self.posts.partition_point(|post| post.at_ns < waiting.begin_ns);
@@ -196,9 +193,9 @@ impl Semaphore {
             } else if during < self.posts.len() {
                 place = during;
             }
-            if self.posts.is_empty() {
-                self.missed_ns = Some(end_ns);
-            }
+        }
+        if self.posts.is_empty() {
+            self.missed_ns = Some(end_ns);
         }
         let post = self.posts.get_mut(place)?;
         let taken = *post;

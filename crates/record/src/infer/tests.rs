@@ -336,6 +336,15 @@ fn late(script: &mut Script, lengths: &[u64], wait: Wait, late: impl Fn(&mut Scr
     }
 }
 
+/// The same with a semaphore, without its posts.
+fn late_for_posts(lengths: &[u64]) -> (Recording, ObjectId) {
+    let mut script = Script::new();
+    let posts = script.semaphore("posts");
+    let wait = Wait::Semaphore { object: posts };
+    late(&mut script, lengths, wait, |script, site| script.pass(wait, site, None));
+    (script.recording(), posts)
+}
+
 /// The recording with a thread that posts the semaphore every 10 ms.
 fn posted(mut recording: Recording, object: ObjectId) -> Recording {
     recording.threads.push(recording.threads[0].clone());
@@ -349,11 +358,8 @@ fn posted(mut recording: Recording, object: ObjectId) -> Recording {
 #[test]
 fn a_post_releases_a_job_that_does_not_wait() {
     for lengths in overloads() {
-        let mut script = Script::new();
-        let posts = script.semaphore("posts");
-        let wait = Wait::Semaphore { object: posts };
-        late(&mut script, &lengths, wait, |script, site| script.pass(wait, site, None));
-        let task = inferred(&posted(script.recording(), posts)).tasks.remove(0);
+        let (recording, posts) = late_for_posts(&lengths);
+        let task = inferred(&posted(recording, posts)).tasks.remove(0);
         assert_eq!((task.period_ns, task.most_ns), (ms(10), ms(10)));
         let mut finish = 0;
         for (number, (job, length)) in (1..).zip(task.jobs.iter().zip(&lengths)) {
@@ -367,12 +373,9 @@ fn a_post_releases_a_job_that_does_not_wait() {
 #[test]
 fn a_post_whose_stamp_is_late_is_taken() {
     let [lengths, _] = overloads();
-    let mut script = Script::new();
-    let posts = script.semaphore("posts");
-    let wait = Wait::Semaphore { object: posts };
-    late(&mut script, &lengths, wait, |script, site| script.pass(wait, site, None));
+    let (recording, posts) = late_for_posts(&lengths);
     let releases = |late_ns: u64| {
-        let mut recording = posted(script.recording.clone(), posts);
+        let mut recording = posted(recording.clone(), posts);
         let mut events = recording.events.iter_mut();
         let first = events.find(|event| event.thread == 1).expect("a post");
         first.at_ns += late_ns;
@@ -538,11 +541,8 @@ fn the_last_thread_at_a_barrier_releases_its_jobs() {
 #[test]
 fn a_wait_without_an_end_keeps_no_post() {
     let [_, lengths] = overloads();
-    let mut script = Script::new();
-    let posts = script.semaphore("posts");
-    let wait = Wait::Semaphore { object: posts };
-    late(&mut script, &lengths, wait, |script, site| script.pass(wait, site, None));
-    let mut recording = posted(script.recording(), posts);
+    let (recording, posts) = late_for_posts(&lengths);
+    let (mut recording, wait) = (posted(recording, posts), Wait::Semaphore { object: posts });
     // Another thread begins to wait, and ends there, and a post was taken by a thread that was not recorded.
     recording.threads.push(recording.threads[0].clone());
     let site = recording.events.iter().find_map(|event| match event.kind {

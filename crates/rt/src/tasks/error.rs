@@ -4,6 +4,7 @@ use crate::levels::TASK_LEVELS_MAX;
 use crate::tasks::lock::ResourceError;
 use lockwright_model::{EXECUTED_TASKS_MAX, Invalid, Protocol, ResourceId, Scheduler, System, TaskId};
 use lockwright_sys::SysError;
+use std::cell::LazyCell;
 use std::fmt;
 
 /// Why this machine, or any machine, cannot execute a system. Tasks are named by id; the system has their names.
@@ -148,9 +149,8 @@ pub fn check_isolation(
     cpus: &[usize],
     isolated: impl FnOnce() -> Vec<usize>,
 ) -> Result<(), MachineError> {
-    let sharing: Vec<TaskId> = system.task_ids().filter(|&task| system.cpus_of(task).nth(1).is_some()).collect();
-    let isolated = if sharing.is_empty() { Vec::new() } else { isolated() };
-    for task in sharing {
+    let isolated = LazyCell::new(isolated);
+    for task in system.task_ids().filter(|&task| system.cpus_of(task).nth(1).is_some()) {
         let own = system.cpus_of(task).map(|cpu| cpus[cpu.index()]);
         let (apart, others): (Vec<usize>, Vec<usize>) = own.partition(|cpu| isolated.contains(cpu));
         if let (Some(&isolated), Some(&other)) = (apart.first(), others.first()) {

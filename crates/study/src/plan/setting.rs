@@ -1,5 +1,6 @@
 //! The parameters of a generator: their keys, their values, and what they mean together.
 
+use crate::fnv1a;
 use crate::generators::Impossible;
 use crate::generators::{
     Division, Groups, Lengths, Nesting, Periods, Sections, Sharing, Systems, Utilization, Utilizations, sums,
@@ -304,15 +305,12 @@ impl Setting {
     }
 
     /// Returns the number of the cell for random numbers: it depends on the values alone, and not on the other cells of
-    /// a study. FNV-1a over the names and the texts.
+    /// a study. It is the hash of the names and the texts.
     pub(super) fn number_of_cell(&self) -> u64 {
         // Clusters of every size have the same tasks, so that studies compare the sizes.
         let drawn = Key::ALL.into_iter().filter(|&key| key != Key::Cluster);
         let texts = drawn.filter_map(|key| Some([key.name(), "=", &self.get(key)?.label, "\n"]));
-        texts
-            .flatten()
-            .flat_map(str::bytes)
-            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+        fnv1a(texts.flatten().flat_map(str::bytes))
     }
 }
 

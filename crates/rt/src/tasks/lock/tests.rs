@@ -176,26 +176,29 @@ fn a_decision_waits_only_for_users_of_its_resources() {
     });
 }
 
-/// Under `g-edf`, two schedulers would let different jobs execute.
-#[test]
-fn one_machine_schedules_all_cpus_whatever_resources_without_users_name() {
-    let run = Step::Run(Duration::from_us(10));
-    let body = vec![Step::Lock(LOCAL), run, Step::Unlock(LOCAL)];
-    let task = Task {
-        name: "me".into(),
+/// A task with a section on the local resource.
+fn user(name: &str) -> Task {
+    let run = Duration::from_us(10);
+    Task {
+        name: name.into(),
         cpu: CpuId(0),
         priority: Priority::base(1),
         period: Duration::from_ms(10),
         deadline: Duration::from_ms(10),
         jitter: Duration::ZERO,
         offset: Duration::ZERO,
-        wcet: Duration::from_us(10),
-        body,
-    };
+        wcet: run,
+        body: vec![Step::Lock(LOCAL), Step::Run(run), Step::Unlock(LOCAL)],
+    }
+}
+
+/// Under `g-edf`, two schedulers would let different jobs execute.
+#[test]
+fn one_machine_schedules_all_cpus_whatever_resources_without_users_name() {
     for unused in Protocol::ALL {
         let mut resources = vec![Resource::new("used"), Resource::new("unused")];
         resources[1].protocol = Some(unused);
-        let system = System::new("s".into(), 2, None, resources, vec![task.clone()]).expect("valid");
+        let system = System::new("s".into(), 2, None, resources, vec![user("me")]).expect("valid");
         let system = system.under(Scheduler::GEdf);
         for protocol in [Protocol::FmlpShort, Protocol::FmlpLong] {
             let levels = Levels::of(&system, protocol, &[]).expect("few levels");
@@ -212,19 +215,7 @@ fn one_machine_schedules_all_cpus_whatever_resources_without_users_name() {
 fn a_request_tells_whether_its_task_slept_and_whether_it_spun() {
     let Some(_machine) = require_realtime() else { return };
     let ms = std::time::Duration::from_millis;
-    let run = Duration::from_us(10);
-    let task = |name: &str| Task {
-        name: name.into(),
-        cpu: CpuId(0),
-        priority: Priority::base(1),
-        period: Duration::from_ms(10),
-        deadline: Duration::from_ms(10),
-        jitter: Duration::ZERO,
-        offset: Duration::ZERO,
-        wcet: run,
-        body: vec![Step::Lock(LOCAL), Step::Run(run), Step::Unlock(LOCAL)],
-    };
-    let tasks = ["first", "second", "last"].map(task).to_vec();
+    let tasks = ["first", "second", "last"].map(user).to_vec();
     let system = System::new("s".into(), 2, None, vec![Resource::new("r")], tasks).expect("valid");
     let system = system.under(Scheduler::GEdf);
     let cpus = sched::affinity().expect("a CPU set");
