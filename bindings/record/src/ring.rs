@@ -19,13 +19,15 @@ const AHEAD: u64 = 64;
 const HEAD: usize = 4096;
 
 /// The states of a ring.
-pub(crate) mod state {
+mod state {
     /// For no thread.
-    pub(crate) const FREE: u32 = 0;
+    pub(super) const FREE: u32 = 0;
+    /// For a thread that executes, but not with its number yet.
+    pub(super) const CLAIMED: u32 = 1;
     /// For a thread that executes.
-    pub(crate) const USED: u32 = 1;
+    pub(super) const USED: u32 = 2;
     /// For a thread that ended, whose last events may still be there.
-    pub(crate) const ENDED: u32 = 2;
+    pub(super) const ENDED: u32 = 3;
 }
 
 #[repr(C)]
@@ -41,9 +43,9 @@ pub(crate) struct Ring {
     _line: [u64; 4],
     /// The first word that the spill thread has not removed.
     tail: AtomicU64,
-    pub(crate) state: AtomicU32,
+    state: AtomicU32,
     /// The thread's number in the file.
-    pub(crate) number: AtomicU32,
+    number: AtomicU32,
     /// The thread's number in the kernel.
     pub(crate) id: AtomicU32,
     /// The thread's name when it ended.
@@ -72,8 +74,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Ring> {
 /// BOUND: RINGS_MAX looks and one mapping.
 pub(crate) fn claim(bytes: usize) -> Option<&'static Ring> {
     for ring in all() {
-        // ORDERING: Acquire pairs with the Release of the spill thread in `free`.
-        if ring.state.compare_exchange(state::FREE, state::USED, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+        if ring.is_claimed() {
             ring.begin();
             return Some(ring);
         }
@@ -85,7 +86,6 @@ pub(crate) fn claim(bytes: usize) -> Option<&'static Ring> {
         (*new).size = (bytes / size_of::<u64>()) as u64;
         &*new
     };
-    ring.state.store(state::USED, Ordering::Relaxed);
     ring.begin();
     for place in &RINGS {
         // ORDERING: Release pairs with the Acquire in `all`.
@@ -108,11 +108,34 @@ fn map(bytes: usize) -> Option<*mut Ring> {
 }
 
 impl Ring {
+    /// Takes the ring, if it is free, for the calling thread. Returns whether it did.
+    fn is_claimed(&self) -> bool {
+        // ORDERING: Acquire pairs with the Release of the spill thread in `free`.
+        self.state.compare_exchange(state::FREE, state::CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
     fn begin(&self) {
-        // ORDERING: Relaxed: the spill thread reads it after the first event, which is released.
+        // ORDERING: Relaxed: the state releases them.
         self.number.store(NUMBERS.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         self.lost.store(0, Ordering::Relaxed);
         self.inside.store(0, Ordering::Relaxed);
+        // ORDERING: Release pairs with the Acquire in `owner`: the number is there.
+        self.state.store(state::USED, Ordering::Release);
+    }
+
+    /// After the last event of the thread.
+    pub(crate) fn end(&self) {
+        // ORDERING: Release pairs with the Acquire in `owner`: the last events are there.
+        self.state.store(state::ENDED, Ordering::Release);
+    }
+
+    /// The number in the file of the thread that has the ring, and whether it ended. `None` if there is no such thread.
+    /// For the spill thread, which alone gives the ring to another one.
+    pub(crate) fn owner(&self) -> Option<(u32, bool)> {
+        // ORDERING: Acquire pairs with the Release in `begin` and in `end`.
+        let state = self.state.load(Ordering::Acquire);
+        let has_owner = matches!(state, state::USED | state::ENDED);
+        has_owner.then(|| (self.number.load(Ordering::Relaxed), state == state::ENDED))
     }
 
     /// Gives the ring of a thread that ended to a new one.
@@ -216,5 +239,29 @@ impl Ring {
     /// Whether the owner is in such a function.
     pub(crate) fn is_inside(&self) -> bool {
         self.inside.load(Ordering::Relaxed) > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_record::file::format::event;
+
+    #[test]
+    fn a_ring_has_an_owner_only_while_it_has_its_number() {
+        let ring = claim(1 << 16).expect("memory");
+        let (first, has_ended) = ring.owner().expect("an owner");
+        assert!(!has_ended);
+        ring.put(event::END, []);
+        ring.end();
+        assert_eq!(ring.owner(), Some((first, true)));
+        assert_eq!(ring.take(&mut [0; 8]), 1);
+        ring.free();
+        assert_eq!(ring.owner(), None);
+        // A thread that is preempted here has no number yet.
+        assert!(ring.is_claimed());
+        assert_eq!(ring.owner(), None);
+        ring.begin();
+        assert_eq!(ring.owner(), Some((first + 1, false)));
     }
 }

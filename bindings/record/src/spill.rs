@@ -4,7 +4,7 @@
 use crate::clock;
 use crate::file::Output;
 use crate::next;
-use crate::ring::{self, Ring, state};
+use crate::ring::{self, Ring};
 use crate::switches::Switches;
 use crate::thread;
 use crate::traced::Traced;
@@ -256,12 +256,7 @@ impl Spill {
 
     /// Writes what a ring contains now. Returns how many words it wrote.
     fn spill(&mut self, index: usize, ring: &Ring, reads_names: bool) -> usize {
-        // ORDERING: Acquire pairs with the Release of the thread's end: its last events are there.
-        let state = ring.state.load(Ordering::Acquire);
-        if state == state::FREE {
-            return 0;
-        }
-        let number = ring.number.load(Ordering::Relaxed);
+        let Some((number, has_ended)) = ring.owner() else { return 0 };
         if !self.known[index].is_written || self.known[index].number != number {
             self.known[index] = Known { number, ..Known::default() };
         }
@@ -277,7 +272,7 @@ impl Spill {
             }
             written += taken;
             if !self.known[index].is_written {
-                self.write_thread(index, ring, name_of(ring));
+                self.write_thread(index, number, ring, name_of(ring));
             }
             let bytes = std::ptr::from_ref(self.words.as_slice()).cast::<u8>();
             // SAFETY: `take` filled the first `taken` words, which live as long as `self`. Words have no invalid bytes,
@@ -286,23 +281,23 @@ impl Spill {
             self.output.chunk(chunk::EVENTS, number, bytes);
         }
         let known = self.known[index];
-        let name = match state {
-            state::ENDED => last_name_of(ring),
-            _ if reads_names => name_of(ring),
+        let name = match (has_ended, reads_names) {
+            (true, _) => last_name_of(ring),
+            (_, true) => name_of(ring),
             _ => known.name,
         };
         if known.is_written && (name != known.name || ring.lost() != known.lost) {
-            self.write_thread(index, ring, name);
+            self.write_thread(index, number, ring, name);
         }
-        if state == state::ENDED {
+        if has_ended {
             self.known[index].is_written = false;
             ring.free();
         }
         written
     }
 
-    fn write_thread(&mut self, index: usize, ring: &Ring, name: [u8; 16]) {
-        let (number, lost) = (ring.number.load(Ordering::Relaxed), ring.lost());
+    fn write_thread(&mut self, index: usize, number: u32, ring: &Ring, name: [u8; 16]) {
+        let lost = ring.lost();
         let mut contents = [0; 32];
         contents[..4].copy_from_slice(&ring.id.load(Ordering::Relaxed).to_le_bytes());
         contents[8..16].copy_from_slice(&lost.to_le_bytes());

@@ -1,7 +1,7 @@
 //! The ring of the calling thread, and where threads begin and end.
 
 use crate::kernel;
-use crate::ring::{self, Ring, state};
+use crate::ring::{self, Ring};
 use crate::stage::{self, Stage};
 use libc::c_void;
 use lockwright_record::file::format::event;
@@ -167,6 +167,5 @@ extern "C" fn end(round: *mut c_void) {
         half.store(u64::from_le_bytes(bytes.try_into().unwrap_or_default()), Ordering::Relaxed);
     }
     ring.put(event::END, []);
-    // ORDERING: Release pairs with the Acquire of the spill thread, which then removes the last events.
-    ring.state.store(state::ENDED, Ordering::Release);
+    ring.end();
 }
