@@ -106,9 +106,9 @@ impl Output {
         }
     }
 
-    /// Ends the file.
-    pub(crate) fn end(&mut self) {
+    /// Ends the file. So many threads found no ring.
+    pub(crate) fn end(&mut self, without_ring: u32) {
         self.moment(clock::moment());
-        self.chunk(chunk::END, 0, &clock::now_ns(libc::CLOCK_MONOTONIC).to_le_bytes());
+        self.chunk(chunk::END, without_ring, &clock::now_ns(libc::CLOCK_MONOTONIC).to_le_bytes());
     }
 }

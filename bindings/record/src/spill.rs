@@ -182,7 +182,8 @@ extern "C-unwind" fn run(spill: *mut c_void) -> *mut c_void {
     }
     // What happened after the request.
     spill.round();
-    spill.output.end();
+    // ORDERING: Relaxed: a counter.
+    spill.output.end(ring::WITHOUT_RING.load(Ordering::Relaxed));
     STOP.store(DONE, Ordering::Release);
     wake();
     std::ptr::null_mut()

@@ -21,6 +21,9 @@ pub struct Recording {
     pub events: Vec<Event>,
     /// How many events were lost because a ring was full.
     pub lost: u64,
+    /// Of how many threads the locks and waits are missing, because there was no memory for their events or there were
+    /// too many threads. 0 in a recording that is not complete.
+    pub unrecorded_threads: u32,
     /// Whether the program ended and everything was written; otherwise the recording is read up to its end.
     pub complete: bool,
     /// Whether switches of threads were recorded: without them, execution times are unknown.

@@ -61,6 +61,7 @@ pub fn of_schedule(system: &System, protocol: Protocol, records: &[Record]) -> R
         callbacks: Vec::new(),
         events,
         lost: 0,
+        unrecorded_threads: 0,
         complete: true,
         switches: true,
     }

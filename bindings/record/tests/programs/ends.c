@@ -1,5 +1,6 @@
 /* Ends in different ways, after a lock and an unlock that must be in the recording. Argument: the way. */
 #include "check.h"
+#include <sys/resource.h>
 
 pthread_mutex_t before = PTHREAD_MUTEX_INITIALIZER, last = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int worked;
@@ -17,6 +18,17 @@ static void *works(void *unused)
         atomic_fetch_add(&worked, 1);
     }
     return unused;
+}
+
+/* Leaves memory for a small thread, but not for its events. */
+static void limit_memory(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%ld", &pages) == 1 && fclose(file) == 0);
+    rlim_t bytes = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (1 << 20);
+    struct rlimit limit = { bytes, bytes };
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
 }
 
 static void *ends(void *unused)
@@ -45,6 +57,17 @@ int main(int count, char **arguments)
         while (atomic_load(&worked) < 2000)
             pause_ms(1);
         exit(0);
+    }
+    if (strcmp(way, "memory") == 0) {
+        pthread_attr_t small;
+        GIVES(0, pthread_attr_init(&small));
+        GIVES(0, pthread_attr_setstacksize(&small, 1 << 16));
+        limit_memory();
+        for (int i = 0; i < 2; i++) {
+            pthread_t thread;
+            GIVES(0, pthread_create(&thread, &small, ends, NULL));
+            join(thread);
+        }
     }
     if (strcmp(way, "kill") == 0) {
         sleep_ms(200);

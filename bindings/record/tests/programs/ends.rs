@@ -55,6 +55,15 @@ mod libc_signal {
     pub const KILL: i32 = 9;
 }
 
+#[test]
+fn threads_without_memory_for_their_events_are_counted() {
+    let Some(program) = build("ends.c", &[]) else { return };
+    let recording = record(&program, &["memory"]);
+    assert_eq!((locks(&recording, "before"), locks(&recording, "last")), (1, 0));
+    assert_eq!(recording.unrecorded_threads, 2);
+    assert_eq!(record(&program, &["_exit"]).unrecorded_threads, 0);
+}
+
 /// Every prefix of a recording is a recording, or is told to be none.
 #[test]
 fn a_file_may_break_off_anywhere() {

@@ -1,6 +1,7 @@
 //! The object of `record`.
 
 use super::tasks::ProtocolResult;
+use crate::units;
 use lockwright_record::{
     Boundary, Cycle, Findings, Inferred, InferredTask, Inversion, LockUse, LockWait, LongSection, Policy, Recording,
     Regularity, SHORT_NS, ThreadUse, Trends,
@@ -26,6 +27,8 @@ pub struct RecordOutput {
     pub events: u64,
     /// Number of events that were lost.
     pub lost: u64,
+    /// Number of threads whose locks and waits are missing, for lack of memory or because there were too many.
+    pub unrecorded_threads: u32,
     /// Whether the program ended and everything was written.
     pub complete: bool,
     /// The task-set file with its comments; null if no task set follows.
@@ -229,10 +232,11 @@ impl RecordOutput {
             length_ns: recording.length_ns,
             events: recording.events.len() as u64,
             lost: recording.lost,
+            unrecorded_threads: recording.unrecorded_threads,
             complete: recording.complete,
             system: inferred.file(recording),
             reason: inferred.system.as_ref().err().cloned(),
-            warnings: inferred.warnings.clone(),
+            warnings: unrecorded(recording).into_iter().chain(inferred.warnings.iter().cloned()).collect(),
             threads: threads.map(|(index, found)| RecordedThread::new(recording, inferred, index, found)).collect(),
             sentences: findings.sentences(recording),
             inversions: findings.inversions.iter().map(|found| RecordedInversion::new(recording, found)).collect(),
@@ -248,6 +252,13 @@ impl RecordOutput {
             check: Vec::new(),
         }
     }
+}
+
+/// The warning about threads that are not recorded.
+fn unrecorded(recording: &Recording) -> Option<String> {
+    let threads = units::count(recording.unrecorded_threads.into(), "thread");
+    let why = "there was no memory for them, or too many threads";
+    (recording.unrecorded_threads > 0).then(|| format!("the locks and waits of {threads} are missing: {why}"))
 }
 
 impl RecordedThread {

@@ -97,7 +97,7 @@ fn verdict(output: &RecordOutput) -> Verdict {
             format!("a task set of {} follows", units::count(tasks as u64, "task"))
         }
     };
-    let is_whole = output.lost == 0 && output.complete;
+    let is_whole = output.lost == 0 && output.unrecorded_threads == 0 && output.complete;
     let holds = inversions == 0 && output.cycles.is_empty() && output.reason.is_none() && is_whole;
     Verdict { holds, text: format!("In {}, {seen}; {cycles}; {tasks}.", text(output.length_ns)) }
 }

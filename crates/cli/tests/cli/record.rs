@@ -455,6 +455,27 @@ fn a_program_without_jobs_gives_no_task_set() {
 }
 
 #[test]
+fn threads_that_are_not_recorded_give_a_warning() {
+    let files = File::named("unused", "");
+    let folder = files.beside("recorded");
+    let mut command = lockwright();
+    command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(&folder).args(["--", "true"]);
+    end(&mut command);
+    assert_eq!(report(&folder)["unrecorded_threads"], 0);
+    // The last chunk has their number.
+    let path = folder.join("events.lwr");
+    let mut bytes = std::fs::read(&path).expect("a recording");
+    let last = bytes.len() - 24;
+    bytes[last + 8] = 2;
+    std::fs::write(&path, bytes).expect("a file");
+    let ended = end(lockwright().args(["record", "--json", "--read"]).arg(&folder));
+    let warning = "the locks and waits of 2 threads are missing: there was no memory for them, or too many threads";
+    assert!(ended.err.lines().any(|line| line == format!("warning: {warning}")), "{}", ended.err);
+    let output = json(&ended);
+    assert_eq!((&output["unrecorded_threads"], &output["warnings"][0]), (&2.into(), &warning.into()));
+}
+
+#[test]
 fn a_task_set_that_no_recording_wrote_stays() {
     let mine = File::named("system.toml", NESTED);
     let folder = mine.path.parent().expect("a folder");

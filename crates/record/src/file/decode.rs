@@ -70,6 +70,7 @@ pub(super) fn recording(contents: &Contents) -> Result<Recording, Problem> {
     recording.length_ns = contents.end_ns.map_or(last_ns, |end_ns| clock.since_start(end_ns).max(last_ns));
     recording.lost =
         recording.threads.iter().fold(contents.switches_lost, |sum, thread| sum.saturating_add(thread.lost));
+    recording.unrecorded_threads = contents.unrecorded_threads;
     recording.complete = contents.end_ns.is_some();
     recording.switches = contents.switches.is_some();
     Ok(recording)

@@ -35,7 +35,8 @@ pub mod chunk {
     /// The argument is how many were lost since the chunk before; then switches (see [`switch`](super::switch)). The
     /// first such chunk says that switches are recorded.
     pub const SWITCHES: u32 = 6;
-    /// The recording is complete. The monotonic clock at its end (u64).
+    /// The recording is complete. The argument is how many threads found no ring, and are not recorded. The monotonic
+    /// clock at its end (u64).
     pub const END: u32 = 7;
 }
 

@@ -60,6 +60,7 @@ pub(super) struct Contents {
     pub(super) events: Vec<Events>,
     pub(super) switches: Option<Vec<[u64; 2]>>,
     pub(super) switches_lost: u64,
+    pub(super) unrecorded_threads: u32,
     pub(super) end_ns: Option<u64>,
 }
 
@@ -148,7 +149,10 @@ impl Contents {
                 let pairs = body.chunks_exact(16).filter_map(|pair| Some([double(pair, 0)?, double(pair, 8)?]));
                 self.switches.get_or_insert_default().extend(pairs);
             }
-            chunk::END => self.end_ns = Some(double(body, 0).ok_or_else(short)?),
+            chunk::END => {
+                self.unrecorded_threads = argument;
+                self.end_ns = Some(double(body, 0).ok_or_else(short)?);
+            }
             _ => {
                 let reason = format!("there is no chunk of kind {kind}; the file is damaged, record the program again");
                 return Err(Problem::new(at, reason));
