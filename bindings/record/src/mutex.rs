@@ -156,6 +156,19 @@ unsafe extern "C-unwind" fn init(mutex: Opaque, attributes: *const c_void, site:
     answer
 }
 
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_mutex_setprioceiling(mutex: Opaque, ceiling: c_int, old: *mut c_int) -> c_int {
+    // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
+    let answer = unsafe { next::pthread_mutex_setprioceiling(mutex, ceiling, old) };
+    if answer == 0
+        && let Some(ring) = current()
+    {
+        ring.put(event::CEILING, [mutex.addr() as u64, ceiling as u64]);
+    }
+    answer
+}
+
 /// Unlocks a mutex around `wait`, as condition variables do.
 ///
 /// # Safety

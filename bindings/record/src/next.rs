@@ -93,6 +93,7 @@ next! {
     pthread_mutex_timedlock(mutex: Opaque, time: *const timespec) -> c_int = ENOSYS;
     pthread_mutex_clocklock(mutex: Opaque, clock: clockid_t, time: *const timespec) -> c_int = ENOSYS;
     pthread_mutex_unlock(mutex: Opaque) -> c_int = ENOSYS;
+    pthread_mutex_setprioceiling(mutex: Opaque, ceiling: c_int, old: *mut c_int) -> c_int = ENOSYS;
     pthread_mutex_getprioceiling(mutex: Opaque, ceiling: *mut c_int) -> c_int = ENOSYS;
     mtx_init(mutex: Opaque, kind: c_int) -> c_int = 2;
     pthread_cond_init(cond: Opaque, attributes: *const c_void) -> c_int = ENOSYS;

@@ -88,6 +88,8 @@ static void locks(void)
     make(&recursive, PTHREAD_MUTEX_RECURSIVE, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_STALLED, PTHREAD_PROCESS_PRIVATE);
     make(&inherits, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_STALLED, PTHREAD_PROCESS_PRIVATE);
     make(&ceiling, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_PROTECT, PTHREAD_MUTEX_STALLED, PTHREAD_PROCESS_PRIVATE);
+    int before;
+    GIVES(0, pthread_mutex_setprioceiling(&ceiling, 30, &before));
     make(&robust, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_ROBUST, PTHREAD_PROCESS_PRIVATE);
     GIVES(0, pthread_spin_init(&spin, 0));
     GIVES(0, pthread_mutex_lock(&recursive));

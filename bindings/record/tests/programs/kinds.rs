@@ -126,7 +126,7 @@ fn objects_have_names_kinds_and_places() {
         (Some("plain"), mutex(MutexProtocol::None, false)),
         (Some("recursive"), mutex(MutexProtocol::None, true)),
         (Some("inherits"), mutex(MutexProtocol::Inherit, false)),
-        (Some("ceiling"), mutex(MutexProtocol::Protect(20), false)),
+        (Some("ceiling"), mutex(MutexProtocol::Protect(30), false)),
         (Some("table"), ObjectKind::RwLock),
         (Some("spin"), ObjectKind::Spinlock),
         (Some("ready"), ObjectKind::Condition),

@@ -282,6 +282,13 @@ impl<'a> Builder<'a> {
                 let is_semaphore = self.recording.objects[object as usize].kind == ObjectKind::Semaphore;
                 return is_semaphore.then_some(EventKind::Initialised { object, value: word(3) as u32 });
             }
+            event::CEILING => {
+                let object = self.known_object(word(1));
+                if let ObjectKind::Mutex { protocol, .. } = &mut self.recording.objects[object as usize].kind {
+                    *protocol = MutexProtocol::Protect(word(2) as u8);
+                }
+                return None;
+            }
             event::RESUMED => EventKind::Resumed,
             event::EXPIRED => EventKind::Expired { count: word(1) },
             event::TIMER_SET => {

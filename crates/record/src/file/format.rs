@@ -74,6 +74,8 @@ pub mod event {
     pub const INIT: u8 = 13;
     /// The wait ended.
     pub const RESUMED: u8 = 14;
+    /// The mutex and its new ceiling.
+    pub const CEILING: u8 = 15;
     /// The instant in nanoseconds of its clock, and the place with the number of the clock as its detail.
     pub const SLEEP_UNTIL: u8 = 16;
     /// The nanoseconds and the place.
@@ -127,6 +129,7 @@ pub const fn words(kind: u8) -> Option<usize> {
         | event::CALLBACK_START
         | event::CALLBACK_END => 2,
         event::AFFINITY
+        | event::CEILING
         | event::REQUEST_WRITE..=event::LOCKED_READ
         | event::SIGNAL
         | event::SLEEP_UNTIL..=event::FUTEX
