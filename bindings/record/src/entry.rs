@@ -39,4 +39,30 @@ macro_rules! entries_of_six {
     )*};
 }
 
-pub(crate) use {entries, entries_of_six};
+/// The same for functions with seven arguments: the seventh one and the site are on the stack, which is aligned.
+macro_rules! entries_of_seven {
+    ($($name:ident = $function:path;)*) => {$(
+        #[doc = concat!("As in the C library: `", stringify!($name), "`.")]
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name() {
+            std::arch::naked_asm!(
+                ".cfi_startproc",
+                "sub rsp, 8",
+                ".cfi_adjust_cfa_offset 8",
+                "push qword ptr [rsp + 8]",
+                ".cfi_adjust_cfa_offset 8",
+                "push qword ptr [rsp + 24]",
+                ".cfi_adjust_cfa_offset 8",
+                "call {function}",
+                "add rsp, 24",
+                ".cfi_adjust_cfa_offset -24",
+                "ret",
+                ".cfi_endproc",
+                function = sym $function,
+            )
+        }
+    )*};
+}
+
+pub(crate) use {entries, entries_of_seven, entries_of_six};

@@ -4,15 +4,15 @@
 //! recorded.
 
 use crate::clock;
-use crate::entry::{entries, entries_of_six};
+use crate::entry::{entries, entries_of_seven, entries_of_six};
 use crate::next;
 use crate::sleep::ns;
 use crate::thread::current;
 use crate::wait::{waits, waits_for};
 use libc::{
     CLOCK_MONOTONIC, MSG_DONTWAIT, TFD_TIMER_ABSTIME, c_char, c_int, c_uint, c_void, clockid_t, epoll_event, fd_set,
-    iovec, itimerspec, msghdr, nfds_t, pollfd, siginfo_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
-    timeval,
+    iovec, itimerspec, mmsghdr, msghdr, nfds_t, pollfd, siginfo_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t,
+    timespec, timeval,
 };
 use lockwright_record::file::format::event;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -160,6 +160,7 @@ macro_rules! inputs {
     ($kind:expr; $(
         $name:ident = $next:ident($($argument:ident: $type:ty),*) -> $answer:ty, $descriptor:expr, $may_wait:expr;
     )*) => {$(
+        #[allow(clippy::too_many_arguments)]
         unsafe extern "C-unwind" fn $name($($argument: $type,)* site: usize) -> $answer {
             // SAFETY: the program called this function with these arguments, so what they point to may be read, and
             // they are valid for the C library's function until it returns.
@@ -179,6 +180,13 @@ inputs! {
     ) -> ssize_t, descriptor, flags & MSG_DONTWAIT == 0;
     receive_message = recvmsg(descriptor: c_int, message: *mut msghdr, flags: c_int) -> ssize_t,
         descriptor, flags & MSG_DONTWAIT == 0;
+    receive_messages = recvmmsg(
+        descriptor: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, time: *mut timespec
+    ) -> c_int, descriptor, flags & MSG_DONTWAIT == 0;
+    checked_receive_from = __recvfrom_chk(
+        descriptor: c_int, to: *mut c_void, bytes: size_t, room: size_t, flags: c_int, from: *mut sockaddr,
+        length: *mut socklen_t
+    ) -> ssize_t, descriptor, flags & MSG_DONTWAIT == 0;
     accept3 = accept(descriptor: c_int, from: *mut sockaddr, length: *mut socklen_t) -> c_int, descriptor, true;
     accept_with = accept4(descriptor: c_int, from: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int,
         descriptor, true;
@@ -199,9 +207,15 @@ inputs! {
         only(descriptors, count), ms != 0;
     poll4 = ppoll(descriptors: *mut pollfd, count: nfds_t, time: *const timespec, signals: *const sigset_t) -> c_int,
         only(descriptors, count), !is_zero(time);
+    checked_poll5 = __ppoll_chk(
+        descriptors: *mut pollfd, count: nfds_t, time: *const timespec, signals: *const sigset_t, room: size_t
+    ) -> c_int, only(descriptors, count), !is_zero(time);
     epoll4 = epoll_wait(epoll: c_int, events: *mut epoll_event, room: c_int, ms: c_int) -> c_int, epoll, ms != 0;
     epoll5 = epoll_pwait(epoll: c_int, events: *mut epoll_event, room: c_int, ms: c_int, signals: *const sigset_t)
         -> c_int, epoll, ms != 0;
+    epoll5_by_time = epoll_pwait2(
+        epoll: c_int, events: *mut epoll_event, room: c_int, time: *const timespec, signals: *const sigset_t
+    ) -> c_int, epoll, !is_zero(time);
     select5 = select(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, time: *mut timeval)
         -> c_int, SEVERAL, !is_zero_time(time);
     select6 = pselect(
@@ -244,13 +258,16 @@ entries! {
     "r8" recv = receive;
     "r9" __recv_chk = checked_receive;
     "rcx" recvmsg = receive_message;
+    "r9" recvmmsg = receive_messages;
     "rcx" accept = accept3;
     "r8" accept4 = accept_with;
     "rcx" poll = poll3;
     "r8" __poll_chk = checked_poll;
     "r8" ppoll = poll4;
+    "r9" __ppoll_chk = checked_poll5;
     "r8" epoll_wait = epoll4;
     "r9" epoll_pwait = epoll5;
+    "r9" epoll_pwait2 = epoll5_by_time;
     "r9" select = select5;
     "rdx" sigwait = signal;
     "rdx" sigwaitinfo = signal_info;
@@ -262,4 +279,8 @@ entries! {
 entries_of_six! {
     recvfrom = receive_from;
     pselect = select6;
+}
+
+entries_of_seven! {
+    __recvfrom_chk = checked_receive_from;
 }

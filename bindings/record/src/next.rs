@@ -4,7 +4,7 @@
 
 use libc::{
     ENOSYS, c_char, c_int, c_long, c_uint, c_void, clockid_t, cpu_set_t, epoll_event, fd_set, iovec, itimerspec,
-    msghdr, nfds_t, pid_t, pollfd, pthread_attr_t, pthread_t, sched_param, sem_t, siginfo_t, sigset_t, size_t,
+    mmsghdr, msghdr, nfds_t, pid_t, pollfd, pthread_attr_t, pthread_t, sched_param, sem_t, siginfo_t, sigset_t, size_t,
     sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 use std::ffi::CStr;
@@ -142,6 +142,12 @@ next! {
     recvfrom(
         descriptor: c_int, to: *mut c_void, bytes: size_t, flags: c_int, from: *mut sockaddr, length: *mut socklen_t
     ) -> ssize_t = missing().into();
+    __recvfrom_chk(
+        descriptor: c_int, to: *mut c_void, bytes: size_t, room: size_t, flags: c_int, from: *mut sockaddr,
+        length: *mut socklen_t
+    ) -> ssize_t = missing().into();
+    recvmmsg(descriptor: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, time: *mut timespec) -> c_int
+        = missing().into();
     recvmsg(descriptor: c_int, message: *mut msghdr, flags: c_int) -> ssize_t = missing().into();
     accept(descriptor: c_int, from: *mut sockaddr, length: *mut socklen_t) -> c_int = missing().into();
     accept4(descriptor: c_int, from: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int = missing().into();
@@ -149,9 +155,15 @@ next! {
     __poll_chk(descriptors: *mut pollfd, count: nfds_t, ms: c_int, room: size_t) -> c_int = missing().into();
     ppoll(descriptors: *mut pollfd, count: nfds_t, time: *const timespec, signals: *const sigset_t) -> c_int
         = missing().into();
+    __ppoll_chk(
+        descriptors: *mut pollfd, count: nfds_t, time: *const timespec, signals: *const sigset_t, room: size_t
+    ) -> c_int = missing().into();
     epoll_wait(epoll: c_int, events: *mut epoll_event, room: c_int, ms: c_int) -> c_int = missing().into();
     epoll_pwait(epoll: c_int, events: *mut epoll_event, room: c_int, ms: c_int, signals: *const sigset_t) -> c_int
         = missing().into();
+    epoll_pwait2(
+        epoll: c_int, events: *mut epoll_event, room: c_int, time: *const timespec, signals: *const sigset_t
+    ) -> c_int = missing().into();
     select(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, time: *mut timeval) -> c_int
         = missing().into();
     pselect(

@@ -6,6 +6,7 @@
 mod programs {
     mod ends;
     mod holder;
+    mod input;
     mod itself;
     mod kinds;
     mod load;
