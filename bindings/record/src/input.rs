@@ -5,6 +5,7 @@
 
 use crate::clock;
 use crate::entry::{entries, entries_of_seven, entries_of_six};
+use crate::load;
 use crate::next;
 use crate::sleep::ns;
 use crate::thread::current;
@@ -41,7 +42,9 @@ fn clock_of(descriptor: c_int) -> Option<clockid_t> {
 pub unsafe extern "C-unwind" fn timerfd_create(clock: clockid_t, flags: c_int) -> c_int {
     // SAFETY: the call takes two integers.
     let descriptor = unsafe { next::timerfd_create(clock, flags) };
-    if let (Some(place), Ok(clock)) = (place(descriptor), u8::try_from(clock)) {
+    if let (Some(place), Ok(clock)) = (place(descriptor), u8::try_from(clock))
+        && load::has_descriptors_of_program()
+    {
         place.store(clock.saturating_add(1), Ordering::Relaxed);
     }
     descriptor
@@ -85,6 +88,7 @@ pub unsafe extern "C-unwind" fn timerfd_settime(
 pub unsafe extern "C-unwind" fn close(descriptor: c_int) -> c_int {
     if clock_of(descriptor).is_some()
         && let Some(place) = place(descriptor)
+        && load::has_descriptors_of_program()
     {
         place.store(0, Ordering::Relaxed);
     }

@@ -125,6 +125,12 @@ fn is_process() -> bool {
     PROCESS.load(Ordering::Relaxed) == unsafe { libc::getpid() }
 }
 
+/// Whether the calling thread has the descriptors of the program. The thread that writes has its own ones, and so has a
+/// child that shares the memory (`vfork`).
+pub(crate) fn has_descriptors_of_program() -> bool {
+    (PROCESS.load(Ordering::Relaxed) == 0 || is_process()) && !spill::is_own_thread()
+}
+
 /// Writes the rest of the recording, if this is the recorded process. If another thread stops the recording, its end is
 /// waited for.
 fn end() {

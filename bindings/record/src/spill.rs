@@ -116,6 +116,15 @@ pub(crate) fn start(output: Output, kernel: Kernel) -> io::Result<()> {
     Ok(())
 }
 
+/// The number of the thread in the kernel.
+static OWN_ID: AtomicU32 = AtomicU32::new(0);
+
+/// Whether this thread calls.
+pub(crate) fn is_own_thread() -> bool {
+    // ORDERING: Relaxed: the thread itself has stored it.
+    OWN_ID.load(Ordering::Relaxed) == thread::id()
+}
+
 /// Whether the descriptors of the thread are its own.
 static HAS_OWN_FILES: AtomicBool = AtomicBool::new(false);
 
@@ -164,7 +173,7 @@ extern "C-unwind" fn run(spill: *mut c_void) -> *mut c_void {
     let mut spill = unsafe { Box::from_raw(spill.cast::<Spill>()) };
     // SAFETY: the call sets the name of this thread, and reads a constant string.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"lw-recorder".as_ptr()) };
-    spill.own_id = thread::id();
+    OWN_ID.store(thread::id(), Ordering::Relaxed);
     HAS_OWN_FILES.store(separate(&mut spill.descriptors), Ordering::Release);
     STOP.store(RUNS, Ordering::Release);
     wake();
@@ -203,7 +212,6 @@ struct Spill {
     output: Output,
     kernel: Kernel,
     descriptors: Vec<c_int>,
-    own_id: u32,
     /// The threads of the program in this round, in the order of their numbers in the kernel.
     threads: Vec<u32>,
     rounds: u64,
@@ -220,7 +228,6 @@ impl Spill {
             output,
             kernel,
             descriptors,
-            own_id: 0,
             threads: Vec::with_capacity(ring::RINGS_MAX),
             rounds: 0,
             known: vec![Known::default(); ring::RINGS_MAX],
@@ -309,7 +316,7 @@ impl Spill {
 
     fn write_switches(&mut self) {
         let Some(switches) = &mut self.kernel.switches else { return };
-        let (output, bytes, own_id) = (&mut self.output, &mut self.bytes, u64::from(self.own_id));
+        let (output, bytes, own_id) = (&mut self.output, &mut self.bytes, u64::from(thread::id()));
         bytes.clear();
         let mut put = |switch: [u64; 2]| {
             if switch[1] & 0xFFFF_FFFF == own_id {

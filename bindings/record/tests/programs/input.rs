@@ -14,3 +14,13 @@ fn fortified_programs_are_recorded() {
     let waits: Vec<_> = steps.iter().filter_map(kind).filter(|kind| kind == "input" || kind == "poll").collect();
     assert_eq!(waits, ["input", "input", "input", "poll", "poll", "input", "poll"], "{steps:?}");
 }
+
+#[test]
+fn a_timer_stays_one_while_others_close_descriptors_of_its_number() {
+    let Some(program) = build("input.c", &[]) else { return };
+    for (way, jobs) in [("timer", 60), ("child", 1)] {
+        let steps = steps(&record(&program, &[way]), "reads");
+        let waits = steps.iter().filter(|step| *step == "wait timer").count();
+        assert_eq!(waits, jobs, "{way}: {steps:?}");
+    }
+}
