@@ -29,6 +29,8 @@ pub struct Findings {
     pub waits: Vec<LockWait>,
     /// The cycles of lock orders that can deadlock.
     pub cycles: Vec<Cycle>,
+    /// How many times a thread locked while it held so many locks that no cycles through this lock were looked for.
+    pub left_out: u64,
     /// The use of each lock that was locked, in the order of their objects.
     pub locks: Vec<LockUse>,
     /// The sections that are longer than the requested limit, the longest first; one for each thread, lock and place.
@@ -46,10 +48,12 @@ impl Findings {
         let mut waits = waits::waits(recording);
         waits.sort_by_key(|wait| (std::cmp::Reverse(wait.length_ns()), wait.from_ns));
         let inversions = waits::inversions(&waits);
+        let (cycles, left_out) = order::cycles(&sections);
         let long = |ns| uses::long_sections(&histories, &sections, ns);
         Self {
             inversions,
-            cycles: order::cycles(&sections),
+            cycles,
+            left_out,
             locks: uses::locks(recording, &histories, &sections, &waits),
             long_sections: longer_than_ns.map(long).unwrap_or_default(),
             threads: uses::threads(&histories),

@@ -12,6 +12,7 @@ use crate::held::Held;
 use crate::recording::{ObjectId, SiteId, ThreadIndex};
 use lockwright_model::Mode;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// The greatest number of locks in a cycle that is found.
 const LOCKS_MAX: usize = 4;
@@ -20,6 +21,9 @@ const CYCLES_MAX: usize = 100;
 /// The greatest number of chains of one length that are continued; programs with more orders of locks may have cycles
 /// that are not found.
 const CHAINS_MAX: usize = 100_000;
+
+/// The greatest number of locks around a lock whose order is looked at.
+pub(super) const AROUND_MAX: usize = 64;
 
 /// A circle of locks that can deadlock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +56,7 @@ struct Edge {
     /// How it requests the lock that it requests.
     requests_mode: Mode,
     /// All locks that the thread held.
-    held: Vec<(ObjectId, Mode)>,
+    held: Rc<[(ObjectId, Mode)]>,
 }
 
 impl Edge {
@@ -76,13 +80,23 @@ fn excludes(one: Mode, other: Mode) -> bool {
     one == Mode::Write || other == Mode::Write
 }
 
-/// Returns the cycles, shorter ones first, without two cycles of the same locks.
-pub(super) fn cycles(sections: &[Vec<Held>]) -> Vec<Cycle> {
+/// Returns the cycles, shorter ones first, without two cycles of the same locks; and the number of locks that had more
+/// than [`AROUND_MAX`] others around them.
+pub(super) fn cycles(sections: &[Vec<Held>]) -> (Vec<Cycle>, u64) {
     let mut edges: BTreeSet<Edge> = BTreeSet::new();
+    let mut left_out = 0;
     for (thread, sections) in (0..).zip(sections) {
-        edges.extend(
-            sections.iter().enumerate().flat_map(|(index, section)| edges_to(thread, sections, index, section)),
-        );
+        let mut open: Vec<&Held> = Vec::new();
+        for section in sections {
+            open.retain(|outer| outer.last.is_none_or(|last| last > section.first));
+            match section.tried {
+                // An attempt ends no order.
+                true => {}
+                false if open.len() > AROUND_MAX => left_out += 1,
+                false => edges.extend(edges_to(thread, &open, section)),
+            }
+            open.push(section);
+        }
     }
     // One of the places of each order is enough.
     let mut edges: Vec<Edge> = edges.into_iter().collect();
@@ -120,33 +134,21 @@ pub(super) fn cycles(sections: &[Vec<Held>]) -> Vec<Cycle> {
         }
         chains = longer;
     }
-    found.into_iter().map(|chain| Cycle { steps: chain.into_iter().map(|edge| edge.step).collect() }).collect()
+    let cycle = |chain: Vec<&Edge>| Cycle { steps: chain.into_iter().map(|edge| edge.step).collect() };
+    (found.into_iter().map(cycle).collect(), left_out)
 }
 
-/// The orders that end in one section: from each section that is open at its begin. An attempt ends none.
-fn edges_to(thread: ThreadIndex, sections: &[Held], index: usize, section: &Held) -> Vec<Edge> {
-    if section.tried {
-        return Vec::new();
-    }
-    let mut open: Vec<&Held> = Vec::new();
-    let mut around = section.parent;
-    // BOUND: the depth of nesting.
-    while let Some(parent) = around {
-        let is_open = sections[parent].last.is_none_or(|last| last > sections[index].first);
-        if is_open {
-            open.push(&sections[parent]);
-        }
-        around = sections[parent].parent;
-    }
+/// The orders that end in one section: from each section that is open at its begin.
+fn edges_to(thread: ThreadIndex, open: &[&Held], section: &Held) -> impl Iterator<Item = Edge> {
     let mut held: Vec<(ObjectId, Mode)> = open.iter().map(|outer| (outer.object, outer.mode)).collect();
     held.sort_unstable();
-    let edge = |outer: &&Held| Edge {
+    let held: Rc<[_]> = held.into();
+    open.iter().map(move |outer| Edge {
         step: CycleStep { thread, holds: outer.object, requests: section.object, site: section.site },
         holds_mode: outer.mode,
         requests_mode: section.mode,
-        held: held.clone(),
-    };
-    open.iter().map(edge).collect()
+        held: Rc::clone(&held),
+    })
 }
 
 /// Whether the edge continues the chain: the last one of the chain waits for it, it is of another thread than all of

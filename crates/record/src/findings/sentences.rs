@@ -1,17 +1,24 @@
 //! The findings as sentences.
 
+use super::order::AROUND_MAX;
 use super::{Cycle, Findings, Inversion, LockWait, LongSection};
 use crate::recording::{Recording, ThreadIndex};
 use crate::texts::times;
 use lockwright_model::Duration;
 
 impl Findings {
-    /// One sentence for each inversion and each cycle, then for the longest wait, for uncontended locks, and for long
-    /// sections.
+    /// One sentence for each inversion and each cycle, then for cycles that were not looked for, for the longest wait,
+    /// for uncontended locks, and for long sections.
     #[must_use]
     pub fn sentences(&self, recording: &Recording) -> Vec<String> {
         let mut sentences: Vec<String> = self.inversions.iter().map(|found| inversion(recording, found)).collect();
         sentences.extend(self.cycles.iter().map(|found| cycle(recording, found)));
+        if self.left_out > 0 {
+            sentences.push(format!(
+                "possible deadlocks are not known for locks inside more than {AROUND_MAX} others ({})",
+                times(self.left_out)
+            ));
+        }
         sentences.extend(self.waits.first().map(|longest| wait(recording, longest)));
         let never = self.locks.iter().filter(|lock| lock.contended == 0).count();
         if never > 0 {

@@ -271,3 +271,18 @@ fn three_threads_can_deadlock_on_three_locks() {
     assert_eq!(findings.cycles.len(), 1);
     assert_eq!(findings.cycles[0].steps.iter().map(|step| step.thread).collect::<Vec<_>>(), [0, 1, 2]);
 }
+
+/// A thread that locks 3,000 mutexes, each inside those before, and another one that locks the first two in the other
+/// order.
+#[test]
+fn many_locks_inside_one_another_take_little_memory() {
+    let script = (0..3_000).map(|object| (0, CAMERA, lock(object)));
+    let script = script.chain((0..3_000).rev().map(|object| (10, CAMERA, unlock(object))));
+    let behind = [(20, LOGGER, lock(1)), (20, LOGGER, lock(0)), (30, LOGGER, unlock(0)), (30, LOGGER, unlock(1))];
+    let mut recording = recording([3, 2, 1], &script.chain(behind).collect::<Vec<_>>());
+    recording.objects.resize(3_000, recording.objects[0].clone());
+    let findings = Findings::of(&recording, None);
+    assert_eq!((findings.cycles.len(), findings.left_out), (1, 2_935));
+    let sentence = "possible deadlocks are not known for locks inside more than 64 others (2935 times)";
+    assert!(findings.sentences(&recording).iter().any(|found| found == sentence));
+}
