@@ -108,14 +108,11 @@ impl Part {
     /// Makes the gaps and the sections inside add up to the length, which is raised where they are longer. The gaps
     /// keep their proportions. A section is at least a nanosecond long.
     fn fit(&mut self) {
-        let inside: u64 = self
-            .inner
-            .iter_mut()
-            .map(|section| {
-                section.fit();
-                section.length
-            })
-            .sum();
+        let mut inside = 0_u64;
+        for section in &mut self.inner {
+            section.fit();
+            inside = inside.saturating_add(section.length);
+        }
         self.length = self.length.max(inside).max(1);
         let rest = self.length - inside;
         let total: u128 = self.gaps.iter().map(|&gap| u128::from(gap)).sum();
@@ -286,6 +283,8 @@ mod tests {
         assert_eq!(body(&["5", "5", "(a 9 )a"], 0), "(a 9 )a");
         // A section of no time is a nanosecond long.
         assert_eq!(body(&["5 (a )a"], 0), "4 (a 1 )a");
+        let longest = "(a 18446744073709551615 )a (b )b";
+        assert_eq!(body(&[longest], 0), "(a 18446744073709551615 )a (b 1 )b");
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl Cut {
             .checked_mul(squares)
             .and_then(|mean| mean.checked_mul(1_000_000)?.checked_div(sum * sum))
             .map(|ratio| ratio.saturating_sub(1_000_000));
-        let waited_ns = waits.iter().map(|&wait| waited(entries, wait)).sum();
+        let waited_ns = waits.iter().fold(0_u64, |sum, &wait| sum.saturating_add(waited(entries, wait)));
         let covered_ns = u64::try_from(sum).unwrap_or(u64::MAX);
         Self { point, waits, releases, variation, waited_ns, covered_ns }
     }
