@@ -199,7 +199,7 @@ fn has_failed(entries: &[Entry], wait: usize) -> bool {
 ///
 /// Absolute sleeps are preferred, then timers, then yields under `SCHED_DEADLINE`. Of the others, the waits are best
 /// that cut the execution most evenly, and among equal ones those in which the thread waits longest; those with known
-/// releases go first.
+/// releases go first. Waits that belong to a phase of the program only, such as its start, go behind all others.
 pub(super) fn cuts(
     recording: &Recording,
     thread: ThreadIndex,
@@ -232,9 +232,11 @@ pub(super) fn cuts(
         // A wait inside a phase of the program, such as its start, does not separate jobs.
         .filter(|cut| restricted || cut.point.kind.class() < 3 || cut.covered_ns >= used_ns / 2)
         .collect();
+    let most_ns = cuts.iter().map(|cut| cut.covered_ns).max().unwrap_or(0);
     cuts.sort_by_key(|cut| {
+        let is_phase = cut.covered_ns < most_ns / 2;
         let variation = cut.variation.unwrap_or(u128::MAX);
-        (cut.point.kind.class(), !cut.has_releases(), variation, std::cmp::Reverse(cut.waited_ns), cut.point)
+        (is_phase, cut.point.kind.class(), !cut.has_releases(), variation, std::cmp::Reverse(cut.waited_ns), cut.point)
     });
     cuts
 }
@@ -293,5 +295,25 @@ mod tests {
         let recording = script.recording();
         let cuts = cuts(&recording, 0, &histories(&recording)[0], &Taken::of(&recording), &[]);
         assert_eq!(cuts[0].boundary(&recording).text, "the absolute sleep at tick");
+    }
+
+    #[test]
+    fn absolute_sleeps_at_the_start_separate_no_jobs() {
+        let mut script = Script::new();
+        let (start, site) = (script.site("start"), script.site("wait_frame"));
+        let frames = script.semaphore("frames");
+        for sleep in 1..=5 {
+            script.run(10_000);
+            let at_ns = i64::try_from(ms(sleep)).expect("is small");
+            script.wait(Wait::SleepUntil { at_ns, clock: Clock::Monotonic }, start, script.until(ms(sleep)));
+        }
+        for frame in 1..50 {
+            script.wait(Wait::Semaphore { object: frames }, site, script.until(ms(10 * frame)));
+            script.run(ms(5));
+        }
+        let recording = script.recording();
+        let cuts = cuts(&recording, 0, &histories(&recording)[0], &Taken::of(&recording), &[]);
+        assert_eq!(cuts[0].boundary(&recording).text, "the wait for the semaphore `frames` at wait_frame");
+        assert_eq!(cuts[1].boundary(&recording).text, "the absolute sleep at start");
     }
 }
