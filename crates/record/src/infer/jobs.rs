@@ -161,6 +161,10 @@ impl Cut {
         self.waits.len().saturating_sub(1)
     }
 
+    pub(super) fn is_yield(&self) -> bool {
+        self.point.kind == Kind::Yield
+    }
+
     /// How many releases are known.
     pub(super) fn known(&self) -> usize {
         self.releases.iter().filter(|release| release.at_ns.is_some()).count()

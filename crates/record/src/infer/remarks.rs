@@ -129,7 +129,7 @@ fn period_lines(task: &InferredTask) -> Vec<String> {
     let text = |ns: u64| Duration::from_ns(ns);
     let [least, median, most] = [task.period_ns, task.median_ns, task.most_ns].map(text);
     vec![match (task.policy, task.regularity) {
-        (Policy::Deadline { .. }, _) => "as set for SCHED_DEADLINE".into(),
+        (Policy::Deadline { period_ns, .. }, _) if task.period() == period_ns => "as set for SCHED_DEADLINE".into(),
         (_, Regularity::Exact) => "exact: the program requests these instants".into(),
         (_, Regularity::Periodic) => {
             format!("periodic: distances of {least} to {most}, median {median}; the least one")

@@ -48,18 +48,20 @@ fn system(
             return Err(format!("the program has {count} {what}, and a task set has at most {most}"));
         }
     }
-    let cpus = tasks.iter().map(|task| task.cpu.0).max().unwrap_or(0) as usize + 1;
+    let is_global = is_global(tasks);
+    let highest = tasks.iter().map(|task| task.cpu.0).max().unwrap_or(0) as usize;
+    let cpus = if is_global { cpus_of(tasks).len() } else { highest + 1 };
     if cpus > CPUS_MAX {
-        return Err(format!("a task executes on CPU {}, and a task set has at most {CPUS_MAX} CPUs", cpus - 1));
+        return Err(format!("a task executes on CPU {highest}, and a task set has at most {CPUS_MAX} CPUs"));
     }
-    let deadlines = tasks.iter().filter(|task| matches!(task.policy, Policy::Deadline { .. })).count();
     let names = unique(tasks.iter().map(|task| recording.thread_name(task.thread)));
     let first = tasks.iter().filter_map(first_release).min().unwrap_or(0);
     let model_tasks: Result<Vec<Task>, String> = tasks
         .iter()
         .zip(names)
         .map(|(task, name)| {
-            model_task(task, name, objects, first, choices)
+            let cpu = if is_global { 0 } else { task.cpu.0 as usize };
+            model_task(task, name, CpuId::new(cpu), objects, first, choices)
                 .map_err(|why| format!("`{}` cannot be expressed: {why}", recording.thread_name(task.thread)))
         })
         .collect();
@@ -77,11 +79,25 @@ fn system(
     let resources: Vec<Resource> = resources.collect();
     let name = recording.program.first().map_or("", |path| path.rsplit('/').next().unwrap_or(path));
     let system = System::new(name.into(), cpus, protocol, resources, model_tasks).map_err(|why| why.to_string())?;
-    Ok(match deadlines {
-        // Threads under SCHED_DEADLINE are not bound to a CPU.
-        all if all == tasks.len() => system.under(if cpus == 1 { Scheduler::PEdf } else { Scheduler::GEdf }),
-        _ => system,
+    Ok(match tasks.iter().all(is_deadline) {
+        true => system.under(if is_global { Scheduler::GEdf } else { Scheduler::PEdf }),
+        false => system,
     })
+}
+
+fn is_deadline(task: &InferredTask) -> bool {
+    matches!(task.policy, Policy::Deadline { .. })
+}
+
+/// Whether the tasks share several CPUs: threads under `SCHED_DEADLINE` are not bound to one. Only the number of the
+/// CPUs counts then.
+fn is_global(tasks: &[InferredTask]) -> bool {
+    tasks.iter().all(is_deadline) && cpus_of(tasks).len() > 1
+}
+
+/// The CPUs of the tasks.
+fn cpus_of(tasks: &[InferredTask]) -> BTreeSet<u32> {
+    tasks.iter().map(|task| task.cpu.0).collect()
 }
 
 /// The first known release of a task.
@@ -92,6 +108,7 @@ fn first_release(task: &InferredTask) -> Option<i64> {
 fn model_task(
     task: &InferredTask,
     name: String,
+    cpu: CpuId,
     objects: &[ObjectId],
     first_ns: i64,
     choices: &Choices,
@@ -103,10 +120,7 @@ fn model_task(
         Step::Lock(_) | Step::Read(_) | Step::Unlock(_) => None,
     };
     let wcet = body.iter().filter_map(run).try_fold(Duration::ZERO, Duration::checked_add);
-    let period = match task.policy {
-        Policy::Deadline { period_ns, .. } if period_ns > 0 => period_ns,
-        _ => task.period_ns,
-    };
+    let period = task.period();
     let deadline = match task.policy {
         Policy::Deadline { deadline_ns, .. } if deadline_ns > 0 => deadline_ns.min(period),
         _ => period,
@@ -115,7 +129,7 @@ fn model_task(
     let offset = u64::try_from(release.saturating_sub(first_ns)).unwrap_or(0) % period;
     Ok(Task {
         name,
-        cpu: CpuId::new(task.cpu.0 as usize),
+        cpu,
         priority: Priority::base(u32::from(rank(task.policy))),
         period: Duration::from_ns(period),
         deadline: Duration::from_ns(deadline),
@@ -198,6 +212,24 @@ fn warnings(
                 times(waits)
             ));
         }
+        if let Policy::Deadline { runtime_ns, period_ns, .. } = task.policy {
+            let [runtime, period] = [runtime_ns, period_ns].map(Duration::from_ns);
+            if let Some(most) = task.cpu_ns.last().filter(|&&most| most > runtime_ns) {
+                warnings.push(format!(
+                    "a job of `{name}` executed {}, longer than its runtime of {runtime} under SCHED_DEADLINE: the \
+                     kernel lets it wait for its next period, and bounds do not cover this",
+                    Duration::from_ns(*most)
+                ));
+            }
+            // Less than 2 % count as periodic.
+            if !task.yields && u128::from(task.period_ns) * 50 < u128::from(period_ns) * 49 {
+                warnings.push(format!(
+                    "jobs of `{name}` were released {} apart, less than its period of {period} under SCHED_DEADLINE: \
+                     the kernel may let them wait, and bounds do not cover this",
+                    Duration::from_ns(task.period_ns)
+                ));
+            }
+        }
         let at_once = task.jobs.iter().filter(|job| !job.is_release_known).count() as u64;
         if at_once > 0 {
             warnings.push(format!(
@@ -217,7 +249,9 @@ fn warnings(
                 times(task.across)
             ));
         }
-        if let (cpu, false) = task.cpu {
+        if let (cpu, false) = task.cpu
+            && !is_global(tasks)
+        {
             let others = histories.get(task.thread as usize).map_or(0, |history| history.cpus.len().saturating_sub(1));
             if others > 0 {
                 warnings.push(format!(

@@ -71,10 +71,22 @@ pub struct InferredTask {
     pub suspensions: (u64, u64),
     /// The number of sections that began in one job and ended in another, or not at all.
     pub across: u64,
+    /// Whether the thread yields under `SCHED_DEADLINE` at the end of each job: the kernel keeps its jobs apart.
+    pub(super) yields: bool,
     pub(super) body: Body,
 }
 
 impl InferredTask {
+    /// The period of the task: the least distance of its releases, or that of `SCHED_DEADLINE` if it is less. The
+    /// releases behind yields are as far apart as the kernel says; they only seem closer behind a late dispatch.
+    pub(super) fn period(&self) -> u64 {
+        match self.policy {
+            Policy::Deadline { period_ns, .. } if period_ns > 0 && self.yields => period_ns,
+            Policy::Deadline { period_ns, .. } if period_ns > 0 => period_ns.min(self.period_ns),
+            _ => self.period_ns,
+        }
+    }
+
     /// The least execution time that is not exceeded by this many thousandths of the jobs.
     #[must_use]
     pub fn cpu_quantile(&self, permille: u64) -> Option<u64> {
@@ -163,6 +175,7 @@ pub(super) fn task_of(
         cpu_ns,
         suspensions: suspensions(entries, &spans),
         across: across(&sections, &spans),
+        yields: cut.is_yield(),
         body,
     })
 }

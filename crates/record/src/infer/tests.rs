@@ -4,10 +4,10 @@ use super::testing::{Script, ms};
 use super::{Choices, Inferred, Regularity, infer};
 use crate::event::{Clock, Event, EventKind, Policy, Stop, Wait};
 use crate::findings::Findings;
-use crate::recording::{ObjectId, Recording, SiteId};
+use crate::recording::{ObjectId, Recording, SiteId, Thread};
 use crate::schedule::of_schedule;
 use lockwright_model::format::parse_system;
-use lockwright_model::{Duration, Instant, Mode, Protocol, ResourceId, Section, System, TaskId};
+use lockwright_model::{Duration, Instant, Mode, Protocol, ResourceId, Scheduler, Section, System, TaskId};
 use lockwright_sim::{Config, Execution, Offsets, Simulation};
 use lockwright_study::{Shape, generate};
 use std::collections::BTreeMap;
@@ -564,4 +564,80 @@ fn a_wait_without_an_end_keeps_no_post() {
 fn without_switches_there_is_no_system() {
     let recording = Recording { switches: false, ..uneven() };
     assert!(inferred(&recording).system.is_err_and(|why| why.starts_with("switches of threads were not recorded")));
+}
+
+/// Threads beside one another, in one recording.
+fn beside(threads: Vec<(&str, Recording)>) -> Recording {
+    let mut all = Recording { complete: true, switches: true, ..Recording::default() };
+    for (thread, (name, one)) in (0..).zip(threads) {
+        all.length_ns = all.length_ns.max(one.length_ns);
+        all.threads.push(Thread { name: name.into(), ..one.threads[0].clone() });
+        all.sites = one.sites;
+        all.events.extend(one.events.into_iter().map(|event| Event { thread, ..event }));
+    }
+    all.events.sort_by_key(|event| event.at_ns);
+    all
+}
+
+/// A thread with a job of this length every 10 ms, which waits as `wait` says for the instant of the next one, under
+/// this policy, on this CPU.
+fn every_10_ms(length: u64, wait: fn(u64) -> Wait, policy: Policy, cpu: u32) -> Recording {
+    let mut script = Script::new();
+    let site = script.site("next");
+    script.event(EventKind::Scheduling(policy));
+    for job in 1..=20 {
+        script.wait(wait(ms(10 * job)), site, script.until(ms(10 * job)));
+        script.run(length);
+    }
+    let mut recording = script.recording();
+    for event in &mut recording.events {
+        match &mut event.kind {
+            EventKind::SwitchIn { cpu: own } => *own = cpu,
+            EventKind::Affinity(cpus) => *cpus = u64::MAX,
+            _ => {}
+        }
+    }
+    recording
+}
+
+fn until(at_ns: u64) -> Wait {
+    Wait::SleepUntil { at_ns: at_ns.cast_signed(), clock: Clock::Monotonic }
+}
+
+fn deadline(runtime_ns: u64, period_ns: u64) -> Policy {
+    Policy::Deadline { runtime_ns, deadline_ns: period_ns, period_ns }
+}
+
+#[test]
+fn the_period_of_a_deadline_thread_is_the_lesser_one() {
+    let found = |wait, runtime: u64, period: u64| {
+        let found = inferred(&every_10_ms(ms(4), wait, deadline(runtime, period), 0));
+        let system = found.system.as_ref().expect("one task");
+        let period_ns = system.tasks()[0].period.as_ns();
+        (period_ns, found.warnings)
+    };
+    assert_eq!(found(until, ms(5), ms(10)), (ms(10), vec![]));
+    assert_eq!(found(until, ms(5), ms(8)), (ms(8), vec![]));
+    let close = "jobs of `alone` were released 10 ms apart, less than its period of 20 ms under SCHED_DEADLINE: the \
+                 kernel may let them wait, and bounds do not cover this";
+    assert_eq!(found(until, ms(5), ms(20)), (ms(10), vec![close.to_owned()]));
+    let long = "a job of `alone` executed 4 ms, longer than its runtime of 3 ms under SCHED_DEADLINE: the kernel lets \
+                it wait for its next period, and bounds do not cover this";
+    assert_eq!(found(until, ms(3), ms(10)), (ms(10), vec![long.to_owned()]));
+    // A yield lasts until the next period: the jobs behind a late dispatch only seem closer.
+    assert_eq!(found(|_| Wait::Yield, ms(5), ms(11)), (ms(11), vec![]));
+}
+
+/// Three threads that execute 6 ms in each 10 ms, on CPUs 2 and 3.
+#[test]
+fn only_cpus_that_are_used_count_under_g_edf() {
+    let thread = |cpu| every_10_ms(ms(6), until, deadline(ms(7), ms(10)), cpu);
+    let recording = beside(vec![("a", thread(2)), ("b", thread(3)), ("c", thread(3))]);
+    let found = inferred(&recording);
+    let system = found.system.as_ref().expect("three tasks");
+    assert_eq!((system.scheduler(), system.cpus()), (Scheduler::GEdf, 2));
+    let file = found.file(&recording).expect("there is a system");
+    assert_eq!(parse_system(&file).as_ref(), Ok(system), "{file}");
+    let alone = inferred(&thread(3)).system.expect("one task");
+    assert_eq!((alone.scheduler(), alone.cpus()), (Scheduler::PEdf, 4));
 }
