@@ -113,7 +113,7 @@ impl Split<'_> {
             self.put(at_ns, own.thread, kind);
         }
         if let Some(cpu) = state.cpu {
-            self.put(at_ns, thread, EventKind::SwitchOut(Stop::Suspended));
+            self.put(at_ns, thread, EventKind::SwitchOut(Stop::Preempted));
             // An executor that has not waited since the last call was late: the callback was ready before.
             if own.suspensions != Some(state.suspensions) {
                 self.put(at_ns, own.thread, EventKind::SwitchOut(Stop::Suspended));
@@ -217,6 +217,26 @@ mod tests {
         let inferred = infer(&split, &Choices::default());
         assert!(inferred.tasks.is_empty(), "{:?}", inferred.tasks);
         assert!(inferred.left_out[1].reason.contains("a job begins behind the call of the callback"));
+    }
+
+    #[test]
+    fn an_executor_does_not_suspend_for_its_callbacks() {
+        let mut recording = executor();
+        let wait = EventKind::Wait { wait: Wait::Poll { descriptor: 3 }, site: 0 };
+        recording.sites.push(Site { address: 1, name: Some("wait".into()) });
+        // The executor waits where it stops.
+        let with_waits = |event: Event| {
+            let own = |kind| Event { kind, ..event };
+            match event.kind {
+                EventKind::SwitchIn { .. } => vec![event, own(EventKind::Resumed)],
+                EventKind::SwitchOut(_) => vec![own(wait), event],
+                _ => vec![event],
+            }
+        };
+        recording.events = recording.events.into_iter().flat_map(with_waits).collect();
+        let split = recording.by_callback().expect("there are callbacks");
+        let tasks = infer(&split, &Choices::default()).tasks;
+        assert_eq!(tasks.iter().map(|task| task.suspensions).collect::<Vec<_>>(), [(0, 0); 3]);
     }
 
     #[test]

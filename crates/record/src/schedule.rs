@@ -114,7 +114,8 @@ impl Writer<'_> {
         self.push(0, index, EventKind::Scheduling(Policy::Fifo(level(task.priority))));
         self.push(0, index, EventKind::Affinity(1 << task.cpu.index()));
         self.sleep(0, index);
-        self.push(0, index, EventKind::SwitchOut(Stop::Suspended));
+        let stop = if self.tasks[index].is_sleeping { Stop::Suspended } else { Stop::Preempted };
+        self.push(0, index, EventKind::SwitchOut(stop));
     }
 
     /// The thread sleeps until its next release.

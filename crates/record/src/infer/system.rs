@@ -187,6 +187,9 @@ fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
     unique
 }
 
+/// The share of a task's execution outside its jobs that is told, in thousandths.
+const OUTSIDE_PERMILLE: u128 = 50;
+
 /// Returns the observations that the task set does not express.
 fn warnings(
     recording: &Recording,
@@ -210,6 +213,16 @@ fn warnings(
                 "the jobs of `{name}` waited for something that is not a lock, {}, up to {longest} in one job: bounds \
                  do not cover such waits",
                 times(waits)
+            ));
+        }
+        let executed_ns = histories.get(task.thread as usize).map_or(0, |history| history.executed_ns);
+        let permille = (u128::from(task.outside_ns) * 1000).checked_div(executed_ns.into()).unwrap_or(0);
+        if permille > OUTSIDE_PERMILLE {
+            warnings.push(format!(
+                "`{name}` executed {} before its first job or behind its last one, {} % of its CPU time: bounds do not \
+                 cover this",
+                Duration::from_ns(task.outside_ns),
+                permille / 10
             ));
         }
         if let Policy::Deadline { runtime_ns, period_ns, .. } = task.policy {
@@ -289,7 +302,46 @@ fn warnings(
             ));
         }
     }
+    for out in left_out.iter().filter(|out| !out.has_jobs) {
+        let beside = histories.get(out.thread as usize).map_or(0, |history| beside(recording, history, tasks));
+        if beside > 0 {
+            warnings.push(format!(
+                "`{}` is not a task and executed {} on CPUs of tasks, at a real-time priority that is not below theirs: \
+                 bounds do not cover this",
+                recording.thread_name(out.thread),
+                Duration::from_ns(beside)
+            ));
+        }
+    }
     once_each(warnings)
+}
+
+/// How long a thread executed on CPUs of tasks, at a real-time priority that is not below that of a task there.
+fn beside(recording: &Recording, history: &History, tasks: &[InferredTask]) -> u64 {
+    let mut least: BTreeMap<u32, u8> = BTreeMap::new();
+    for task in tasks {
+        let rank = rank(task.policy).max(1);
+        least.entry(task.cpu.0).and_modify(|least| *least = rank.min(*least)).or_insert(rank);
+    }
+    let (mut since_ns, mut sum_ns) = (0, 0_u64);
+    let (mut on, mut own) = (None, 0);
+    let mut pass = |until_ns: u64, on: Option<u32>, own: u8| {
+        if on.and_then(|cpu| least.get(&cpu)).is_some_and(|&least| own >= least) {
+            sum_ns = sum_ns.saturating_add(until_ns.saturating_sub(since_ns));
+        }
+        since_ns = until_ns;
+    };
+    for entry in &history.entries {
+        pass(entry.at_ns, on, own);
+        match entry.kind {
+            EventKind::Scheduling(policy) => own = rank(policy),
+            EventKind::SwitchIn { cpu } => on = Some(cpu),
+            EventKind::SwitchOut(_) | EventKind::End => on = None,
+            _ => {}
+        }
+    }
+    pass(recording.length_ns, on, own);
+    sum_ns
 }
 
 /// The most names in one warning.

@@ -6,7 +6,7 @@ use super::jobs::{Boundary, Cut, JOBS_MIN, cuts, waited};
 use super::period::{Distances, Regularity, Release, signed};
 use super::release::head;
 use super::taken::Taken;
-use crate::event::{EventKind, Policy, Wait};
+use crate::event::{EventKind, Policy, Stop, Wait};
 use crate::held::{Held, held};
 use crate::history::{Entry, History};
 use crate::recording::{Recording, ThreadIndex};
@@ -67,10 +67,14 @@ pub struct InferredTask {
     pub cpu: (u32, bool),
     /// The execution times of the jobs in nanoseconds, ascending.
     pub cpu_ns: Vec<u64>,
-    /// The number of waits inside jobs, for something else than a lock, and the longest sum of them in one job.
+    /// The number of waits inside jobs, for something else than a lock, and the longest sum of them in one job. Calls
+    /// that are not recorded count where the thread suspends.
     pub suspensions: (u64, u64),
     /// The number of sections that began in one job and ended in another, or not at all.
     pub across: u64,
+    /// The CPU time before its first job and behind its last one. The thread may begin and end inside a job, so that up
+    /// to the longest one is left out at both ends.
+    pub outside_ns: u64,
     /// Whether the thread yields under `SCHED_DEADLINE` at the end of each job: the kernel keeps its jobs apart.
     pub(super) yields: bool,
     pub(super) body: Body,
@@ -146,9 +150,12 @@ pub(super) fn task_of(
     let jobs: Vec<Job> = spans.iter().zip(&cut.releases).map(job).collect();
     let mut cpu_ns: Vec<u64> = jobs.iter().map(|job| job.cpu_ns).collect();
     cpu_ns.sort_unstable();
-    if cpu_ns.last().is_none_or(|&most| most == 0) {
+    let Some(most_ns) = cpu_ns.last().copied().filter(|&most| most > 0) else {
         return Err("its jobs execute nothing".into());
-    }
+    };
+    let cpu_at = |wait: Option<&usize>| wait.map_or(0, |&wait| entries[wait].cpu_ns);
+    let (first_ns, last_ns) = (cpu_at(cut.waits.first()), cpu_at(cut.waits.last()));
+    let outside = [first_ns, history.executed_ns.saturating_sub(last_ns)].map(|ns| ns.saturating_sub(most_ns));
     let sections = held(history);
     let begun = |&(from, until): &(usize, usize)| {
         let begin = sections.partition_point(|section| section.first < from);
@@ -175,6 +182,7 @@ pub(super) fn task_of(
         cpu_ns,
         suspensions: suspensions(entries, &spans),
         across: across(&sections, &spans),
+        outside_ns: outside[0].saturating_add(outside[1]),
         yields: cut.is_yield(),
         body,
     })
@@ -226,17 +234,49 @@ fn cpu(history: &History) -> Option<(u32, bool)> {
     bound.map(|cpus| (cpus.trailing_zeros(), true)).or_else(most)
 }
 
-/// The number of waits inside jobs, and the longest sum of them in one job.
+/// The number of waits inside jobs, and the longest sum of them in one job. A thread that suspends waits, also in a
+/// call that is not recorded.
 fn suspensions(entries: &[Entry], spans: &[(usize, usize)]) -> (u64, u64) {
     let mut found = (0, 0);
     for &(from, until) in spans {
-        let is_wait =
-            |&index: &usize| matches!(entries[index].kind, EventKind::Wait { wait, .. } if wait != Wait::Yield);
-        let waits: Vec<u64> = (from + 1..until).filter(is_wait).map(|index| waited(entries, index)).collect();
-        found.0 += waits.len() as u64;
-        found.1 = found.1.max(waits.iter().sum());
+        let mut sum = 0_u64;
+        let mut waits = matches!(entries[from].kind, EventKind::Wait { .. });
+        let mut requests = false;
+        for index in from + 1..until {
+            let mut length = None;
+            match entries[index].kind {
+                EventKind::Wait { wait, .. } => {
+                    waits = true;
+                    length = (wait != Wait::Yield).then(|| waited(entries, index));
+                }
+                EventKind::Resumed => waits = false,
+                EventKind::Request { .. } => requests = true,
+                EventKind::Locked { .. } | EventKind::Refused { .. } => requests = false,
+                EventKind::SwitchOut(Stop::Suspended) if !waits && !requests => length = stopped(entries, index),
+                _ => {}
+            }
+            found.0 += u64::from(length.is_some());
+            sum = sum.saturating_add(length.unwrap_or(0));
+        }
+        found.1 = found.1.max(sum);
     }
     found
+}
+
+/// How long the thread stopped at this index. `None` if it stopped in a wait or for a lock that begins directly behind:
+/// the clock of the switches may differ by less than a microsecond.
+fn stopped(entries: &[Entry], index: usize) -> Option<u64> {
+    const SKEW_NS: u64 = 1_000;
+    let begin_ns = entries[index].at_ns;
+    for entry in &entries[index + 1..] {
+        let ns = entry.at_ns.saturating_sub(begin_ns);
+        match entry.kind {
+            EventKind::SwitchIn { .. } => return Some(ns),
+            EventKind::Wait { .. } | EventKind::Request { .. } if ns <= SKEW_NS => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The number of sections that begin in a job and do not end in it.

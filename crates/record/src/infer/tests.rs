@@ -103,6 +103,7 @@ fn a_simulated_system_is_inferred() {
         assert_eq!(shown(own), shown(&system), "seed {seed}");
         assert_eq!(users(own), users(&system), "seed {seed}");
         assert!(found.tasks.iter().all(|task| task.regularity == Regularity::Exact), "seed {seed}");
+        assert!(found.tasks.iter().all(|task| task.suspensions == (0, 0)), "seed {seed}");
         let file = found.file(&recording).expect("there is a system");
         assert_eq!(parse_system(&file).as_ref(), Ok(own), "seed {seed}: {file}");
         compared += 1;
@@ -609,6 +610,69 @@ fn deadline(runtime_ns: u64, period_ns: u64) -> Policy {
 }
 
 #[test]
+fn execution_outside_jobs_is_told() {
+    let warnings = |start: u64| {
+        let mut script = Script::new();
+        let site = script.site("next");
+        script.run(start);
+        let first = script.now_ns();
+        for job in 1..=10 {
+            script.wait(until(first + ms(10 * job)), site, script.until(first + ms(10 * job)));
+            script.run(ms(5));
+        }
+        inferred(&script.recording()).warnings
+    };
+    let warning = "`alone` executed 15 ms before its first job or behind its last one, 21 % of its CPU time: bounds do \
+                   not cover this";
+    assert_eq!(warnings(ms(20)), [warning]);
+    // A job that began before the recording, and the one that its end cuts off.
+    assert!(warnings(ms(5)).is_empty(), "{:?}", warnings(ms(5)));
+}
+
+/// A job that runs 2 ms, stops for 5 ms in a call that is not recorded, and runs 1 ms.
+#[test]
+fn a_stop_in_a_call_that_is_not_recorded_is_told() {
+    let found = |stop: Stop, inside: &[EventKind], late_ns: u64| {
+        let mut script = Script::new();
+        let site = script.site("next");
+        for job in 1..=10 {
+            // The clock of the switches may be early.
+            script.event(EventKind::SwitchOut(Stop::Suspended));
+            script.run(late_ns);
+            script.event(EventKind::Wait { wait: until(ms(10 * job)), site });
+            script.run(script.until(ms(10 * job)));
+            script.event(EventKind::SwitchIn { cpu: 0 });
+            script.event(EventKind::Resumed);
+            script.run(ms(2));
+            inside.iter().for_each(|&kind| script.event(kind));
+            script.event(EventKind::SwitchOut(stop));
+            script.run(ms(5));
+            script.event(EventKind::SwitchIn { cpu: 0 });
+            if let [EventKind::Request { object, mode, site }] = *inside {
+                script.event(EventKind::Locked { object, mode, site, tried: false });
+            }
+            script.run(ms(1));
+            if let [EventKind::Request { object, .. }] = *inside {
+                script.event(EventKind::Unlock { object });
+            }
+        }
+        let mut recording = script.recording();
+        recording.objects = uneven().objects;
+        let found = inferred(&recording);
+        (found.tasks[0].suspensions, found.warnings)
+    };
+    let warning = "the jobs of `alone` waited for something that is not a lock, 9 times, up to 5 ms in one job: bounds \
+                   do not cover such waits";
+    assert_eq!(found(Stop::Suspended, &[], 100), ((9, ms(5)), vec![warning.to_owned()]));
+    // The stop of a sleep that begins much later is another one.
+    assert_eq!(found(Stop::Suspended, &[], 2_000).0.0, 18);
+    // A preemption, and a wait for a lock.
+    assert_eq!(found(Stop::Preempted, &[], 100), ((0, 0), vec![]));
+    let request = EventKind::Request { object: 0, mode: Mode::Write, site: 0 };
+    assert_eq!(found(Stop::Suspended, &[request], 100), ((0, 0), vec![]));
+}
+
+#[test]
 fn the_period_of_a_deadline_thread_is_the_lesser_one() {
     let found = |wait, runtime: u64, period: u64| {
         let found = inferred(&every_10_ms(ms(4), wait, deadline(runtime, period), 0));
@@ -640,4 +704,69 @@ fn only_cpus_that_are_used_count_under_g_edf() {
     assert_eq!(parse_system(&file).as_ref(), Ok(system), "{file}");
     let alone = inferred(&thread(3)).system.expect("one task");
     assert_eq!((alone.scheduler(), alone.cpus()), (Scheduler::PEdf, 4));
+}
+
+#[test]
+fn a_thread_that_is_no_task_and_executes_beside_tasks_is_told() {
+    let task = every_10_ms(ms(2), until, Policy::Fifo(10), 0);
+    let warnings = |policy, cpu| {
+        let mut script = Script::new();
+        script.event(EventKind::Scheduling(policy));
+        script.run(ms(3));
+        script.event(EventKind::SwitchOut(Stop::Suspended));
+        script.run(ms(50));
+        script.event(EventKind::SwitchIn { cpu });
+        script.run(ms(2));
+        inferred(&beside(vec![("other", script.recording()), ("task", task.clone())])).warnings
+    };
+    // It executes on CPU 0 before it stops, and to the end of the recording afterwards.
+    let warning = |time: &str| {
+        format!(
+            "`other` is not a task and executed {time} on CPUs of tasks, at a real-time priority that is not below \
+             theirs: bounds do not cover this"
+        )
+    };
+    assert_eq!(warnings(Policy::Fifo(10), 0), [warning("152 ms")]);
+    assert_eq!(warnings(Policy::Fifo(11), 1), [warning("3 ms")]);
+    assert_eq!(warnings(Policy::Fifo(9), 0), [""; 0]);
+    assert_eq!(warnings(Policy::Fair { nice: 0 }, 0), [""; 0]);
+}
+
+/// Five waits at once that last as long as a recording can.
+#[test]
+fn sums_of_long_times_do_not_overflow() {
+    let wait = EventKind::Wait { wait: Wait::SleepFor { ns: 1 }, site: 0 };
+    let last = Event { at_ns: u64::MAX, thread: 0, kind: EventKind::Resumed };
+    let mut script = Script::new();
+    script.site("sleep");
+    for _ in 0..5 {
+        script.event(wait);
+    }
+    let mut recording = Recording { length_ns: u64::MAX, ..script.recording() };
+    recording.events.push(last);
+    assert!(inferred(&recording).system.is_err());
+    // The same waits inside a job.
+    let mut recording = every_10_ms(ms(1), until, Policy::Fifo(10), 0);
+    let place = recording.events.iter().rposition(|event| event.kind == EventKind::Resumed).expect("a wait");
+    let at_ns = recording.events[place].at_ns;
+    let mut end: Vec<Event> = (0..3).map(|_| Event { at_ns, thread: 0, kind: wait }).collect();
+    end.push(last);
+    end.push(Event { kind: EventKind::Wait { wait: until(0), site: 0 }, ..last });
+    end.push(last);
+    recording.events.truncate(place + 1);
+    recording.events.extend(end);
+    recording.length_ns = u64::MAX;
+    assert_eq!(inferred(&recording).tasks[0].suspensions, (3, u64::MAX));
+}
+
+#[test]
+fn jobs_of_a_schedule_that_begins_at_once_do_not_suspend() {
+    for seed in 0..20 {
+        let system = system(seed, Protocol::Pip);
+        let config = Config::default().with_protocol(Protocol::Pip).with_offsets(Offsets::Synchronous);
+        let mut simulation = Simulation::new(&system, &config, Vec::new());
+        simulation.run_until(Instant::from_ns(400_000_000));
+        let found = inferred(&of_schedule(&system, Protocol::Pip, &simulation.into_tracer()));
+        assert!(found.tasks.iter().all(|task| task.suspensions == (0, 0)), "seed {seed}: {:?}", found.warnings);
+    }
 }
