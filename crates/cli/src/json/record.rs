@@ -47,6 +47,8 @@ pub struct RecordOutput {
     pub waits: Vec<RecordedWait>,
     /// Orders of locking that can deadlock.
     pub cycles: Vec<RecordedCycle>,
+    /// How many times a thread locked while it held so many locks that no cycles through this lock were looked for.
+    pub orders_left_out: u64,
     /// All locks.
     pub locks: Vec<RecordedLock>,
     /// Long sections; empty without --sections-longer.
@@ -242,6 +244,7 @@ impl RecordOutput {
             inversions: findings.inversions.iter().map(|found| RecordedInversion::new(recording, found)).collect(),
             waits: findings.waits.iter().take(WAITS_MAX).map(|found| RecordedWait::new(recording, found)).collect(),
             cycles: findings.cycles.iter().map(|found| RecordedCycle::new(recording, found)).collect(),
+            orders_left_out: findings.left_out,
             locks: findings.locks.iter().map(|found| RecordedLock::new(recording, found)).collect(),
             long_sections: findings
                 .long_sections

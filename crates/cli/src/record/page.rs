@@ -86,6 +86,7 @@ fn verdict(output: &RecordOutput) -> Verdict {
         ),
     };
     let cycles = match output.cycles.len() {
+        0 if output.orders_left_out > 0 => "not all orders of locking were looked at".to_owned(),
         0 => "no order of locking that can deadlock was seen".to_owned(),
         1 => "1 order of locking that can deadlock was seen".to_owned(),
         several => format!("{several} orders of locking that can deadlock were seen"),
@@ -97,7 +98,7 @@ fn verdict(output: &RecordOutput) -> Verdict {
             format!("a task set of {} follows", units::count(tasks as u64, "task"))
         }
     };
-    let is_whole = output.lost == 0 && output.unrecorded_threads == 0 && output.complete;
+    let is_whole = output.lost == 0 && output.unrecorded_threads == 0 && output.orders_left_out == 0 && output.complete;
     let holds = inversions == 0 && output.cycles.is_empty() && output.reason.is_none() && is_whole;
     Verdict { holds, text: format!("In {}, {seen}; {cycles}; {tasks}.", text(output.length_ns)) }
 }

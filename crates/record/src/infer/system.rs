@@ -89,10 +89,10 @@ fn is_deadline(task: &InferredTask) -> bool {
     matches!(task.policy, Policy::Deadline { .. })
 }
 
-/// Whether the tasks share several CPUs: threads under `SCHED_DEADLINE` are not bound to one. Only the number of the
-/// CPUs counts then.
+/// Whether the tasks share several CPUs: threads under `SCHED_DEADLINE` are bound to one only in a cpuset of their own.
+/// Only the number of the CPUs counts then.
 fn is_global(tasks: &[InferredTask]) -> bool {
-    tasks.iter().all(is_deadline) && cpus_of(tasks).len() > 1
+    tasks.iter().all(is_deadline) && cpus_of(tasks).len() > 1 && !tasks.iter().all(|task| task.cpu.1)
 }
 
 /// The CPUs of the tasks.
@@ -210,7 +210,7 @@ fn warnings(
         if let (waits @ 1.., longest) = task.suspensions {
             let longest = Duration::from_ns(longest);
             warnings.push(format!(
-                "the jobs of `{name}` waited for something that is not a lock, {}, up to {longest} in one job: bounds \
+                "the jobs of `{name}` waited for something that is not a recorded lock, {}, up to {longest} in one job: bounds \
                  do not cover such waits",
                 times(waits)
             ));
@@ -219,8 +219,8 @@ fn warnings(
         let permille = (u128::from(task.outside_ns) * 1000).checked_div(executed_ns.into()).unwrap_or(0);
         if permille > OUTSIDE_PERMILLE {
             warnings.push(format!(
-                "`{name}` executed {} before its first job or behind its last one, {} % of its CPU time: bounds do not \
-                 cover this",
+                "`{name}` executed at least {} before its first job or behind its last one, {} % of its CPU time: \
+                 bounds do not cover this",
                 Duration::from_ns(task.outside_ns),
                 permille / 10
             ));
@@ -260,6 +260,13 @@ fn warnings(
                 "`{name}` held locks across the end of a job, {}: these sections are not in its body, and bounds do \
                  not cover them",
                 times(task.across)
+            ));
+        }
+        if task.cpu.1 && is_global(tasks) {
+            warnings.push(format!(
+                "`{name}` is bound to CPU {}, and others are not bound: the task set lets all tasks execute on all CPUs, \
+                 so its bounds do not hold",
+                task.cpu.0
             ));
         }
         if let (cpu, false) = task.cpu

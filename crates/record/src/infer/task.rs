@@ -137,7 +137,8 @@ pub(super) fn task_of(
     let distances = Distances::of(&cut.releases).ok_or("all its releases are at one instant")?;
     let span = |pair: &[usize]| {
         let until = head(entries, pair[1]);
-        (begin(entries, pair[0]).min(until), until)
+        // What the thread executes between a poll and the read behind it is a part of the job.
+        (begin(entries, head(entries, pair[0])).min(until), until)
     };
     let spans: Vec<(usize, usize)> = cut.waits.windows(2).map(span).collect();
     let job = |(&(from, until), release): (&(usize, usize), &Release)| Job {
@@ -180,7 +181,7 @@ pub(super) fn task_of(
         policy: policy(entries, cut),
         cpu: cpu(history).ok_or("the CPU on which it executes is unknown")?,
         cpu_ns,
-        suspensions: suspensions(entries, &spans),
+        suspensions: suspensions(entries, &spans, &cut.waits),
         across: across(&sections, &spans),
         outside_ns: outside[0].saturating_add(outside[1]),
         yields: cut.is_yield(),
@@ -234,9 +235,9 @@ fn cpu(history: &History) -> Option<(u32, bool)> {
     bound.map(|cpus| (cpus.trailing_zeros(), true)).or_else(most)
 }
 
-/// The number of waits inside jobs, and the longest sum of them in one job. A thread that suspends waits, also in a
-/// call that is not recorded.
-fn suspensions(entries: &[Entry], spans: &[(usize, usize)]) -> (u64, u64) {
+/// The number of waits inside jobs, except for those at which jobs begin, and the longest sum of them in one job. A
+/// thread that suspends waits, also in a call that is not recorded.
+fn suspensions(entries: &[Entry], spans: &[(usize, usize)], begins: &[usize]) -> (u64, u64) {
     let mut found = (0, 0);
     for &(from, until) in spans {
         let mut sum = 0_u64;
@@ -247,7 +248,8 @@ fn suspensions(entries: &[Entry], spans: &[(usize, usize)]) -> (u64, u64) {
             match entries[index].kind {
                 EventKind::Wait { wait, .. } => {
                     waits = true;
-                    length = (wait != Wait::Yield).then(|| waited(entries, index));
+                    let is_inside = wait != Wait::Yield && begins.binary_search(&index).is_err();
+                    length = is_inside.then(|| waited(entries, index));
                 }
                 EventKind::Resumed => waits = false,
                 EventKind::Request { .. } => requests = true,

@@ -280,7 +280,7 @@ fn evidence_stands_beside_each_value() {
     let file = found.file(&recording).expect("there is a system");
     for text in [
         "# Execution times are lengthened by 10 %.",
-        "# Warning: the jobs of `alone` waited for something that is not a lock, once, up to 6 us in one job",
+        "# Warning: the jobs of `alone` waited for something that is not a recorded lock, once, up to 6 us in one job",
         "# thread 7; a job begins behind the absolute sleep at tick (29 jobs, execution times deviate by",
         "# exact: the program requests these instants\nperiod = \"10 ms\"",
         "# largest of 29 jobs, 3 ms plus 10 %; not a WCET; half of them up to 2 ms, 99.9 % up to 3 ms",
@@ -609,6 +609,25 @@ fn deadline(runtime_ns: u64, period_ns: u64) -> Policy {
     Policy::Deadline { runtime_ns, deadline_ns: period_ns, period_ns }
 }
 
+/// What a thread executes between the poll and the read of the timer belongs to the job.
+#[test]
+fn jobs_begin_behind_the_poll() {
+    let mut script = Script::new();
+    let (poll, read) = (script.site("poll"), script.site("read"));
+    let (first_ns, interval_ns) = (Some(ms(10).cast_signed()), ms(10));
+    script.event(EventKind::TimerSet { descriptor: 3, first_ns, interval_ns });
+    for job in 1..=10 {
+        script.wait(Wait::Poll { descriptor: 3 }, poll, script.until(ms(10 * job)));
+        script.run(ms(7));
+        script.event(EventKind::Wait { wait: Wait::Timer { descriptor: 3 }, site: read });
+        script.event(EventKind::Expired { count: 1 });
+        script.event(EventKind::Resumed);
+        script.run(ms(1));
+    }
+    let found = inferred(&script.recording());
+    assert_eq!((&found.tasks[0].cpu_ns[..], &found.warnings[..]), (&[ms(8); 9][..], &[][..]));
+}
+
 #[test]
 fn execution_outside_jobs_is_told() {
     let warnings = |start: u64| {
@@ -622,8 +641,8 @@ fn execution_outside_jobs_is_told() {
         }
         inferred(&script.recording()).warnings
     };
-    let warning = "`alone` executed 15 ms before its first job or behind its last one, 21 % of its CPU time: bounds do \
-                   not cover this";
+    let warning = "`alone` executed at least 15 ms before its first job or behind its last one, 21 % of its CPU time: \
+                   bounds do not cover this";
     assert_eq!(warnings(ms(20)), [warning]);
     // A job that began before the recording, and the one that its end cuts off.
     assert!(warnings(ms(5)).is_empty(), "{:?}", warnings(ms(5)));
@@ -661,7 +680,7 @@ fn a_stop_in_a_call_that_is_not_recorded_is_told() {
         let found = inferred(&recording);
         (found.tasks[0].suspensions, found.warnings)
     };
-    let warning = "the jobs of `alone` waited for something that is not a lock, 9 times, up to 5 ms in one job: bounds \
+    let warning = "the jobs of `alone` waited for something that is not a recorded lock, 9 times, up to 5 ms in one job: bounds \
                    do not cover such waits";
     assert_eq!(found(Stop::Suspended, &[], 100), ((9, ms(5)), vec![warning.to_owned()]));
     // The stop of a sleep that begins much later is another one.
@@ -704,6 +723,29 @@ fn only_cpus_that_are_used_count_under_g_edf() {
     assert_eq!(parse_system(&file).as_ref(), Ok(system), "{file}");
     let alone = inferred(&thread(3)).system.expect("one task");
     assert_eq!((alone.scheduler(), alone.cpus()), (Scheduler::PEdf, 4));
+}
+
+/// In cpusets of one CPU, threads under SCHED_DEADLINE are bound.
+#[test]
+fn bound_tasks_under_sched_deadline_are_partitioned() {
+    let thread = |cpu: u32, cpus: u64| {
+        let mut recording = every_10_ms(ms(3), until, deadline(ms(4), ms(10)), cpu);
+        for event in &mut recording.events {
+            if let EventKind::Affinity(allowed) = &mut event.kind {
+                *allowed = cpus;
+            }
+        }
+        recording
+    };
+    let found = inferred(&beside(vec![("a", thread(2, 4)), ("b", thread(2, 4)), ("c", thread(3, 8))]));
+    let system = found.system.expect("three tasks");
+    assert_eq!((system.scheduler(), system.cpus(), found.warnings), (Scheduler::PEdf, 4, vec![]));
+    assert_eq!(system.tasks().iter().map(|task| task.cpu.0).collect::<Vec<_>>(), [2, 2, 3]);
+    let found = inferred(&beside(vec![("a", thread(2, 4)), ("b", thread(3, 12))]));
+    assert_eq!(found.system.expect("two tasks").scheduler(), Scheduler::GEdf);
+    let warning = "`a` is bound to CPU 2, and others are not bound: the task set lets all tasks execute on all CPUs, so \
+                   its bounds do not hold";
+    assert_eq!(found.warnings, [warning]);
 }
 
 #[test]
