@@ -171,7 +171,8 @@ pub struct Lost {
     /// shows that it did not stand still.
     pub away: Duration,
     /// The stretches that the engine may not have caused: those without idle parts in which beats show that the CPU did
-    /// not stand still, and those in which others had the CPU of a job that spun for a resource without an owner.
+    /// not stand still, and those in which others had the CPU, mostly, while a job of it spun for a resource without an
+    /// owner.
     #[allow(dead_code, reason = "the tests of the scenarios use it")]
     pub gaps: Vec<Gap>,
     /// The takers in words, the largest loss first.
@@ -209,6 +210,7 @@ impl Lost {
         let takers: Vec<String> = takers.iter().take(SHOWN).map(|(taker, time)| format!("{taker} {time}")).collect();
         let by = format!("{} ({total} in all)", takers.join(", "));
         gaps.retain(|gap| alive(gap, |taker| *taker == Taker::Idle) <= WAKE_UP);
+        spins.retain(|gap| others(gap).as_ns() * 2 > gap.length().as_ns());
         gaps.append(&mut spins);
         Self { total, stalls, away, gaps, by }
     }
