@@ -101,19 +101,15 @@ pub unsafe extern "C" fn lw_fifo_mutex_init(mutex: Mut<'_, lw_fifo_mutex_t>) -> 
 pub unsafe extern "C" fn lw_fifo_mutex_destroy(mutex: Mut<'_, lw_fifo_mutex_t>) -> c_int {
     guarded(|| {
         let Some(mutex) = mutex.object() else { return libc::EINVAL };
-        let locked = mutex.raw.lock(Limit::Now);
-        if let Err(error) = locked
-            && error != FifoError::OwnerDied
-        {
-            return number(error);
+        // The caller does not hold it afterwards: a thread counts what it holds.
+        match mutex.raw.lock(Limit::Now).and_then(|_| mutex.raw.unlock()) {
+            Ok(()) | Err(FifoError::OwnerDied) => {
+                // ORDERING: Relaxed: the caller has made sure that no other thread uses the mutex.
+                mutex.check.store(0, Ordering::Relaxed);
+                0
+            }
+            Err(error) => number(error),
         }
-        // ORDERING: Relaxed: the caller has made sure that no other thread uses the mutex.
-        mutex.check.store(0, Ordering::Relaxed);
-        if locked.is_ok() {
-            // The caller must not count it as held. Nobody waits for it, so the kernel is not asked.
-            let _ = mutex.raw.unlock();
-        }
-        0
     })
 }
 

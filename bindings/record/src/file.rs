@@ -106,7 +106,7 @@ impl Output {
         }
     }
 
-    /// Ends the file. So many threads found no ring.
+    /// Ends the file, with the number of threads for which there was no ring.
     pub(crate) fn end(&mut self, without_ring: u32) {
         self.moment(clock::moment());
         self.chunk(chunk::END, without_ring, &clock::now_ns(libc::CLOCK_MONOTONIC).to_le_bytes());

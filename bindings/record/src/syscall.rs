@@ -1,6 +1,7 @@
 //! `syscall`: futex calls, by which Rust's standard library and parking_lot wait, and changes of scheduling. All other
 //! calls go on to the next `syscall` as they are.
 
+use crate::entry::call_with_seventh;
 use crate::next;
 use crate::scheduling;
 use crate::thread::current;
@@ -66,18 +67,8 @@ pub unsafe extern "C-unwind" fn syscall() {
         "jmp 4f",
         "3:",
         "lea rax, [rip + {scheduling_call}]",
-        // The seventh and eighth argument, and alignment.
         "4:",
-        "sub rsp, 8",
-        ".cfi_adjust_cfa_offset 8",
-        "push qword ptr [rsp + 8]",
-        ".cfi_adjust_cfa_offset 8",
-        "push qword ptr [rsp + 24]",
-        ".cfi_adjust_cfa_offset 8",
-        "call rax",
-        "add rsp, 24",
-        ".cfi_adjust_cfa_offset -24",
-        "ret",
+        call_with_seventh!("rax"),
         ".cfi_endproc",
         futex = const libc::SYS_futex,
         attributes = const libc::SYS_sched_setattr,

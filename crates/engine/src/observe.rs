@@ -245,8 +245,8 @@ impl Now {
 
     /// Whether no task executes on the CPU, though one could.
     fn is_lost(&self, cpu: CpuId) -> bool {
-        let could = |task: &usize| self.is_ready(*task) && self.places[*task].contains(&cpu);
-        self.executed(cpu).is_none() && (0..self.jobs.len()).any(|task| could(&task))
+        let could = |task: usize| self.is_ready(task) && self.places[task].contains(&cpu);
+        self.executed(cpu).is_none() && (0..self.jobs.len()).any(could)
     }
 
     /// Whether the task on the CPU spins for a resource that no task owns.

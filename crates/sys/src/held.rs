@@ -77,7 +77,7 @@ mod count {
 }
 
 /// Records that the calling thread locked something that has priority inheritance and is not robust: a mutex, a
-/// reader-writer lock for writing, or the slot of an initialiser.
+/// reader-writer lock for writing, a resource under `pip`, or the slot of an initialiser.
 #[inline]
 pub fn took_one() {
     count::add(1);

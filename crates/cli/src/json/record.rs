@@ -1,7 +1,6 @@
 //! The object of `record`.
 
 use super::tasks::ProtocolResult;
-use crate::units;
 use lockwright_record::{
     Boundary, Cycle, Findings, Inferred, InferredTask, Inversion, LockUse, LockWait, LongSection, Policy, Recording,
     Regularity, SHORT_NS, ThreadUse, Trends,
@@ -238,7 +237,7 @@ impl RecordOutput {
             complete: recording.complete,
             system: inferred.file(recording),
             reason: inferred.system.as_ref().err().cloned(),
-            warnings: unrecorded(recording).into_iter().chain(inferred.warnings.iter().cloned()).collect(),
+            warnings: inferred.warnings.clone(),
             threads: threads.map(|(index, found)| RecordedThread::new(recording, inferred, index, found)).collect(),
             sentences: findings.sentences(recording),
             inversions: findings.inversions.iter().map(|found| RecordedInversion::new(recording, found)).collect(),
@@ -255,13 +254,6 @@ impl RecordOutput {
             check: Vec::new(),
         }
     }
-}
-
-/// The warning about threads that are not recorded.
-fn unrecorded(recording: &Recording) -> Option<String> {
-    let threads = units::count(recording.unrecorded_threads.into(), "thread");
-    let why = "there was no memory for them, or too many threads";
-    (recording.unrecorded_threads > 0).then(|| format!("the locks and waits of {threads} are missing: {why}"))
 }
 
 impl RecordedThread {

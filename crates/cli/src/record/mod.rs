@@ -193,7 +193,7 @@ fn told(
         let recorded = schedule::schedule(recording, &inferred, &findings, &records);
         html::write_file(file, &page::page(&output, bounds.as_ref(), recorded.as_ref(), arguments), console)?;
     }
-    for warning in &output.warnings {
+    for warning in &inferred.warnings {
         console.warn(warning);
     }
     if arguments.json {

@@ -441,13 +441,18 @@ fn the_inversion_of_pathfinder_is_told() {
     }
 }
 
+/// Records the program `true`.
+fn record_true(folder: &Path, arguments: &[&str]) -> Ended {
+    let mut command = lockwright();
+    command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(folder).args(arguments);
+    end(command.args(["--", "true"]))
+}
+
 #[test]
 fn a_program_without_jobs_gives_no_task_set() {
     let files = File::named("unused", "");
     let folder = files.beside("recorded");
-    let mut command = lockwright();
-    command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(&folder).args(["--", "true"]);
-    let ended = end(&mut command);
+    let ended = record_true(&folder, &[]);
     assert_eq!(ended.status, 1, "{}{}", ended.out, ended.err);
     assert!(ended.err.contains("no task set: "), "{}", ended.err);
     assert!(!folder.join("system.toml").exists());
@@ -458,9 +463,7 @@ fn a_program_without_jobs_gives_no_task_set() {
 fn threads_that_are_not_recorded_give_a_warning() {
     let files = File::named("unused", "");
     let folder = files.beside("recorded");
-    let mut command = lockwright();
-    command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(&folder).args(["--", "true"]);
-    end(&mut command);
+    record_true(&folder, &[]);
     assert_eq!(report(&folder)["unrecorded_threads"], 0);
     // The last chunk has their number.
     let path = folder.join("events.lwr");
@@ -479,9 +482,7 @@ fn threads_that_are_not_recorded_give_a_warning() {
 fn a_task_set_that_no_recording_wrote_stays() {
     let mine = File::named("system.toml", NESTED);
     let folder = mine.path.parent().expect("a folder");
-    let mut command = lockwright();
-    command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(folder).args(["--", "true"]);
-    let ended = end(&mut command);
+    let ended = record_true(folder, &[]);
     assert!(ended.status == 2 && ended.err.contains("no recording wrote it"), "{}", ended.err);
     assert_eq!(std::fs::read_to_string(&mine.path).expect("it is there"), NESTED);
 }
@@ -489,11 +490,6 @@ fn a_task_set_that_no_recording_wrote_stays() {
 /// Neither are other files of the user with the names of results, and the files of a recording are replaced.
 #[test]
 fn files_that_no_recording_wrote_stay() {
-    let record = |folder: &Path, arguments: &[&str]| {
-        let mut command = lockwright();
-        command.env("LOCKWRIGHT_RECORDER", library()).args(["record", "-o"]).arg(folder).args(arguments);
-        end(command.args(["--", "true"]))
-    };
     for (name, text) in [
         ("report.json", "{\"verb\": \"check\"}"),
         ("report.json", "[]"),
@@ -503,7 +499,7 @@ fn files_that_no_recording_wrote_stay() {
     ] {
         let mine = File::named(name, text);
         let folder = mine.path.parent().expect("a folder");
-        let ended = record(folder, &[]);
+        let ended = record_true(folder, &[]);
         assert!(ended.status == 2 && ended.err.contains("no recording wrote it"), "{name}: {}", ended.err);
         assert_eq!(std::fs::read_to_string(&mine.path).expect("it is there"), text);
         assert_eq!(std::fs::read_dir(folder).expect("a folder").count(), 1, "{name}");
@@ -512,7 +508,7 @@ fn files_that_no_recording_wrote_stay() {
     let folder = files.path.parent().expect("a folder");
     for left in ["", "system.toml", "trace.pftrace", "report.json"] {
         let _ = std::fs::remove_file(folder.join(left));
-        let ended = record(folder, &["--job-at", "nosuchsite"]);
+        let ended = record_true(folder, &["--job-at", "nosuchsite"]);
         assert_eq!(ended.status, 1, "{left}: {}", ended.err);
         let note = "note: --job-at nosuchsite has no effect: no wait of this recording is there";
         assert!(ended.err.lines().any(|line| line == note), "{}", ended.err);
@@ -520,7 +516,7 @@ fn files_that_no_recording_wrote_stay() {
     if !refuses_files_in_sys() {
         return;
     }
-    let ended = record(Path::new("/sys/lockwright"), &[]);
+    let ended = record_true(Path::new("/sys/lockwright"), &[]);
     assert_eq!(ended.status, 3, "{}", ended.err);
 }
 

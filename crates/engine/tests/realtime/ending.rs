@@ -162,7 +162,7 @@ fn a_scripted_change_takes_effect_at_once() {
                 let place = |wanted| outcome.records.iter().position(|r| (r.task.0, r.event) == wanted);
                 let (low, medium) = (place((0, Event::Finish)), place((1, Event::Finish)));
                 if place((1, Event::Priority(Priority::base(0)))).is_some() != is_changed {
-                    return Some(format!("{:?}; changed: {is_changed}, but no record shows it", outcome.ended));
+                    return Some(format!("{:?}; changed: {is_changed}, but the records do not show it", outcome.ended));
                 }
                 ((low < medium) != is_changed)
                     .then(|| format!("changed: {is_changed}, but the finishes do not show it"))

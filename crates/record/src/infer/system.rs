@@ -199,6 +199,15 @@ fn warnings(
     objects: &[ObjectId],
 ) -> Vec<String> {
     let mut warnings = Vec::new();
+    if recording.unrecorded_threads > 0 {
+        let threads = match recording.unrecorded_threads {
+            1 => "1 thread".to_owned(),
+            several => format!("{several} threads"),
+        };
+        warnings.push(format!(
+            "the locks and waits of {threads} are missing: there was no memory for them, or too many threads"
+        ));
+    }
     if recording.lost > 0 {
         warnings.push(format!("{} events were lost: jobs and sections may be longer than they appear", recording.lost));
     }

@@ -416,7 +416,7 @@ impl RawRwLock {
         let until = until(limit);
         let mut attempts = 0;
         // BOUND: ATTEMPTS_MAX rounds, each until `limit` or until the owner and the waiters before the caller unlock.
-        // Rounds with a nap end with the limit.
+        // Rounds for the heir of a word are at most HEIR_NAPS_MAX; those with a nap for a cycle end with the limit.
         loop {
             let Err(error) = futex::lock_pi(self.scope(), word, until) else { return Ok(()) };
             attempts += 1;
