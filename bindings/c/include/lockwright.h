@@ -819,7 +819,8 @@ int lw_rwlock_init(struct lw_rwlock_t *rwlock, int shared);
 
 // Destroys a reader-writer lock: every later use except `lw_rwlock_init` returns EINVAL.
 //
-// No other thread may use the lock during the call, nor be about to return from `lw_rwlock_unlock`.
+// No other thread may use the lock during the call, except that it may be about to return from `lw_rwlock_unlock`: the
+// call waits until that thread no longer touches the lock, and lends it the caller's priority.
 //
 // Returns:
 // - 0: success.

@@ -12,6 +12,28 @@
 //!
 //! When the writer leaves, it unlocks each gate. A reader that gets a gate unlocks it for the next one at this gate.
 //!
+//! # The last access
+//! A writer that leaves exchanges `state`, and the lock is free. Then it touches the lock again: the gates if readers
+//! wait, and the turn. A reader that it has admitted may be the last user, and may destroy the lock in between:
+//!
+//! ```text
+//!   the writer (low priority)     the last user (high priority)      state      turn
+//!   exchanges `state`                                                inside 1   writer
+//!   unlocks the gate              gets the gate, passes                         writer
+//!     (preempted)                 unlocks                            free       writer
+//!                                 `settle`: requests the turn                   writer | WAITERS
+//!     (lent high priority)
+//!   unlocks the other gates
+//!   unlocks the turn, in the kernel                                             last user | WAITERS
+//!                                 unlocks the turn                              0
+//!                                 frees the memory
+//! ```
+//! The kernel hands the turn over in the last access of the writer. No other word is touched after the lock is free: a
+//! reader unlocks its gate before it passes, and wakes a writer without accessing the lock.
+//!
+//! `turn` has an owner and `state` is free also if a writer comes. `settle` must not wait until this writer leaves, so
+//! it looks at `state` again after a while.
+//!
 //! The layout leaves the fields of the C library's lock (glibc, 64 bits) at 28 and 48 free, and zeros are a free lock.
 
 use super::state::{Enter, GATES, Place, State};
@@ -21,6 +43,7 @@ use lockwright_sys::sched::{Tid, gettid, is_ours};
 use lockwright_sys::{KeepErrno, SysError, held};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// The thread id in a word.
 const TID: u32 = 0x3fff_ffff;
@@ -31,9 +54,10 @@ const CYCLE_NAP_NS: u64 = 1_000_000;
 /// How long the heir of a word is given to execute in each attempt, and the number of attempts.
 const HEIR_NAP_NS: u64 = 100_000;
 const HEIR_NAPS_MAX: u32 = 100;
-/// Nanoseconds between two looks whether the last writer still touches the lock, and the greatest number of looks.
+/// The time between two looks whether a writer has come while the lock should be destroyed.
+const SETTLE: Duration = Duration::from_millis(5);
+/// The same in nanoseconds, if the kernel refuses to lend priorities.
 const SETTLE_NAP_NS: u64 = 50_000;
-const SETTLE_NAPS_MAX: u32 = 100;
 
 /// A reader-writer lock without a value. It must not move while it is in use.
 #[repr(C)]
@@ -94,17 +118,43 @@ impl RawRwLock {
         !self.load().is_free() || self.turn.load(Ordering::Relaxed) != 0
     }
 
-    /// Waits until a writer that has unlocked the lock no longer touches it, so that its memory can be freed.
+    /// Waits until a writer that has left the lock no longer touches it, so that the last user can free its memory. The
+    /// writer has at least the priority of the caller meanwhile.
     ///
-    /// BOUND: SETTLE_NAPS_MAX naps, if the writer does not execute meanwhile.
-    pub fn settle(&self) {
-        // ORDERING: Acquire pairs with the Release with which the writer passes the turn on.
-        let is_left = || self.turn.load(Ordering::Acquire) == 0 || self.load().has_writer();
-        for _ in 0..SETTLE_NAPS_MAX {
-            if is_left() {
-                return;
+    /// # Errors
+    /// [`RawError::Busy`] if a thread holds the lock or waits for it; [`RawError::Sys`] if the kernel refuses to wake a
+    /// writer that waits.
+    ///
+    /// # Bound
+    /// Until the writer has unlocked the gates of the readers that it has admitted, and has passed the turn on. If
+    /// another writer has the turn, at most 5 ms longer than until it enters.
+    /// A writer that has ended, or is a thread of the parent process, is not waited for, unless a thread of this process
+    /// has its id.
+    pub fn settle(&self) -> Result<(), RawError> {
+        let _errno = KeepErrno::now();
+        // BOUND: until the writer that leaves has executed; the caller lends it its priority. Another round is for a
+        // writer that comes, for one that is preempted although it has the priority of the caller, and for a kernel that
+        // refuses to lend priorities.
+        loop {
+            if !self.load().is_free() || self.is_writer() {
+                return Err(RawError::Busy);
             }
-            nap(SETTLE_NAP_NS, Limit::Never);
+            // ORDERING: Acquire pairs with the Release with which the writer passes the turn on.
+            if self.turn.load(Ordering::Acquire) == 0 {
+                return Ok(());
+            }
+            match self.wait_for(&self.turn, Limit::At(Deadline::after(SETTLE))) {
+                Ok(()) => {
+                    self.unlock_word(&self.turn, gettid())?;
+                    return if self.is_in_use() { Err(RawError::Busy) } else { Ok(()) };
+                }
+                Err(RawError::TimedOut) => {}
+                // The writer has ended, or is a thread of the parent process, which does not touch this memory.
+                Err(RawError::Sys(SysError { errno: libc::ESRCH | libc::EPERM, .. })) => return Ok(()),
+                Err(_) => {
+                    nap(SETTLE_NAP_NS, Limit::Never);
+                }
+            }
         }
     }
 
@@ -480,4 +530,48 @@ fn until(limit: Limit) -> Option<Deadline> {
 #[cold]
 fn ended() -> RawError {
     RawError::Sys(SysError { call: "futex lock", errno: libc::ESRCH })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::holds_in_child;
+    use std::thread;
+
+    /// A writer between its two exchanges: it has the turn and has not entered yet.
+    #[test]
+    fn a_writer_that_comes_is_not_waited_for() {
+        let (lock, is_answered) = (RawRwLock::new(false, 0), AtomicU32::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let me = gettid();
+                lock.turn.store(me.0, Ordering::Relaxed);
+                while lock.turn.load(Ordering::Relaxed) == me.0 {
+                    nap(SETTLE_NAP_NS, Limit::Never);
+                }
+                assert_eq!(lock.come(me, Limit::Never), Ok(()));
+                while is_answered.load(Ordering::Relaxed) == 0 {
+                    nap(SETTLE_NAP_NS, Limit::Never);
+                }
+                assert_eq!(lock.leave(me), Ok(()));
+            });
+            while lock.turn.load(Ordering::Relaxed) == 0 {
+                nap(SETTLE_NAP_NS, Limit::Never);
+            }
+            assert_eq!(lock.settle(), Err(RawError::Busy));
+            is_answered.store(1, Ordering::Relaxed);
+        });
+        assert_eq!(lock.settle(), Ok(()));
+    }
+
+    /// Its writer was about to unlock when it ended, or when another thread called `fork`.
+    #[test]
+    fn a_writer_outside_the_process_is_not_waited_for() {
+        let lock = RawRwLock::new(false, 0);
+        lock.turn.store(gettid().0, Ordering::Relaxed);
+        assert!(holds_in_child(|| lock.settle() == Ok(())));
+        let ended = thread::spawn(gettid).join().expect("it does not panic");
+        lock.turn.store(ended.0, Ordering::Relaxed);
+        assert_eq!(lock.settle(), Ok(()));
+    }
 }

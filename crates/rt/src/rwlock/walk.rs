@@ -32,6 +32,10 @@ enum Mutant {
     KeepsGate,
     /// The last reader looks at the lock after it has left.
     LooksAfterwards,
+    /// A thread that frees the lock does not look whether it is free.
+    FreesInUse,
+    /// A thread that frees the lock does not wait for a writer that has left and still has the turn.
+    FreesAtOnce,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +43,7 @@ struct Script {
     writes: bool,
     gives_up: bool,
     nested: bool,
-    /// After its last round it frees the lock, if all others have left.
+    /// After its last round, when all others have come for the last time, it frees the lock unless it is in use.
     frees: bool,
     rounds: u8,
 }
@@ -63,6 +67,9 @@ const fn impatient(script: Script) -> Script {
 const fn nested(script: Script) -> Script {
     Script { nested: true, ..script }
 }
+
+/// For `turn`, which is no gate.
+const NOWHERE: Place = Place { phase: 0, gate: 0 };
 
 /// A word with priority inheritance.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -97,7 +104,13 @@ enum At {
     Writes,
     Opens(usize, usize),
     Unlocks,
+    // A thread that frees the lock.
     Frees,
+    LooksForTurn,
+    RequestsTurn,
+    WaitsToFree,
+    HasTurnToFree,
+    LooksAgain,
     Done,
 }
 
@@ -122,13 +135,7 @@ struct Walk {
 
 impl Walk {
     /// Unlocks the word; any of its waiters may get it.
-    fn unlock(
-        word: fn(&mut Whole, Place) -> &mut Word,
-        place: Place,
-        whole: &Whole,
-        granted: fn(Place) -> At,
-        to: &mut dyn FnMut(Whole),
-    ) {
+    fn unlock(word: fn(&mut Whole, Place) -> &mut Word, place: Place, whole: &Whole, to: &mut dyn FnMut(Whole)) {
         let mut next = whole.clone();
         let seen = *word(&mut next, place);
         if seen.waiters == 0 {
@@ -139,7 +146,12 @@ impl Walk {
         for heir in (0..8).filter(|heir| seen.waiters & 1 << heir != 0) {
             let mut next = next.clone();
             *word(&mut next, place) = Word { owner: heir + 1, waiters: seen.waiters & !(1 << heir) };
-            next.at[usize::from(heir)] = granted(place);
+            let at = &mut next.at[usize::from(heir)];
+            *at = match *at {
+                At::WaitsForTurn => At::HasTurn,
+                At::WaitsToFree => At::HasTurnToFree,
+                _ => At::HasGate(place),
+            };
             to(next);
         }
     }
@@ -244,7 +256,7 @@ impl Walk {
                 if self.mutant == Mutant::KeepsGate {
                     to(next);
                 } else {
-                    Self::unlock(Self::gate, place, &next, At::HasGate, to);
+                    Self::unlock(Self::gate, place, &next, to);
                 }
             }
             At::Settles(place, gave_up) => {
@@ -366,19 +378,55 @@ impl Walk {
             At::Writes => self.leaves(whole, task, to),
             At::Opens(phase, gate) => {
                 next.at[task] = if gate + 1 < GATES { At::Opens(phase, gate + 1) } else { At::Unlocks };
-                Self::unlock(Self::gate, Place { phase, gate }, &next, At::HasGate, to);
+                Self::unlock(Self::gate, Place { phase, gate }, &next, to);
             }
             At::Unlocks => {
                 self.ends_round(&mut next, task);
-                Self::unlock(Self::turn, Place { phase: 0, gate: 0 }, &next, |_| At::HasTurn, to);
-            }
-            At::Frees => {
-                let have_left = |at: &At| matches!(at, At::Wakes(false) | At::Frees | At::Done);
-                next.is_freed = whole.at.iter().all(have_left);
-                next.at[task] = At::Done;
-                to(next);
+                Self::unlock(Self::turn, NOWHERE, &next, to);
             }
             _ => {}
+        }
+    }
+
+    fn freeing_steps(&self, whole: &Whole, task: usize, to: &mut dyn FnMut(Whole)) {
+        let mut next = whole.clone();
+        match whole.at[task] {
+            At::Frees if whole.at.contains(&At::Start) => return,
+            At::Frees if whole.state.is_free() || self.mutant == Mutant::FreesInUse => next.at[task] = At::LooksForTurn,
+            At::Frees => next.at[task] = At::Done,
+            At::LooksForTurn if whole.turn.owner == 0 || self.mutant == Mutant::FreesAtOnce => {
+                Self::frees(&mut next, task);
+            }
+            At::LooksForTurn => next.at[task] = At::RequestsTurn,
+            At::RequestsTurn if whole.turn.owner == 0 => {
+                next.turn.owner = task as u8 + 1;
+                next.at[task] = At::HasTurnToFree;
+            }
+            At::RequestsTurn => {
+                next.turn.waiters |= 1 << task;
+                next.at[task] = At::WaitsToFree;
+            }
+            // The time ends only if a thread holds the lock: a writer that has left ends the wait by itself.
+            At::WaitsToFree if !whole.state.is_free() => {
+                next.turn.waiters &= !(1 << task);
+                next.at[task] = At::Frees;
+            }
+            At::HasTurnToFree => {
+                next.at[task] = At::LooksAgain;
+                return Self::unlock(Self::turn, NOWHERE, &next, to);
+            }
+            At::LooksAgain if whole.state.is_free() && whole.turn.owner == 0 => Self::frees(&mut next, task),
+            At::LooksAgain => next.at[task] = At::Done,
+            _ => return,
+        }
+        to(next);
+    }
+
+    fn frees(whole: &mut Whole, task: usize) {
+        whole.at[task] = At::Done;
+        whole.is_freed = true;
+        if !whole.at.iter().all(|at| matches!(at, At::Wakes(false) | At::Done)) {
+            whole.wrong = Some("the memory of a lock in use is freed");
         }
     }
 
@@ -437,6 +485,7 @@ impl Model for Walk {
         } else {
             self.reader_steps(whole, task, to);
         }
+        self.freeing_steps(whole, task, to);
     }
 
     fn is_done(&self, whole: &Whole) -> bool {
@@ -487,13 +536,17 @@ fn threads_give_up_at_any_time() {
     assert!(holds(&[impatient(reads(1)), reads(1), impatient(writes(1)), impatient(writes(2))], Mutant::None));
 }
 
-/// As soon as the others have left, though they may still wake a writer.
+/// As soon as the others have left, though they may still wake a writer or pass the turn on.
 #[test]
 fn the_memory_may_be_freed() {
     let _behind = behind();
     let scripts = [reads(1), reads(1), frees(writes(1))];
     assert!(holds(&scripts, Mutant::None));
     assert!(!holds(&scripts, Mutant::LooksAfterwards));
+    let scripts = [reads(1), writes(1), impatient(writes(1)), frees(reads(1))];
+    assert!(holds(&scripts, Mutant::None));
+    assert!(!holds(&scripts, Mutant::FreesInUse));
+    assert!(!holds(&scripts, Mutant::FreesAtOnce));
 }
 
 #[test]
