@@ -9,17 +9,23 @@ impl Protocols {
     /// Returns the overheads to be charged: common values, and a table for each of `protocols` that was measured. For a
     /// single protocol, all values are common.
     ///
-    /// A cost that is part of another reading is subtracted from it, so that it is not charged twice.
+    /// A cost that is part of another reading is subtracted from it, so that it is not charged twice. It counts there
+    /// with its average: the worst reading does not contain the worst of its parts.
     #[must_use]
     pub fn overheads(&self, pick: Pick, protocols: &[Protocol]) -> Overheads {
-        let of = |work| self.work(work).map_or(0, |readings| pick.of(readings));
+        let picked = |pick: Pick, work| self.work(work).map_or(0, |readings| pick.of(readings));
+        let (of, part) = (|work| picked(pick, work), |work| picked(Pick::Average, work));
+        // The scheduler and a switch, without the system call.
+        let change = part(Work::ContextSwitch).saturating_sub(part(Work::SystemCall));
         let call = of(Work::SystemCall);
-        let schedule = of(Work::Yield).saturating_sub(call);
-        let switch = of(Work::ContextSwitch).saturating_sub(call + schedule);
-        let wake = of(Work::WakeThere).saturating_sub(call + schedule + switch);
+        let schedule = of(Work::Yield).saturating_sub(part(Work::SystemCall));
+        // It is charged with `schedule` only, so both together are as long as the reading.
+        let rest = of(Work::ContextSwitch).saturating_sub(part(Work::SystemCall) + schedule);
+        let switch = rest.max(part(Work::ContextSwitch).saturating_sub(part(Work::Yield)));
+        let wake = of(Work::WakeThere).saturating_sub(part(Work::ContextSwitch));
         let late = self.work(Work::ReleaseLatency).map_or(0, |readings| pick.lateness(readings));
-        let lateness = late.saturating_sub(schedule + switch);
-        let leave = of(Work::LeaveSection).saturating_sub(of(Work::PriorityChange) + schedule + switch);
+        let lateness = late.saturating_sub(change);
+        let leave = of(Work::LeaveSection).saturating_sub(part(Work::PriorityChange) + change);
         let costs = |protocol| self.costs.iter().filter(move |cost| cost.protocol == Some(protocol));
         let most = |protocol, part: fn(&ProtocolCost) -> Option<&Readings>| {
             costs(protocol).filter_map(part).map(|readings| pick.of(readings)).max()
@@ -61,5 +67,37 @@ impl Protocols {
             }
         }
         overheads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::works::Interruptions;
+
+    /// One reading of 50 is much longer, for each set of operations.
+    #[test]
+    fn no_cost_is_lower_at_worst_than_on_average() {
+        for long in 0..1 << Work::ALL.len() {
+            let readings = |(index, work): (usize, Work)| {
+                let often = 1_000 + 500 * index as u64;
+                let seldom = if long & 1 << index == 0 { often } else { 50_000 };
+                let all = (0..200).map(|index| if index % 50 == 0 { seldom } else { often }).collect();
+                (work, Readings::new(all).expect("there are some"))
+            };
+            let seen = Protocols {
+                machine: Work::ALL.into_iter().enumerate().map(readings).collect(),
+                interruptions: Interruptions::default(),
+                costs: Vec::new(),
+                applications: 2,
+                has_synchronisation: false,
+                interrupted: false,
+            };
+            let [average, worst] = [Pick::Average, Pick::Worst].map(|pick| seen.overheads(pick, &[]));
+            for overhead in Overhead::ALL {
+                let [average, worst] = [&average, &worst].map(|all| all.cost(overhead).with(1));
+                assert!(average <= worst, "{overhead:?}: {average:?} on average, {worst:?} at worst, with {long:b}");
+            }
+        }
     }
 }
