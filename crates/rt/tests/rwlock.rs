@@ -451,8 +451,8 @@ fn a_lock_in_use_is_not_destroyed() {
     assert_eq!(lock.settle(), Ok(()));
 }
 
-/// A more urgent thread settles the lock while a writer still unlocks it and another waits for the turn. The thread does
-/// not wait for the second writer.
+/// A more urgent thread settles the lock while a writer still unlocks it and another waits for the turn. The thread
+/// does not wait for the second writer.
 #[test]
 fn a_lock_for_which_a_writer_waits_is_not_destroyed() {
     let Some(stage) = Stage::set() else { return };
@@ -481,8 +481,8 @@ fn a_lock_for_which_a_writer_waits_is_not_destroyed() {
     assert_eq!(lock.settle(), Ok(()));
 }
 
-/// The writer is preempted between the two steps of its unlock: it has admitted a more urgent reader, and has not passed
-/// the turn on. The reader is the last user.
+/// The writer is preempted between the two steps of its unlock: it has admitted a more urgent reader, and has not
+/// passed the turn on. The reader is the last user.
 #[test]
 fn a_destroyer_lends_its_priority_to_a_writer_that_still_unlocks() {
     let Some(stage) = Stage::set() else { return };

@@ -28,10 +28,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// changes during the call, or if it is short of memory.
 const ATTEMPTS_MAX: u32 = 1_000;
 /// How often a word of a dead owner is requested. One attempt is enough unless other threads request it at the same
-/// time, or an heir has not executed yet.
+/// time.
 const INHERIT_ATTEMPTS_MAX: u32 = 100;
-/// How long the heir of a word is given to execute, in each attempt.
+/// How long the heir of a word is given to execute in each nap, and the number of naps.
 const HEIR_NAP_NS: u64 = 100_000;
+const HEIR_NAPS_MAX: u32 = 100;
 
 /// Why a word could not be locked or unlocked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -67,6 +68,42 @@ pub enum Locked {
     Inherited,
 }
 
+/// Waits in the kernel until the caller owns the word, which has the states at the top of this file. The owner has at
+/// least the priority of the caller meanwhile.
+///
+/// # Errors
+/// [`PiError::Deadlock`]; [`PiError::OwnerDied`], also if the owner of a private word is a thread of the parent
+/// process; [`PiError::Sys`] with ETIMEDOUT after `until`, with EINVAL if the owner has ended and its heir does not
+/// execute, and with the kernel's other errors.
+///
+/// BOUND: until the owner and the waiters before the caller unlock, or `until`. An heir that does not execute:
+/// HEIR_NAPS_MAX naps.
+#[cold]
+pub fn wait(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Result<(), PiError> {
+    let (mut attempts, mut naps) = (0, 0);
+    // BOUND: ATTEMPTS_MAX rounds in which the kernel answers "try again", and HEIR_NAPS_MAX for an heir.
+    loop {
+        let Err(error) = futex::lock_pi(scope, word, until) else { return Ok(()) };
+        match error.errno {
+            libc::EAGAIN | libc::EINTR | libc::ENOMEM if attempts < ATTEMPTS_MAX => attempts += 1,
+            // The owner ended, and the waiter that was handed the word has not executed since: the word and the
+            // kernel's queue disagree.
+            libc::EINVAL if naps < HEIR_NAPS_MAX => {
+                naps += 1;
+                let left = until.map_or(HEIR_NAP_NS, Deadline::left_ns);
+                if left == 0 {
+                    return Err(PiError::Sys(SysError { errno: libc::ETIMEDOUT, ..error }));
+                }
+                clock::sleep_until(clock::now_ns() + left.min(HEIR_NAP_NS)).map_err(PiError::Sys)?;
+            }
+            libc::EDEADLK => return Err(PiError::Deadlock),
+            // EPERM: the owner's id now belongs to a kernel thread, or the owner is a thread of the parent process.
+            libc::ESRCH | libc::EPERM => return Err(PiError::OwnerDied),
+            _ => return Err(PiError::Sys(error)),
+        }
+    }
+}
+
 /// A lock word with an owner; see the table at the top of this file.
 #[derive(Debug, Default)]
 pub struct PiWord(AtomicU32);
@@ -89,7 +126,7 @@ impl PiWord {
         // ORDERING: Acquire pairs with the Release of the CAS in `unlock`; the kernel's own path is a full barrier.
         match self.0.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Ok(false),
-            Err(_) => self.lock_slow(None).map(|()| true),
+            Err(_) => wait(Scope::Private, &self.0, None).map(|()| true),
         }
     }
 
@@ -106,8 +143,8 @@ impl PiWord {
     /// # Errors
     /// Those of [`PiWord::lock`]; [`PiError::OwnerDied`] only if another heir of the word does not execute.
     ///
-    /// BOUND: as in `lock`. If another thread was handed the word of a dead owner and does not execute,
-    /// INHERIT_ATTEMPTS_MAX naps, and then [`PiError::OwnerDied`].
+    /// BOUND: as in `lock`. If another thread was handed the word of a dead owner and does not execute, HEIR_NAPS_MAX
+    /// naps, and then [`PiError::OwnerDied`].
     #[inline]
     pub fn lock_or_inherit(&self, me: Tid) -> Result<Locked, PiError> {
         // ORDERING: as in `lock`.
@@ -135,7 +172,7 @@ impl PiWord {
         for _ in 0..INHERIT_ATTEMPTS_MAX {
             // ORDERING: Relaxed: the value is only compared.
             let seen = self.0.load(Ordering::Relaxed);
-            match self.lock_slow(until) {
+            match wait(Scope::Private, &self.0, until) {
                 Ok(()) => {
                     // ORDERING: Relaxed: the caller owns the word.
                     let has_died = self.0.load(Ordering::Relaxed) & libc::FUTEX_OWNER_DIED != 0;
@@ -159,11 +196,7 @@ impl PiWord {
                     }
                 }
                 Err(PiError::Deadlock) if self.is_owned_by(me) => return Ok(Locked::Inherited),
-                // The owner ended, and the waiter that was handed the word has not executed since: the word and the
-                // kernel's queue disagree.
-                Err(PiError::Sys(SysError { errno: libc::EINVAL, .. })) => {
-                    clock::sleep_until(clock::now_ns() + HEIR_NAP_NS).map_err(PiError::Sys)?;
-                }
+                Err(PiError::Sys(SysError { errno: libc::EINVAL, .. })) => return Err(PiError::OwnerDied),
                 Err(error) => return Err(error),
             }
         }
@@ -222,23 +255,6 @@ impl PiWord {
     pub fn has_waiters(&self) -> bool {
         // ORDERING: Relaxed: the value publishes nothing.
         self.0.load(Ordering::Relaxed) & libc::FUTEX_WAITERS != 0
-    }
-
-    #[cold]
-    fn lock_slow(&self, until: Option<Deadline>) -> Result<(), PiError> {
-        let mut last = None;
-        // BOUND: ATTEMPTS_MAX rounds.
-        for _ in 0..ATTEMPTS_MAX {
-            let Err(error) = futex::lock_pi(Scope::Private, &self.0, until) else { return Ok(()) };
-            match error.errno {
-                libc::EAGAIN | libc::EINTR | libc::ENOMEM => last = Some(error),
-                libc::EDEADLK => return Err(PiError::Deadlock),
-                // EPERM: the owner's id now belongs to a kernel thread or to a process of another user.
-                libc::ESRCH | libc::EPERM => return Err(PiError::OwnerDied),
-                _ => return Err(PiError::Sys(error)),
-            }
-        }
-        last.map_or(Ok(()), |error| Err(PiError::Sys(error)))
     }
 
     /// Unlocks the word: `tid -> 0`, or lets the kernel hand it to its most urgent waiter.

@@ -39,6 +39,7 @@
 use super::state::{Enter, GATES, Place, State};
 use crate::mutex::{Deadline, Limit, RawError, nap};
 use lockwright_sys::futex::{self, Ended, Scope};
+use lockwright_sys::pi_word::{self, PiError};
 use lockwright_sys::sched::{Tid, gettid, is_ours};
 use lockwright_sys::{KeepErrno, SysError, held};
 use std::fmt;
@@ -47,13 +48,8 @@ use std::time::Duration;
 
 /// The thread id in a word.
 const TID: u32 = 0x3fff_ffff;
-/// How often the kernel may answer "try again" before that counts as an error.
-const ATTEMPTS_MAX: u32 = 1_000;
 /// Nanoseconds between two attempts to wait that would close a cycle.
 const CYCLE_NAP_NS: u64 = 1_000_000;
-/// How long the heir of a word is given to execute in each attempt, and the number of attempts.
-const HEIR_NAP_NS: u64 = 100_000;
-const HEIR_NAPS_MAX: u32 = 100;
 /// The time between two looks whether a writer has come while the lock should be destroyed.
 const SETTLE: Duration = Duration::from_millis(5);
 /// The same in nanoseconds, if the kernel refuses to lend priorities.
@@ -127,14 +123,13 @@ impl RawRwLock {
     ///
     /// # Bound
     /// Until the writer has unlocked the gates of the readers that it has admitted, and has passed the turn on. If
-    /// another writer has the turn, at most 5 ms longer than until it enters.
-    /// A writer that has ended, or is a thread of the parent process, is not waited for, unless a thread of this process
-    /// has its id.
+    /// another writer has the turn, at most 5 ms longer than until it enters. A writer that has ended, or is a thread
+    /// of the parent process, is not waited for, unless a thread of this process has its id.
     pub fn settle(&self) -> Result<(), RawError> {
         let _errno = KeepErrno::now();
         // BOUND: until the writer that leaves has executed; the caller lends it its priority. Another round is for a
-        // writer that comes, for one that is preempted although it has the priority of the caller, and for a kernel that
-        // refuses to lend priorities.
+        // writer that comes, for one that is preempted although it has the priority of the caller, and for a kernel
+        // that refuses to lend priorities.
         loop {
             if !self.load().is_free() || self.is_writer() {
                 return Err(RawError::Busy);
@@ -150,7 +145,7 @@ impl RawRwLock {
                 }
                 Err(RawError::TimedOut) => {}
                 // The writer has ended, or is a thread of the parent process, which does not touch this memory.
-                Err(RawError::Sys(SysError { errno: libc::ESRCH | libc::EPERM, .. })) => return Ok(()),
+                Err(RawError::Sys(SysError { errno: libc::ESRCH, .. })) => return Ok(()),
                 Err(_) => {
                     nap(SETTLE_NAP_NS, Limit::Never);
                 }
@@ -464,31 +459,20 @@ impl RawRwLock {
     /// Waits until the caller owns a word with priority inheritance.
     fn wait_for(&self, word: &AtomicU32, limit: Limit) -> Result<(), RawError> {
         let until = until(limit);
-        let mut attempts = 0;
-        // BOUND: ATTEMPTS_MAX rounds, each until `limit` or until the owner and the waiters before the caller unlock.
-        // Rounds for the heir of a word are at most HEIR_NAPS_MAX; those with a nap for a cycle end with the limit.
+        // BOUND: as `pi_word::wait`. Rounds with a nap for a cycle end with the limit.
         loop {
-            let Err(error) = futex::lock_pi(self.scope(), word, until) else { return Ok(()) };
-            attempts += 1;
-            match error.errno {
-                libc::EAGAIN | libc::EINTR | libc::ENOMEM if attempts < ATTEMPTS_MAX => {}
-                // The owner ended, and the waiter that was handed the word has not executed since: the word and the
-                // kernel's queue disagree.
-                libc::EINVAL if attempts < HEIR_NAPS_MAX => {
-                    if nap(HEIR_NAP_NS, limit) {
-                        return Err(RawError::TimedOut);
-                    }
-                }
-                libc::EINVAL => return Err(RawError::Sys(SysError { errno: libc::ESRCH, ..error })),
-                libc::ETIMEDOUT => return Err(RawError::TimedOut),
+            match pi_word::wait(self.scope(), word, until) {
+                Ok(()) => return Ok(()),
                 // The kernel refuses every wait that closes a cycle, even one that would end by itself.
-                libc::EDEADLK if until.is_some() => {
+                Err(PiError::Deadlock) if until.is_some() => {
                     if nap(CYCLE_NAP_NS, limit) {
                         return Err(RawError::TimedOut);
                     }
                 }
-                libc::EDEADLK => return Err(RawError::Deadlock(None)),
-                _ => return Err(RawError::Sys(error)),
+                Err(PiError::Deadlock) => return Err(RawError::Deadlock(None)),
+                Err(PiError::OwnerDied | PiError::Sys(SysError { errno: libc::EINVAL, .. })) => return Err(ended()),
+                Err(PiError::Sys(SysError { errno: libc::ETIMEDOUT, .. })) => return Err(RawError::TimedOut),
+                Err(PiError::Sys(error)) => return Err(RawError::Sys(error)),
             }
         }
     }
