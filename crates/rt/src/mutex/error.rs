@@ -16,6 +16,16 @@ pub enum Limit {
     Now,
 }
 
+impl Limit {
+    /// The deadline of a thread that waits.
+    pub(crate) fn until(self) -> Option<Deadline> {
+        match self {
+            Self::At(until) => Some(until),
+            Self::Never | Self::Now => None,
+        }
+    }
+}
+
 /// The state in which a mutex was locked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Acquired {

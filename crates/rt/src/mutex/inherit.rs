@@ -1,7 +1,7 @@
 //! Mutexes with priority inheritance: the kernel keeps the queue, lends the owner the priority of its waiters, and
 //! appoints the next owner.
 
-use super::attributes::{CHECKED, KERNEL_OWNED, SHARED};
+use super::attributes::{CHECKED, KERNEL_OWNED};
 use super::cycle;
 use super::error::{Acquired, Limit, RawError};
 use super::nap;
@@ -9,13 +9,46 @@ use super::raw::RawMutex;
 use super::word::{DIED, FREE, owner};
 use lockwright_sys::SysError;
 use lockwright_sys::futex::{self, Scope};
-use lockwright_sys::sched::{Tid, is_ours};
-use std::sync::atomic::Ordering;
+use lockwright_sys::pi_word::{self, PiError};
+use lockwright_sys::sched::Tid;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How often the kernel may answer "try again" before that counts as an error.
-const ATTEMPTS_MAX: u32 = 1_000;
 /// Nanoseconds between two attempts to wait that would close a cycle.
 const CYCLE_NAP_NS: u64 = 1_000_000;
+
+/// Waits until the caller owns a word with priority inheritance. `passes` returns whether a cycle that the caller
+/// closes ends by itself; the caller then waits for that.
+///
+/// # Errors
+/// [`RawError::TimedOut`]; [`RawError::Deadlock`]; [`RawError::Sys`] with ESRCH if the owner has ended or is a thread
+/// of the parent process, and with the kernel's other errors.
+pub(crate) fn wait_inheriting(
+    scope: Scope,
+    word: &AtomicU32,
+    limit: Limit,
+    passes: impl Fn() -> bool,
+) -> Result<(), RawError> {
+    // BOUND: as `pi_word::wait`, or until the heir of an owner that ended has executed. Rounds with a nap end with the
+    // cycle, which another thread's deadline or the caller's own ends.
+    loop {
+        return Err(match pi_word::wait(scope, word, limit.until()) {
+            Ok(()) => return Ok(()),
+            // The kernel refuses every wait that closes a cycle, even one that would end by itself.
+            Err(PiError::Deadlock) if passes() => {
+                if !nap(CYCLE_NAP_NS, limit) {
+                    continue;
+                }
+                RawError::TimedOut
+            }
+            Err(PiError::Deadlock) => RawError::Deadlock(None),
+            // The heir has not executed yet. It will, and then unlocks the word.
+            Err(PiError::Sys(SysError { errno: libc::EINVAL, .. })) => continue,
+            Err(PiError::OwnerDied) => RawError::Sys(SysError { call: "futex lock", errno: libc::ESRCH }),
+            Err(PiError::Sys(SysError { errno: libc::ETIMEDOUT, .. })) => RawError::TimedOut,
+            Err(PiError::Sys(error)) => RawError::Sys(error),
+        });
+    }
+}
 
 impl RawMutex {
     pub(super) fn lock_inheriting(&self, me: Tid, attributes: u32, limit: Limit) -> Result<Acquired, RawError> {
@@ -37,50 +70,25 @@ impl RawMutex {
             _ => Some(cycle::publish(me, self, matches!(limit, Limit::At(_))).map_err(RawError::Deadlock)?),
         };
         let scope = Self::scope(attributes);
-        let mut last = SysError { call: "futex lock", errno: libc::EAGAIN };
-        let mut attempts = 0;
-        // BOUND: ATTEMPTS_MAX rounds, each until `limit` or until the owner and the waiters before the caller unlock.
-        // Rounds with a nap are not counted: they end with the cycle, which another thread's deadline or the caller's
-        // own ends.
-        while attempts < ATTEMPTS_MAX {
-            attempts += 1;
-            let locked = match limit {
-                Limit::Now => futex::trylock_pi(scope, &self.word),
-                Limit::Never => futex::lock_pi(scope, &self.word, None),
-                Limit::At(until) => futex::lock_pi(scope, &self.word, Some(until)),
-            };
-            let Err(error) = locked else { return Ok(self.settle_inherited()) };
-            match error.errno {
-                libc::EAGAIN if limit == Limit::Now => return Err(RawError::Busy),
-                libc::EAGAIN | libc::EINTR => last = error,
-                libc::ETIMEDOUT => return Err(RawError::TimedOut),
-                // A try also gets this answer if the caller has become the owner.
-                libc::EDEADLK if limit == Limit::Now => return Err(RawError::Busy),
-                // The kernel refuses every wait that closes a cycle, even one that would end by itself.
-                libc::EDEADLK if self.owner() != me.0 && self.cycle_passes(me, attributes, limit) => {
-                    if nap(CYCLE_NAP_NS, limit) {
-                        return Err(RawError::TimedOut);
-                    }
-                    attempts -= 1;
-                }
-                libc::EDEADLK => return Err(RawError::Deadlock(None)),
-                // The owner ended and the mutex is not robust, so it is never unlocked.
-                libc::ESRCH if limit == Limit::Now => return Err(RawError::Busy),
-                // In a child process: the owner is a thread of the parent, and never unlocks it here.
-                libc::EPERM if limit == Limit::Now && !self.is_owner_here() => return Err(RawError::Busy),
-                libc::EPERM if !self.is_owner_here() => {
-                    return Err(RawError::Sys(SysError { call: "futex lock", errno: libc::ESRCH }));
-                }
-                _ => return Err(RawError::Sys(error)),
-            }
+        if limit == Limit::Now {
+            return self.try_inheriting(scope);
         }
-        Err(RawError::Sys(last))
+        let passes = || self.owner() != me.0 && self.cycle_passes(me, attributes, limit);
+        wait_inheriting(scope, &self.word, limit, passes).map(|()| self.settle_inherited())
     }
 
-    /// Whether the owner is a thread of this process.
-    #[cold]
-    fn is_owner_here(&self) -> bool {
-        self.attributes() & SHARED != 0 || is_ours(Tid(self.owner()))
+    fn try_inheriting(&self, scope: Scope) -> Result<Acquired, RawError> {
+        match futex::trylock_pi(scope, &self.word) {
+            Ok(()) => Ok(self.settle_inherited()),
+            Err(error) => match error.errno {
+                // EDEADLK: also if the caller has become the owner. ESRCH and EPERM: the owner ended, or is a thread of
+                // the parent process. EINVAL: the owner ended, and the waiter after it has not executed since.
+                libc::EAGAIN | libc::EINTR | libc::EDEADLK | libc::ESRCH | libc::EPERM | libc::EINVAL => {
+                    Err(RawError::Busy)
+                }
+                _ => Err(RawError::Sys(error)),
+            },
+        }
     }
 
     /// Whether the cycle that the caller closes ends by itself, because a thread on it waits until a deadline.

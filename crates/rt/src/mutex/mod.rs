@@ -35,7 +35,7 @@ mod fifo;
 mod guarded;
 #[cfg(test)]
 mod held;
-mod inherit;
+pub(crate) mod inherit;
 mod lock;
 #[cfg(test)]
 mod model;

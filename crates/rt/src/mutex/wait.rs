@@ -100,10 +100,7 @@ impl RawMutex {
     /// Waits while the word stays as it is. Returns whether the caller was woken.
     fn wait(&self, attributes: u32, word: u32, limit: Limit) -> Result<bool, RawError> {
         let scope = Self::scope(attributes);
-        let until = match limit {
-            Limit::At(until) => Some(until),
-            _ => None,
-        };
+        let until = limit.until();
         if scope == Scope::Shared && word == HANDED {
             let grace_ns = u64::from(HANDED_TICKS) * TICK_NS;
             if until.is_none_or(|until| grace_ns < until.left_ns()) {

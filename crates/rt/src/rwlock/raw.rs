@@ -37,9 +37,9 @@
 //! The layout leaves the fields of the C library's lock (glibc, 64 bits) at 28 and 48 free, and zeros are a free lock.
 
 use super::state::{Enter, GATES, Place, State};
+use crate::mutex::inherit::wait_inheriting;
 use crate::mutex::{Deadline, Limit, RawError, nap};
 use lockwright_sys::futex::{self, Ended, Scope};
-use lockwright_sys::pi_word::{self, PiError};
 use lockwright_sys::sched::{Tid, gettid, is_ours};
 use lockwright_sys::{KeepErrno, SysError, held};
 use std::fmt;
@@ -48,8 +48,6 @@ use std::time::Duration;
 
 /// The thread id in a word.
 const TID: u32 = 0x3fff_ffff;
-/// Nanoseconds between two attempts to wait that would close a cycle.
-const CYCLE_NAP_NS: u64 = 1_000_000;
 /// The time between two looks whether a writer has come while the lock should be destroyed.
 const SETTLE: Duration = Duration::from_millis(5);
 /// The same in nanoseconds, if the kernel refuses to lend priorities.
@@ -444,7 +442,7 @@ impl RawRwLock {
 
     /// Waits while the word is `expected`. It may also return for no reason.
     fn wait(&self, word: &AtomicU32, expected: u32, limit: Limit) -> Result<(), RawError> {
-        match futex::wait(self.scope(), word, expected, until(limit)) {
+        match futex::wait(self.scope(), word, expected, limit.until()) {
             Ended::Woken | Ended::Changed | Ended::Interrupted => Ok(()),
             Ended::TimedOut => Err(RawError::TimedOut),
             Ended::Refused(errno) => Err(RawError::Sys(SysError { call: "futex wait", errno })),
@@ -458,23 +456,7 @@ impl RawRwLock {
 
     /// Waits until the caller owns a word with priority inheritance.
     fn wait_for(&self, word: &AtomicU32, limit: Limit) -> Result<(), RawError> {
-        let until = until(limit);
-        // BOUND: as `pi_word::wait`. Rounds with a nap for a cycle end with the limit.
-        loop {
-            match pi_word::wait(self.scope(), word, until) {
-                Ok(()) => return Ok(()),
-                // The kernel refuses every wait that closes a cycle, even one that would end by itself.
-                Err(PiError::Deadlock) if until.is_some() => {
-                    if nap(CYCLE_NAP_NS, limit) {
-                        return Err(RawError::TimedOut);
-                    }
-                }
-                Err(PiError::Deadlock) => return Err(RawError::Deadlock(None)),
-                Err(PiError::OwnerDied | PiError::Sys(SysError { errno: libc::EINVAL, .. })) => return Err(ended()),
-                Err(PiError::Sys(SysError { errno: libc::ETIMEDOUT, .. })) => return Err(RawError::TimedOut),
-                Err(PiError::Sys(error)) => return Err(RawError::Sys(error)),
-            }
-        }
+        wait_inheriting(self.scope(), word, limit, || matches!(limit, Limit::At(_)))
     }
 
     /// Unlocks a word with priority inheritance that the caller owns.
@@ -499,14 +481,6 @@ impl Writer {
     fn wake(self) {
         let _errno = KeepErrno::now();
         futex::wake(self.scope, self.word, 1);
-    }
-}
-
-/// The deadline of a thread that waits.
-fn until(limit: Limit) -> Option<Deadline> {
-    match limit {
-        Limit::At(until) => Some(until),
-        Limit::Never | Limit::Now => None,
     }
 }
 

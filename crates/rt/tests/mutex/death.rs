@@ -252,6 +252,44 @@ fn a_waiter_gets_a_mutex_that_is_not_robust() {
     assert!(mutex.lock().is_ok(), "the waiter unlocked it");
 }
 
+/// A request between the end of the owner and the first execution of its heir, which the kernel answers with EINVAL,
+/// waits for the heir.
+#[test]
+fn a_request_before_the_heir_executes_waits_for_it() {
+    let Some(_stage) = Stage::set() else { return };
+    let (mutex, cpu) = (Arc::new(Mutex::new(())), cpus()[0]);
+    let (holds, leave) = (Gate::default(), Gate::default());
+    let requests = |level, parks: bool| {
+        let mutex = Arc::clone(&mutex);
+        Player::enter(Some((level, cpu)), move || {
+            if parks {
+                std::thread::park();
+            }
+            let has_tried = mutex.try_lock().is_ok();
+            (has_tried, mutex.lock().map(drop).map_err(|error| matches!(error, LockError::OwnerDied(_))))
+        })
+    };
+    // On one processor: when the owner has ended, the more urgent request is made before the heir executes.
+    let urgent = requests(20, true);
+    let owner = Player::enter(Some((30, cpu)), {
+        let (mutex, holds, leave) = (Arc::clone(&mutex), holds.clone(), leave.clone());
+        let urgent = urgent.thread().clone();
+        move || {
+            std::mem::forget(mutex.lock().expect("the mutex is free"));
+            holds.open();
+            leave.pass();
+            urgent.unpark();
+        }
+    });
+    holds.pass();
+    let heir = requests(10, false);
+    until_waiting(heir.tid, mutex.inside());
+    leave.open();
+    owner.end();
+    assert_eq!(urgent.end(), (false, Ok(())));
+    assert_eq!(heir.end(), (false, Err(true)), "it learns of the death");
+}
+
 /// A waiter of a condition variable that dies, and an owner that dies while others wait there.
 #[test]
 fn a_wait_returns_the_death_of_an_owner() {
