@@ -819,8 +819,8 @@ int lw_rwlock_init(struct lw_rwlock_t *rwlock, int shared);
 
 // Destroys a reader-writer lock: every later use except `lw_rwlock_init` returns EINVAL.
 //
-// No other thread may use the lock during the call, except that it may be about to return from `lw_rwlock_unlock`: the
-// call waits until that thread no longer touches the lock, and lends it the caller's priority.
+// No other thread may use the lock during the call. A thread that was the last to lock it may call this as soon as its
+// own unlock has returned, even if the unlocks of others have not.
 //
 // Returns:
 // - 0: success.

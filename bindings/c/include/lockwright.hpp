@@ -342,9 +342,6 @@ public:
 
     constexpr shared_mutex() noexcept : rwlock_ LW_RWLOCK_INITIALIZER {}
 
-    /* Waits for a writer that has unlocked it for others and has not left unlock yet, with inheritance. */
-    ~shared_mutex() { (void)lw_rwlock_destroy(&rwlock_); }
-
     shared_mutex(const shared_mutex &) = delete;
     shared_mutex &operator=(const shared_mutex &) = delete;
 

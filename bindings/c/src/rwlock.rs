@@ -94,8 +94,8 @@ pub unsafe extern "C" fn lw_rwlock_init(rwlock: Mut<'_, lw_rwlock_t>, shared: c_
 
 /// Destroys a reader-writer lock: every later use except `lw_rwlock_init` returns EINVAL.
 ///
-/// No other thread may use the lock during the call, except that it may be about to return from `lw_rwlock_unlock`: the
-/// call waits until that thread no longer touches the lock, and lends it the caller's priority.
+/// No other thread may use the lock during the call. A thread that was the last to lock it may call this as soon as its
+/// own unlock has returned, even if the unlocks of others have not.
 ///
 /// Returns:
 /// - 0: success.
@@ -104,14 +104,14 @@ pub unsafe extern "C" fn lw_rwlock_init(rwlock: Mut<'_, lw_rwlock_t>, shared: c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_rwlock_destroy(rwlock: Mut<'_, lw_rwlock_t>) -> c_int {
     guarded(|| {
-        let Some(rwlock) = rwlock.object() else { return libc::EINVAL };
-        match rwlock.raw.settle() {
-            Ok(()) => {
+        match rwlock.object() {
+            None => libc::EINVAL,
+            Some(rwlock) if rwlock.raw.is_in_use() => libc::EBUSY,
+            Some(rwlock) => {
                 // ORDERING: Relaxed: the caller has made sure that no other thread uses the lock.
                 rwlock.check.store(0, Ordering::Relaxed);
                 0
             }
-            Err(error) => number(&error),
         }
     })
 }

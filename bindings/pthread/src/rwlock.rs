@@ -121,16 +121,11 @@ pub unsafe extern "C" fn pthread_rwlock_init(rwlock: *mut RawRwLock, attributes:
     0
 }
 
-/// Waits until the last writer no longer touches a private lock, and lends it the caller's priority: a thread may free
-/// the lock as soon as it has locked and unlocked it. As in the C library, a lock in use is no error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_rwlock_destroy(rwlock: *mut RawRwLock) -> c_int {
     // SAFETY: the program passes a lock that stays valid during the call.
     match unsafe { own(rwlock) } {
-        Some(known) => {
-            let _ = known.settle();
-            0
-        }
+        Some(_) => 0,
         // SAFETY: the program called this function with these arguments, so they are valid for it until it returns.
         None => unsafe { next::pthread_rwlock_destroy(rwlock) },
     }

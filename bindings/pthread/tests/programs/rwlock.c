@@ -3,7 +3,6 @@
    Arguments: none for what every policy keeps; `inherits` and `order` for what holds under LOCKWRIGHT_PROTOCOL=inherit,
    the latter for real-time threads on one CPU. */
 #include "check.h"
-#include <semaphore.h>
 
 enum { READERS = 3, WRITERS = 2, ROUNDS = 5000 };
 
@@ -322,63 +321,49 @@ static void writers_do_not_starve(void)
 }
 
 static struct {
-    pthread_rwlock_t lock;
-    sem_t begins;
-    atomic_int reader;
-    atomic_bool is_written, leaves, has_spun;
-} last = { .lock = PTHREAD_RWLOCK_INITIALIZER };
+    pthread_rwlock_t *lock;
+    atomic_int last;
+    atomic_bool is_written, leaves;
+} freed;
 
 static void *writes_until_told(void *unused)
 {
     become_fifo(10);
-    GIVES(0, pthread_rwlock_wrlock(&last.lock));
-    last.is_written = true;
-    while (!last.leaves)
+    GIVES(0, pthread_rwlock_wrlock(freed.lock));
+    freed.is_written = true;
+    while (!freed.leaves)
         sleep_ms(1);
-    GIVES(0, pthread_rwlock_unlock(&last.lock));
+    GIVES(0, pthread_rwlock_unlock(freed.lock));
     return unused;
 }
 
-static void *spins(void *unused)
+static void *frees(void *writes)
 {
     become_fifo(20);
-    GIVES(0, sem_wait(&last.begins));
-    double end = now_ms(CLOCK_MONOTONIC) + 50;
-    while (now_ms(CLOCK_MONOTONIC) < end) {
-    }
-    last.has_spun = true;
-    return unused;
+    freed.last = gettid();
+    GIVES(0, (writes ? pthread_rwlock_wrlock : pthread_rwlock_rdlock)(freed.lock));
+    GIVES(0, pthread_rwlock_unlock(freed.lock));
+    GIVES(0, munmap(freed.lock, 4096));
+    return writes;
 }
 
-static void *reads_and_destroys(void *unused)
+/* The thread that a writer admits preempts it in the middle of its unlock, unlocks, and frees the memory. */
+static void the_last_user_frees(bool writes)
 {
-    become_fifo(30);
-    last.reader = gettid();
-    GIVES(0, pthread_rwlock_rdlock(&last.lock));
-    GIVES(0, pthread_rwlock_unlock(&last.lock));
-    GIVES(0, sem_post(&last.begins));
-    GIVES(0, pthread_rwlock_destroy(&last.lock));
-    CHECK(!last.has_spun);
-    memset(&last.lock, 0xff, sizeof last.lock);
-    return unused;
-}
-
-/* The reader that a writer admits preempts it in the middle of its unlock, and destroys the lock. The memory changes
-   only when the writer has unlocked, for which it needs the reader's priority. */
-static void the_last_user_destroys(void)
-{
-    GIVES(0, sem_init(&last.begins, 0, 0));
+    freed.lock = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(freed.lock != MAP_FAILED);
+    GIVES(0, pthread_rwlock_init(freed.lock, NULL));
+    freed.last = freed.is_written = freed.leaves = 0;
     pthread_t writer = start(writes_until_told, NULL);
-    while (!last.is_written)
+    while (!freed.is_written)
         sleep_ms(1);
-    pthread_t middle = start(spins, NULL), reader = start(reads_and_destroys, NULL);
-    while (last.reader == 0)
+    pthread_t last = start(frees, writes ? &freed : NULL);
+    while (freed.last == 0)
         sleep_ms(1);
-    until_asleep(last.reader);
-    last.leaves = true;
-    join(reader);
+    until_asleep(freed.last);
+    freed.leaves = true;
+    join(last);
     join(writer);
-    join(middle);
 }
 
 static struct {
@@ -468,7 +453,8 @@ int main(int count, char **arguments)
         for (int i = 0; i < 5; i++)
             readers_then_writers_by_priority();
         writers_do_not_starve();
-        the_last_user_destroys();
+        the_last_user_frees(false);
+        the_last_user_frees(true);
         return 0;
     }
     nothing_is_lost();

@@ -5,53 +5,38 @@
 //! | `state` | the readers, and the writer's progress; see `state` |
 //! | `turn` | the writer's thread id; other writers wait here, in the order of their priorities |
 //! | `gates` | the writer's thread id, where readers of this phase wait |
+//! | `leaver` | the thread id of a writer that has admitted others and still accesses the lock |
 //!
-//! `turn` and the gates are words with priority inheritance, so every thread that waits for a writer lends it its
-//! priority. A writer that waits for readers waits at the lower half of `state`, and lends nothing: the kernel lends
-//! priorities only to owners of words, and readers are only counted.
+//! `turn`, the gates and `leaver` are words with priority inheritance, so every thread that waits for a writer lends it
+//! its priority. A writer that waits for readers waits at the lower half of `state`, and lends nothing: the kernel
+//! lends priorities only to owners of words, and readers are only counted.
 //!
 //! When the writer leaves, it unlocks each gate. A reader that gets a gate unlocks it for the next one at this gate.
 //!
 //! # The last access
-//! A writer that leaves exchanges `state`, and the lock is free. Then it touches the lock again: the gates if readers
-//! wait, and the turn. A reader that it has admitted may be the last user, and may destroy the lock in between:
+//! The last user of a lock may free its memory as soon as its own unlock has returned. So when any unlock returns, no
+//! thread that unlocked earlier still accesses the lock:
 //!
-//! ```text
-//!   the writer (low priority)     the last user (high priority)      state      turn
-//!   exchanges `state`                                                inside 1   writer
-//!   unlocks the gate              gets the gate, passes                         writer
-//!     (preempted)                 unlocks                            free       writer
-//!                                 `settle`: requests the turn                   writer | WAITERS
-//!     (lent high priority)
-//!   unlocks the other gates
-//!   unlocks the turn, in the kernel                                             last user | WAITERS
-//!                                 unlocks the turn                              0
-//!                                 frees the memory
-//! ```
-//! The kernel hands the turn over in the last access of the writer. No other word is touched after the lock is free: a
-//! reader unlocks its gate before it passes, and wakes a writer without accessing the lock.
-//!
-//! `turn` has an owner and `state` is free also if a writer comes. `settle` must not wait until this writer leaves, so
-//! it looks at `state` again after a while.
+//! - A reader leaves by one exchange of `state`, its last access.
+//! - A writer for which nobody waits passes the turn on and then exchanges `state`, its last access. A writer that gets
+//!   the turn in between finds `state` occupied, and waits at a gate as a reader until the other has left.
+//! - A writer for which others wait exchanges `state` first, then unlocks the gates and the turn. It owns `leaver`
+//!   meanwhile, and unlocks it as its last access. Every reader and writer that unlocks and finds `leaver` occupied
+//!   locks and unlocks it first. Its owner waits for no other thread, so no cycle arises.
 //!
 //! The layout leaves the fields of the C library's lock (glibc, 64 bits) at 28 and 48 free, and zeros are a free lock.
 
 use super::state::{Enter, GATES, Place, State};
 use crate::mutex::inherit::wait_inheriting;
-use crate::mutex::{Deadline, Limit, RawError, nap};
+use crate::mutex::{Limit, RawError};
 use lockwright_sys::futex::{self, Ended, Scope};
 use lockwright_sys::sched::{Tid, gettid, is_ours};
 use lockwright_sys::{KeepErrno, SysError, held};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
 
 /// The thread id in a word.
 const TID: u32 = 0x3fff_ffff;
-/// The time between two looks whether a writer has come while the lock should be destroyed.
-const SETTLE: Duration = Duration::from_millis(5);
-/// The same in nanoseconds, if the kernel refuses to lend priorities.
-const SETTLE_NAP_NS: u64 = 50_000;
 
 /// A reader-writer lock without a value. It must not move while it is in use.
 #[repr(C)]
@@ -64,7 +49,7 @@ pub struct RawRwLock {
     odd: [AtomicU32; GATES],
     /// For the user of the lock.
     kind: AtomicU32,
-    unused: AtomicU32,
+    leaver: AtomicU32,
 }
 
 const _: () = assert!(std::mem::offset_of!(RawRwLock, shared) == 28 && std::mem::offset_of!(RawRwLock, kind) == 48);
@@ -88,7 +73,7 @@ impl RawRwLock {
             shared: AtomicU32::new(shared as u32),
             odd: [const { AtomicU32::new(0) }; GATES],
             kind: AtomicU32::new(kind),
-            unused: AtomicU32::new(0),
+            leaver: AtomicU32::new(0),
         }
     }
 
@@ -106,49 +91,10 @@ impl RawRwLock {
         self.shared.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether a thread holds the lock or waits for it.
+    /// Whether a thread holds the lock, waits for it, or still accesses it to leave.
     pub fn is_in_use(&self) -> bool {
         // ORDERING: Relaxed: a hint.
-        !self.load().is_free() || self.turn.load(Ordering::Relaxed) != 0
-    }
-
-    /// Waits until a writer that has left the lock no longer touches it, so that the last user can free its memory. The
-    /// writer has at least the priority of the caller meanwhile.
-    ///
-    /// # Errors
-    /// [`RawError::Busy`] if a thread holds the lock or waits for it; [`RawError::Sys`] if the kernel refuses to wake a
-    /// writer that waits.
-    ///
-    /// # Bound
-    /// Until the writer has unlocked the gates of the readers that it has admitted, and has passed the turn on. If
-    /// another writer has the turn, at most 5 ms longer than until it enters. A writer that has ended, or is a thread
-    /// of the parent process, is not waited for, unless a thread of this process has its id.
-    pub fn settle(&self) -> Result<(), RawError> {
-        let _errno = KeepErrno::now();
-        // BOUND: until the writer that leaves has executed; the caller lends it its priority. Another round is for a
-        // writer that comes, for one that is preempted although it has the priority of the caller, and for a kernel
-        // that refuses to lend priorities.
-        loop {
-            if !self.load().is_free() || self.is_writer() {
-                return Err(RawError::Busy);
-            }
-            // ORDERING: Acquire pairs with the Release with which the writer passes the turn on.
-            if self.turn.load(Ordering::Acquire) == 0 {
-                return Ok(());
-            }
-            match self.wait_for(&self.turn, Limit::At(Deadline::after(SETTLE))) {
-                Ok(()) => {
-                    self.unlock_word(&self.turn, gettid())?;
-                    return if self.is_in_use() { Err(RawError::Busy) } else { Ok(()) };
-                }
-                Err(RawError::TimedOut) => {}
-                // The writer has ended, or is a thread of the parent process, which does not touch this memory.
-                Err(RawError::Sys(SysError { errno: libc::ESRCH, .. })) => return Ok(()),
-                Err(_) => {
-                    nap(SETTLE_NAP_NS, Limit::Never);
-                }
-            }
-        }
+        !self.load().is_free() || [&self.turn, &self.leaver].iter().any(|word| word.load(Ordering::Relaxed) != 0)
     }
 
     /// Whether the caller holds the lock for writing.
@@ -246,9 +192,14 @@ impl RawRwLock {
     ///
     /// # Bound
     /// One exchange of the word, repeated if another thread changes it at the same time; if a writer waits for the
-    /// caller alone, one system call.
+    /// caller alone, one system call. If a writer still accesses the lock, the time that it needs for this at the
+    /// priority of the caller.
     #[inline]
     pub fn unlock_read(&self) -> Result<(), RawError> {
+        // ORDERING: Relaxed: the Acquire with which the caller entered made the writer's store visible.
+        if self.leaver.load(Ordering::Relaxed) != 0 {
+            self.await_leaver();
+        }
         let mut state = self.load();
         // BOUND: a round fails because another thread has changed the word.
         loop {
@@ -270,7 +221,7 @@ impl RawRwLock {
     /// Locks for writing.
     ///
     /// # Errors
-    /// Those of [`RawRwLock::read`], except [`RawError::TooOften`].
+    /// Those of [`RawRwLock::read`].
     ///
     /// # Bound
     /// Without contention, two exchanges. Otherwise until `limit`, or until the writer, the more urgent writers and the
@@ -307,12 +258,16 @@ impl RawRwLock {
         // BOUND: a round fails because another thread has changed the word, or waits within `limit` until readers of an
         // earlier phase have executed.
         loop {
-            // The last writer ended without unlocking.
-            if state.has_writer() {
-                return self.unlock_word(&self.turn, me).and(Err(ended()));
-            }
-            if limit == Limit::Now && (state.inside() > 0 || state.is_held_up()) {
+            if limit == Limit::Now && (state.has_writer() || state.inside() > 0 || state.is_held_up()) {
                 return self.unlock_word(&self.turn, me).and(Err(RawError::Busy));
+            }
+            // The last writer has passed the turn on and is about to leave, or has ended.
+            if state.has_writer() {
+                if let Err(error) = self.follow(state, limit) {
+                    return self.unlock_word(&self.turn, me).and(Err(error));
+                }
+                state = self.load();
+                continue;
             }
             if state.is_held_up() {
                 if let Err(error) = self.wait_for_readers(state, limit) {
@@ -331,6 +286,23 @@ impl RawRwLock {
                 Ok(()) if state.inside() == 0 => return Ok(()),
                 Ok(()) => return self.drain(me, limit),
                 Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Waits as a reader until the last writer has left.
+    #[cold]
+    fn follow(&self, mut state: State, limit: Limit) -> Result<(), RawError> {
+        // BOUND: a round fails because another thread has changed the word.
+        loop {
+            match state.enter(false) {
+                Enter::In(_) => return Ok(()),
+                Enter::Full => return Err(RawError::TooOften),
+                // ORDERING: Acquire: as in `read_as`.
+                Enter::Wait(next, place) => match self.exchange(state, next, Ordering::Acquire) {
+                    Ok(()) => return self.wait_to_read(place, limit).and_then(|()| self.unlock_read()),
+                    Err(now) => state = now,
+                },
             }
         }
     }
@@ -364,7 +336,9 @@ impl RawRwLock {
     /// to wake a waiter.
     ///
     /// # Bound
-    /// Two exchanges; with waiters, one system call for each gate with a reader, and one for writers.
+    /// Two exchanges. With waiters, one system call for each gate with a reader, one for writers, and one for threads
+    /// that unlock meanwhile; if an earlier writer still accesses the lock, also the time that it needs for this at the
+    /// priority of the caller.
     #[inline]
     pub fn unlock_write(&self) -> Result<(), RawError> {
         if !self.is_writer() {
@@ -375,12 +349,39 @@ impl RawRwLock {
         left
     }
 
-    /// Admits all waiting readers, wakes them, and passes the turn on.
+    /// Passes the turn on and leaves. The last access is that to `state`, unless other threads wait.
+    #[inline]
     fn leave(&self, me: Tid) -> Result<(), RawError> {
+        // ORDERING: Relaxed: as in `unlock_read`.
+        if self.leaver.load(Ordering::Relaxed) != 0 {
+            return self.leave_to_waiters(me, true);
+        }
+        // ORDERING: Release pairs with the Acquire of the next owner.
+        if self.turn.compare_exchange(me.0, 0, Ordering::Release, Ordering::Relaxed).is_err() {
+            return self.leave_to_waiters(me, true);
+        }
         let mut state = self.load();
-        // BOUND: a round fails because a reader has come or given up.
-        // ORDERING: Release pairs with the Acquire of the readers. Acquire orders what the next writer stores at the
-        // gates after the readers that left them.
+        // BOUND: a round fails because a reader inside has left or passed, or one that waits has given up.
+        while state.waiting() == 0 {
+            // ORDERING: as in `leave_to_waiters`.
+            match self.exchange(state, state.writer_leaves(), Ordering::AcqRel) {
+                Ok(()) => return Ok(()),
+                Err(now) => state = now,
+            }
+        }
+        self.leave_to_waiters(me, false)
+    }
+
+    /// Admits all waiting readers, wakes them, and passes the turn on if the caller still has it. The last access is
+    /// that to `leaver`.
+    #[cold]
+    fn leave_to_waiters(&self, me: Tid, has_turn: bool) -> Result<(), RawError> {
+        let _errno = KeepErrno::now();
+        let has_leaver = self.lock_leaver(me);
+        let mut state = self.load();
+        // BOUND: a round fails because a reader has come, left, passed or given up.
+        // ORDERING: Release pairs with the Acquire of the readers, also for `leaver`. Acquire orders what the next
+        // writer stores at the gates after the readers that left them.
         while let Err(now) = self.exchange(state, state.writer_leaves(), Ordering::AcqRel) {
             state = now;
         }
@@ -390,7 +391,45 @@ impl RawRwLock {
                 result = result.and(self.unlock_word(gate, me));
             }
         }
-        result.and(self.unlock_word(&self.turn, me))
+        if has_turn {
+            result = result.and(self.unlock_word(&self.turn, me));
+        }
+        if has_leaver {
+            result = result.and(self.unlock_word(&self.leaver, me));
+        }
+        result
+    }
+
+    /// Becomes the owner of `leaver`, once no other thread accesses the lock to leave. Returns whether it did.
+    fn lock_leaver(&self, me: Tid) -> bool {
+        // BOUND: the owner makes at most GATES + 2 system calls at the priority of the caller, or is a reader that
+        // unlocks the word. Another round is for another owner that has ended.
+        loop {
+            // ORDERING: Acquire, here and below, pairs with the Release of the last owner.
+            let Err(leaver) = self.leaver.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed) else {
+                return true;
+            };
+            match self.wait_for(&self.leaver, Limit::Never) {
+                Ok(()) => return true,
+                // The owner has ended, or is a thread of the parent process, which does not access this memory.
+                Err(RawError::Sys(SysError { errno: libc::ESRCH, .. })) => {
+                    if self.leaver.compare_exchange(leaver, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                        return true;
+                    }
+                }
+                // The caller is in a handler of a signal that has interrupted its own unlock.
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Waits until no writer accesses the lock to leave.
+    #[cold]
+    fn await_leaver(&self) {
+        let (_errno, me) = (KeepErrno::now(), gettid());
+        if self.lock_leaver(me) {
+            let _ = self.unlock_word(&self.leaver, me);
+        }
     }
 
     /// In a child process: makes the caller the writer if `thread` of the parent held the lock for writing. Returns
@@ -406,6 +445,7 @@ impl RawRwLock {
         let state = self.load().without_readers();
         let me = gettid();
         self.state.store(state.0, Ordering::Relaxed);
+        self.leaver.store(0, Ordering::Relaxed);
         self.gates(state.phase()).iter().chain([&self.turn]).for_each(|word| word.store(me.0, Ordering::Relaxed));
         true
     }
@@ -493,43 +533,76 @@ fn ended() -> RawError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mutex::{Deadline, nap};
     use crate::process::holds_in_child;
     use std::thread;
 
-    /// A writer between its two exchanges: it has the turn and has not entered yet.
-    #[test]
-    fn a_writer_that_comes_is_not_waited_for() {
-        let (lock, is_answered) = (RawRwLock::new(false, 0), AtomicU32::new(0));
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let me = gettid();
-                lock.turn.store(me.0, Ordering::Relaxed);
-                while lock.turn.load(Ordering::Relaxed) == me.0 {
-                    nap(SETTLE_NAP_NS, Limit::Never);
-                }
-                assert_eq!(lock.come(me, Limit::Never), Ok(()));
-                while is_answered.load(Ordering::Relaxed) == 0 {
-                    nap(SETTLE_NAP_NS, Limit::Never);
-                }
-                assert_eq!(lock.leave(me), Ok(()));
-            });
-            while lock.turn.load(Ordering::Relaxed) == 0 {
-                nap(SETTLE_NAP_NS, Limit::Never);
-            }
-            assert_eq!(lock.settle(), Err(RawError::Busy));
-            is_answered.store(1, Ordering::Relaxed);
-        });
-        assert_eq!(lock.settle(), Ok(()));
+    fn until(holds: impl Fn() -> bool) {
+        while !holds() {
+            nap(100_000, Limit::Never);
+        }
     }
 
-    /// Its writer was about to unlock when it ended, or when another thread called `fork`.
+    /// A writer that has passed the turn on, and is stopped before it leaves.
     #[test]
-    fn a_writer_outside_the_process_is_not_waited_for() {
+    fn a_writer_that_is_about_to_leave_is_waited_for() {
+        let (lock, steps) = (RawRwLock::new(false, 0), AtomicU32::new(0));
+        let stopped = || {
+            let me = gettid();
+            assert_eq!(lock.write(Limit::Never), Ok(()));
+            lock.turn.store(0, Ordering::Release);
+            me
+        };
+        thread::scope(|scope| {
+            let me = stopped();
+            assert_eq!(lock.write(Limit::Now), Err(RawError::Busy));
+            scope.spawn(|| {
+                let soon = Limit::At(Deadline::after(std::time::Duration::from_millis(20)));
+                assert_eq!(lock.write(soon), Err(RawError::TimedOut));
+                steps.store(1, Ordering::Relaxed);
+                assert_eq!(lock.write(Limit::Never), Ok(()));
+                assert_eq!(steps.load(Ordering::Relaxed), 2);
+                assert_eq!(lock.unlock_write(), Ok(()));
+            });
+            until(|| steps.load(Ordering::Relaxed) == 1 && lock.load().waiting() == 1);
+            steps.store(2, Ordering::Relaxed);
+            assert_eq!(lock.leave_to_waiters(me, false), Ok(()));
+        });
+        assert!(!lock.is_in_use());
+        held::gave_one_back();
+    }
+
+    /// It ended after it had passed the turn on.
+    #[test]
+    fn a_writer_that_ended_when_it_was_about_to_leave_is_reported() {
         let lock = RawRwLock::new(false, 0);
-        lock.turn.store(gettid().0, Ordering::Relaxed);
-        assert!(holds_in_child(|| lock.settle() == Ok(())));
-        let ended = thread::spawn(gettid).join().expect("it does not panic");
-        lock.turn.store(ended.0, Ordering::Relaxed);
-        assert_eq!(lock.settle(), Ok(()));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(lock.write(Limit::Never), Ok(()));
+                lock.turn.store(0, Ordering::Release);
+            });
+        });
+        assert_eq!(lock.write(Limit::Now), Err(RawError::Busy));
+        let told = lock.write(Limit::Never);
+        assert!(matches!(told, Err(RawError::Sys(SysError { errno: libc::ESRCH, .. }))), "{told:?}");
+        assert_eq!(lock.turn.load(Ordering::Relaxed), 0);
+    }
+
+    /// A writer that still accessed the lock when it ended, or when another thread called `fork`.
+    #[test]
+    fn a_leaver_outside_the_process_is_not_waited_for() {
+        let lock = RawRwLock::new(false, 0);
+        let works = || {
+            let reads = lock.read(Limit::Never).and_then(|()| lock.unlock_read());
+            reads == Ok(()) && !lock.is_in_use()
+        };
+        lock.leaver.store(gettid().0, Ordering::Relaxed);
+        assert!(holds_in_child(works));
+        assert!(holds_in_child(|| {
+            let writes = lock.write(Limit::Never).and_then(|()| lock.unlock_write());
+            writes == Ok(()) && !lock.is_in_use()
+        }));
+        lock.leaver.store(thread::spawn(gettid).join().expect("it does not panic").0, Ordering::Relaxed);
+        assert!(works());
     }
 }

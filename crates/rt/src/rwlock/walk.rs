@@ -32,10 +32,18 @@ enum Mutant {
     KeepsGate,
     /// The last reader looks at the lock after it has left.
     LooksAfterwards,
-    /// A thread that frees the lock does not look whether it is free.
-    FreesInUse,
-    /// A thread that frees the lock does not wait for a writer that has left and still has the turn.
-    FreesAtOnce,
+    /// A writer leaves to waiters without owning `leaver`.
+    LeavesUnseen,
+    /// A reader that leaves does not wait for the owner of `leaver`.
+    ReaderLeavesBefore,
+    /// A writer that leaves does not wait for the owner of `leaver`.
+    WriterLeavesBefore,
+    /// A writer without waiters passes the turn on after it has left.
+    PassesTurnLast,
+    /// A writer unlocks the turn after `leaver`.
+    UnlocksTurnLast,
+    /// A writer that gets the turn does not look for one that is about to leave.
+    FollowsNobody,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +51,7 @@ struct Script {
     writes: bool,
     gives_up: bool,
     nested: bool,
-    /// After its last round, when all others have come for the last time, it frees the lock unless it is in use.
+    /// After its last round it frees the lock, if all others have returned or left before this round.
     frees: bool,
     rounds: u8,
 }
@@ -68,7 +76,7 @@ const fn nested(script: Script) -> Script {
     Script { nested: true, ..script }
 }
 
-/// For `turn`, which is no gate.
+/// For words that are no gates.
 const NOWHERE: Place = Place { phase: 0, gate: 0 };
 
 /// A word with priority inheritance.
@@ -84,7 +92,7 @@ struct Word {
 enum At {
     /// Before the next round.
     Start,
-    // A reader.
+    // A reader, or a writer that waits as one.
     Registered(Place),
     Waits(Place),
     HasGate(Place),
@@ -93,6 +101,9 @@ enum At {
     /// It has passed or left, and wakes the writer.
     Wakes(bool),
     Reads,
+    WaitsForLeaver,
+    HasLeaver,
+    Exits,
     // A writer.
     WaitsForTurn,
     HasTurn,
@@ -102,15 +113,19 @@ enum At {
     Prepared,
     Drains,
     Writes,
-    Opens(usize, usize),
-    Unlocks,
-    // A thread that frees the lock.
+    GivesTurnBack,
+    // A writer that leaves without waiters.
+    PassesTurn,
+    Leaves,
+    PassesTurnAfterwards,
+    // A writer that leaves to waiters, and whether it still has the turn.
+    LocksLeaver(bool),
+    Admits(bool),
+    Opens(Place, bool),
+    UnlocksTurn,
+    UnlocksLeaver,
+    UnlocksTurnAfterwards,
     Frees,
-    LooksForTurn,
-    RequestsTurn,
-    WaitsToFree,
-    HasTurnToFree,
-    LooksAgain,
     Done,
 }
 
@@ -118,11 +133,14 @@ enum At {
 struct Whole {
     state: State,
     turn: Word,
+    leaver: Word,
     gates: [[Word; GATES]; 2],
     at: Vec<At>,
     rounds: Vec<u8>,
     /// The writers that entered since each reader was registered.
     passed_by: Vec<u8>,
+    /// The threads that had left when the one that frees the lock entered, one bit each.
+    left: u8,
     is_freed: bool,
     /// A guarantee that was broken.
     wrong: Option<&'static str>,
@@ -149,7 +167,8 @@ impl Walk {
             let at = &mut next.at[usize::from(heir)];
             *at = match *at {
                 At::WaitsForTurn => At::HasTurn,
-                At::WaitsToFree => At::HasTurnToFree,
+                At::WaitsForLeaver => At::HasLeaver,
+                At::LocksLeaver(has_turn) => At::Admits(has_turn),
                 _ => At::HasGate(place),
             };
             to(next);
@@ -162,6 +181,33 @@ impl Walk {
 
     fn turn(whole: &mut Whole, _: Place) -> &mut Word {
         &mut whole.turn
+    }
+
+    fn leaver(whole: &mut Whole, _: Place) -> &mut Word {
+        &mut whole.leaver
+    }
+
+    /// Whether all others have unlocked for the last time, as one that enters may conclude.
+    fn left(&self, whole: &Whole, task: usize) -> u8 {
+        let has_left = |&other: &usize| {
+            let is_last = whole.rounds[other] + 1 == self.scripts[other].rounds;
+            match whole.at[other] {
+                At::Done => true,
+                At::Wakes(is_inside) => !is_inside && is_last,
+                At::PassesTurnAfterwards | At::Opens(..) | At::UnlocksTurn | At::UnlocksLeaver => is_last,
+                At::UnlocksTurnAfterwards => is_last,
+                _ => false,
+            }
+        };
+        (0..whole.at.len()).filter(|other| *other != task).filter(has_left).fold(0, |left, other| left | 1 << other)
+    }
+
+    /// The thread enters. One that frees the lock notes who has left.
+    fn enters(&self, whole: &mut Whole, task: usize, at: At) {
+        if self.scripts[task].frees {
+            whole.left = self.left(whole, task);
+        }
+        whole.at[task] = at;
     }
 
     fn wakes(whole: &mut Whole) {
@@ -186,7 +232,7 @@ impl Walk {
         if whole.at.iter().any(|at| matches!(at, At::Reads | At::Writes)) {
             whole.wrong = Some("two inside");
         }
-        whole.at[task] = At::Writes;
+        self.enters(whole, task, At::Writes);
         for reader in 0..whole.at.len() {
             let waits = matches!(whole.at[reader], At::Registered(_) | At::Waits(_) | At::HasGate(_));
             whole.passed_by[reader] += u8::from(waits && !self.scripts[reader].writes);
@@ -196,11 +242,20 @@ impl Walk {
         }
     }
 
-    fn enters_to_read(whole: &mut Whole, task: usize) {
+    fn enters_to_read(&self, whole: &mut Whole, task: usize) {
         if whole.at.contains(&At::Writes) {
             whole.wrong = Some("two inside");
         }
-        whole.at[task] = At::Reads;
+        self.enters(whole, task, At::Reads);
+    }
+
+    /// A reader has left. A writer that waited as one continues with its turn.
+    fn has_read(&self, whole: &mut Whole, task: usize) {
+        if self.scripts[task].writes {
+            whole.at[task] = At::HasTurn;
+        } else {
+            self.ends_round(whole, task);
+        }
     }
 
     fn reader_steps(&self, whole: &Whole, task: usize, to: &mut dyn FnMut(Whole)) {
@@ -212,7 +267,7 @@ impl Walk {
                 match whole.state.enter(nested || self.mutant == Mutant::Overtakes) {
                     Enter::In(state) => {
                         next.state = state;
-                        Self::enters_to_read(&mut next, task);
+                        self.enters_to_read(&mut next, task);
                         if whole.state.has_writer() && !nested {
                             next.wrong = Some("a reader overtakes a writer");
                         }
@@ -266,7 +321,7 @@ impl Walk {
                 } else if is_admitted && !(gave_up && self.mutant == Mutant::GivesUpBlindly) {
                     let (state, wakes) = whole.state.pass();
                     next.state = state;
-                    Self::enters_to_read(&mut next, task);
+                    self.enters_to_read(&mut next, task);
                     if wakes && self.mutant != Mutant::PassesQuietly {
                         next.at[task] = At::Wakes(true);
                     }
@@ -277,23 +332,45 @@ impl Walk {
                         next.wrong = Some("a reader gets a gate of a writer that is inside");
                     }
                     next.state = whole.state.give_up();
-                    self.ends_round(&mut next, task);
+                    if self.scripts[task].writes {
+                        next.at[task] = At::GivesTurnBack;
+                    } else {
+                        self.ends_round(&mut next, task);
+                    }
                 }
                 to(next);
             }
             At::Wakes(is_inside) => {
-                if whole.is_freed && self.mutant == Mutant::LooksAfterwards {
-                    next.wrong = Some("a look at a lock that was freed");
-                }
                 Self::wakes(&mut next);
                 if is_inside {
-                    Self::enters_to_read(&mut next, task);
+                    self.enters_to_read(&mut next, task);
                 } else {
-                    self.ends_round(&mut next, task);
+                    self.has_read(&mut next, task);
                 }
                 to(next);
             }
             At::Reads => {
+                let is_alone = whole.leaver.owner == 0 || self.mutant == Mutant::ReaderLeavesBefore;
+                next.at[task] = if is_alone { At::Exits } else { At::WaitsForLeaver };
+                to(next);
+            }
+            At::WaitsForLeaver => {
+                if whole.leaver.waiters & 1 << task != 0 {
+                    return;
+                }
+                if whole.leaver.owner == 0 {
+                    next.leaver.owner = task as u8 + 1;
+                    next.at[task] = At::HasLeaver;
+                } else {
+                    next.leaver.waiters |= 1 << task;
+                }
+                to(next);
+            }
+            At::HasLeaver => {
+                next.at[task] = At::Exits;
+                Self::unlock(Self::leaver, NOWHERE, &next, to);
+            }
+            At::Exits => {
                 let Some((state, wakes)) = whole.state.reader_leaves() else {
                     next.wrong = Some("nobody is inside");
                     return to(next);
@@ -302,8 +379,14 @@ impl Walk {
                 if wakes && self.mutant != Mutant::LeavesQuietly {
                     next.at[task] = At::Wakes(false);
                 } else {
-                    self.ends_round(&mut next, task);
+                    self.has_read(&mut next, task);
                 }
+                to(next);
+            }
+            At::Frees => {
+                next.at[task] = At::Done;
+                let known = |other: usize| next.at[other] == At::Done || whole.left & 1 << other != 0;
+                next.is_freed = (0..whole.at.len()).all(known);
                 to(next);
             }
             _ => {}
@@ -327,6 +410,12 @@ impl Walk {
             At::WaitsForTurn if gives_up => {
                 next.turn.waiters &= !(1 << task);
                 self.ends_round(&mut next, task);
+                to(next);
+            }
+            At::HasTurn if whole.state.has_writer() && self.mutant != Mutant::FollowsNobody => {
+                let Enter::Wait(state, place) = whole.state.enter(false) else { unreachable!("a writer is inside") };
+                next.state = state;
+                next.at[task] = At::Registered(place);
                 to(next);
             }
             At::HasTurn => {
@@ -368,72 +457,129 @@ impl Walk {
                 to(next);
             }
             At::Asleep(has_come) if gives_up => {
-                if has_come {
-                    self.leaves(whole, task, to);
-                } else {
-                    next.at[task] = At::Unlocks;
-                    to(next);
-                }
+                next.at[task] = if has_come { self.leaves(whole) } else { At::GivesTurnBack };
+                to(next);
             }
-            At::Writes => self.leaves(whole, task, to),
-            At::Opens(phase, gate) => {
-                next.at[task] = if gate + 1 < GATES { At::Opens(phase, gate + 1) } else { At::Unlocks };
-                Self::unlock(Self::gate, Place { phase, gate }, &next, to);
-            }
-            At::Unlocks => {
+            At::GivesTurnBack => {
                 self.ends_round(&mut next, task);
                 Self::unlock(Self::turn, NOWHERE, &next, to);
             }
-            _ => {}
+            At::Writes => {
+                next.at[task] = self.leaves(whole);
+                to(next);
+            }
+            At::PassesTurn => {
+                if whole.turn.waiters == 0 {
+                    next.turn.owner = 0;
+                    next.at[task] = At::Leaves;
+                } else {
+                    next.at[task] = At::LocksLeaver(true);
+                }
+                to(next);
+            }
+            At::Leaves => {
+                if whole.state.waiting() == 0 {
+                    next.state = self.after(whole.state);
+                    // The gates keep the id of a writer that has left, and nobody looks at them.
+                    next.gates[whole.state.phase()] = Default::default();
+                    if self.mutant == Mutant::PassesTurnLast {
+                        next.at[task] = At::PassesTurnAfterwards;
+                    } else {
+                        self.ends_round(&mut next, task);
+                    }
+                } else {
+                    next.at[task] = At::LocksLeaver(self.mutant == Mutant::PassesTurnLast);
+                }
+                to(next);
+            }
+            At::LocksLeaver(has_turn) => {
+                if whole.leaver.waiters & 1 << task != 0 {
+                    return;
+                }
+                if self.mutant == Mutant::LeavesUnseen {
+                    next.at[task] = At::Admits(has_turn);
+                } else if whole.leaver.owner == 0 {
+                    next.leaver.owner = task as u8 + 1;
+                    next.at[task] = At::Admits(has_turn);
+                } else {
+                    next.leaver.waiters |= 1 << task;
+                }
+                to(next);
+            }
+            At::Admits(has_turn) => {
+                let before = whole.state;
+                next.state = self.after(before);
+                if before.waiting() > 0 {
+                    next.at[task] = At::Opens(Place { phase: before.phase(), gate: 0 }, has_turn);
+                } else {
+                    next.gates[before.phase()] = Default::default();
+                    self.has_opened(&mut next, task, has_turn);
+                }
+                to(next);
+            }
+            At::Opens(Place { phase, gate }, has_turn) => {
+                if gate + 1 < GATES {
+                    next.at[task] = At::Opens(Place { phase, gate: gate + 1 }, has_turn);
+                } else {
+                    self.has_opened(&mut next, task, has_turn);
+                }
+                Self::unlock(Self::gate, Place { phase, gate }, &next, to);
+            }
+            At::UnlocksTurn => {
+                self.has_turned(&mut next, task);
+                Self::unlock(Self::turn, NOWHERE, &next, to);
+            }
+            At::UnlocksLeaver => {
+                if self.mutant == Mutant::UnlocksTurnLast && usize::from(whole.turn.owner) == task + 1 {
+                    next.at[task] = At::UnlocksTurnAfterwards;
+                } else {
+                    self.ends_round(&mut next, task);
+                }
+                Self::unlock(Self::leaver, NOWHERE, &next, to);
+            }
+            At::PassesTurnAfterwards | At::UnlocksTurnAfterwards => {
+                self.ends_round(&mut next, task);
+                Self::unlock(Self::turn, NOWHERE, &next, to);
+            }
+            _ => self.reader_steps(whole, task, to),
         }
     }
 
-    fn freeing_steps(&self, whole: &Whole, task: usize, to: &mut dyn FnMut(Whole)) {
-        let mut next = whole.clone();
-        match whole.at[task] {
-            At::Frees if whole.at.contains(&At::Start) => return,
-            At::Frees if whole.state.is_free() || self.mutant == Mutant::FreesInUse => next.at[task] = At::LooksForTurn,
-            At::Frees => next.at[task] = At::Done,
-            At::LooksForTurn if whole.turn.owner == 0 || self.mutant == Mutant::FreesAtOnce => {
-                Self::frees(&mut next, task);
-            }
-            At::LooksForTurn => next.at[task] = At::RequestsTurn,
-            At::RequestsTurn if whole.turn.owner == 0 => {
-                next.turn.owner = task as u8 + 1;
-                next.at[task] = At::HasTurnToFree;
-            }
-            At::RequestsTurn => {
-                next.turn.waiters |= 1 << task;
-                next.at[task] = At::WaitsToFree;
-            }
-            // The time ends only if a thread holds the lock: a writer that has left ends the wait by itself.
-            At::WaitsToFree if !whole.state.is_free() => {
-                next.turn.waiters &= !(1 << task);
-                next.at[task] = At::Frees;
-            }
-            At::HasTurnToFree => {
-                next.at[task] = At::LooksAgain;
-                return Self::unlock(Self::turn, NOWHERE, &next, to);
-            }
-            At::LooksAgain if whole.state.is_free() && whole.turn.owner == 0 => Self::frees(&mut next, task),
-            At::LooksAgain => next.at[task] = At::Done,
-            _ => return,
-        }
-        to(next);
-    }
-
-    fn frees(whole: &mut Whole, task: usize) {
-        whole.at[task] = At::Done;
-        whole.is_freed = true;
-        if !whole.at.iter().all(|at| matches!(at, At::Wakes(false) | At::Done)) {
-            whole.wrong = Some("the memory of a lock in use is freed");
+    /// The first step of a writer that leaves: it looks at `leaver`.
+    fn leaves(&self, whole: &Whole) -> At {
+        match self.mutant {
+            Mutant::WriterLeavesBefore => At::PassesTurn,
+            _ if whole.leaver.owner != 0 => At::LocksLeaver(true),
+            Mutant::PassesTurnLast => At::Leaves,
+            _ => At::PassesTurn,
         }
     }
 
-    fn leaves(&self, whole: &Whole, task: usize, to: &mut dyn FnMut(Whole)) {
-        let mut next = whole.clone();
-        let before = whole.state;
-        next.state = match self.mutant {
+    /// The gates are unlocked.
+    fn has_opened(&self, whole: &mut Whole, task: usize, has_turn: bool) {
+        if has_turn && self.mutant != Mutant::UnlocksTurnLast {
+            whole.at[task] = At::UnlocksTurn;
+        } else {
+            self.has_turned(whole, task);
+        }
+    }
+
+    /// The turn is unlocked.
+    fn has_turned(&self, whole: &mut Whole, task: usize) {
+        if self.mutant == Mutant::LeavesUnseen {
+            self.ends_round(whole, task);
+        } else {
+            whole.at[task] = At::UnlocksLeaver;
+        }
+    }
+
+    fn is_free(&self, whole: &Whole) -> bool {
+        whole.state.is_free() && [whole.turn, whole.leaver] == [Word::default(); 2]
+    }
+
+    /// The word after the writer has left.
+    fn after(&self, before: State) -> State {
+        match self.mutant {
             Mutant::AdmitsNobody => {
                 let waiting = before.waiting() << 32;
                 State(State(before.0 - waiting).writer_leaves().0 + waiting)
@@ -443,15 +589,7 @@ impl Walk {
                 State(after.0 ^ (before.0 ^ after.0) & 1 << 50)
             }
             _ => before.writer_leaves(),
-        };
-        if before.waiting() > 0 {
-            next.at[task] = At::Opens(before.phase(), 0);
-        } else {
-            // The gates keep the id of a writer that has left, and nobody looks at them.
-            next.gates[before.phase()] = Default::default();
-            next.at[task] = At::Unlocks;
         }
-        to(next);
     }
 }
 
@@ -463,10 +601,12 @@ impl Model for Walk {
         Whole {
             state: State(0),
             turn: Word::default(),
+            leaver: Word::default(),
             gates: Default::default(),
             at: vec![At::Start; count],
             rounds: vec![0; count],
             passed_by: vec![0; count],
+            left: 0,
             is_freed: false,
             wrong: None,
         }
@@ -480,12 +620,20 @@ impl Model for Walk {
         if whole.wrong.is_some() {
             return;
         }
+        // A reader that wakes a writer needs only the address.
+        let accesses = match whole.at[task] {
+            At::Wakes(_) => self.mutant == Mutant::LooksAfterwards,
+            At::Frees | At::Done => false,
+            _ => true,
+        };
+        if whole.is_freed && accesses {
+            return to(Whole { wrong: Some("an access to a lock that was freed"), ..whole.clone() });
+        }
         if self.scripts[task].writes {
             self.writer_steps(whole, task, to);
         } else {
             self.reader_steps(whole, task, to);
         }
-        self.freeing_steps(whole, task, to);
     }
 
     fn is_done(&self, whole: &Whole) -> bool {
@@ -493,7 +641,7 @@ impl Model for Walk {
     }
 
     fn is_wrong(&self, whole: &Whole) -> bool {
-        whole.wrong.is_some() || self.is_done(whole) && !(whole.state.is_free() && whole.turn == Word::default())
+        whole.wrong.is_some() || self.is_done(whole) && !self.is_free(whole)
     }
 
     fn counts(&self, _: &Whole, _: usize, to: &Whole) -> bool {
@@ -536,17 +684,25 @@ fn threads_give_up_at_any_time() {
     assert!(holds(&[impatient(reads(1)), reads(1), impatient(writes(1)), impatient(writes(2))], Mutant::None));
 }
 
-/// As soon as the others have left, though they may still wake a writer or pass the turn on.
+/// By the last user, as soon as its own unlock has returned: no thread that left before it still accesses the lock.
 #[test]
-fn the_memory_may_be_freed() {
+fn the_last_user_may_free_the_memory() {
     let _behind = behind();
-    let scripts = [reads(1), reads(1), frees(writes(1))];
-    assert!(holds(&scripts, Mutant::None));
-    assert!(!holds(&scripts, Mutant::LooksAfterwards));
-    let scripts = [reads(1), writes(1), impatient(writes(1)), frees(reads(1))];
-    assert!(holds(&scripts, Mutant::None));
-    assert!(!holds(&scripts, Mutant::FreesInUse));
-    assert!(!holds(&scripts, Mutant::FreesAtOnce));
+    let one_writer = [reads(1), reads(1), frees(writes(1))];
+    let one_reader = [writes(2), reads(1), frees(reads(1))];
+    let writers = [writes(1), reads(1), frees(writes(1))];
+    let more_writers = [writes(1), impatient(writes(1)), frees(reads(1))];
+    let hasty = [impatient(writes(2)), reads(1), reads(1), frees(writes(1))];
+    for scripts in [&one_writer[..], &one_reader, &writers, &more_writers, &hasty] {
+        assert!(holds(scripts, Mutant::None));
+    }
+    for mutant in [Mutant::LeavesUnseen, Mutant::ReaderLeavesBefore, Mutant::PassesTurnLast] {
+        assert!(!holds(&one_reader, mutant), "{mutant:?}");
+    }
+    assert!(!holds(&one_writer, Mutant::LooksAfterwards));
+    assert!(!holds(&writers, Mutant::WriterLeavesBefore));
+    assert!(!holds(&writers, Mutant::FollowsNobody));
+    assert!(!holds(&more_writers, Mutant::UnlocksTurnLast));
 }
 
 #[test]
