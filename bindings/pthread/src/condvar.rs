@@ -5,12 +5,12 @@
 //! needs to be dropped.
 
 use crate::attributes;
-use crate::mutex::{number, settle};
+use crate::mutex::{number, settle, take_over};
 use crate::shared::Place;
 use crate::{clock, deadline, next, shared};
 use libc::{EBUSY, EINVAL, ETIMEDOUT, c_int, c_long, c_void, timespec};
 use lockwright::mutex::{
-    Clock, Deadline, Destroyed, Limit, RawCondvar, RawMutex, Rejoined, Suspended, WaitEnd, Waiting,
+    Clock, Deadline, Destroyed, Limit, RawCondvar, RawError, RawMutex, Rejoined, Suspended, WaitEnd, Waiting,
 };
 
 /// A wait that may be cancelled.
@@ -100,7 +100,13 @@ unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Dead
     // mutex to the waiter then.
     // SAFETY: the wait rejoins below, or withdraws if the thread is cancelled. POSIX requires that the mutex stays
     // where it is until then.
-    let waiting = match unsafe { cond.enlist(mutex, false) } {
+    let enlist = || unsafe { cond.enlist(mutex, false) };
+    let enlisted = match enlist() {
+        // A child process waits with a mutex that its thread locked in the parent.
+        Err(RawError::NotOwner) if take_over(mutex) => enlist(),
+        enlisted => enlisted,
+    };
+    let waiting = match enlisted {
         Ok(waiting) => waiting,
         Err(error) => return number(&error),
     };

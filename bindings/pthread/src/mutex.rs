@@ -47,6 +47,13 @@ pub(crate) fn forked_from() -> u32 {
     FORKED_FROM.get()
 }
 
+/// In a child process: makes the caller the owner of a mutex that its thread locked in the parent, and that inherits
+/// because of the policy. For the kernel, the owner of such a mutex is the parent's thread. Returns whether it did.
+#[cold]
+pub(crate) fn take_over(mutex: &RawMutex) -> bool {
+    mutex.attributes() & CONVERTED != 0 && mutex.take_over(forked_from())
+}
+
 /// Returns the policy's bits for a mutex with these attributes.
 fn policy_bits(bits: u32, may_convert: bool) -> u32 {
     let policy = Policy::get();
@@ -169,7 +176,7 @@ pub(crate) fn settle(mutex: &RawMutex, limit: Limit, taken: Result<Acquired, Raw
 
 /// Returns EDEADLK for a deadlock with other threads, if it lasts.
 ///
-/// BOUND: CONFIRMATIONS naps.
+/// BOUND: CONFIRMATIONS naps; `limit`, if the deadlock passes.
 fn confirm(mutex: &RawMutex, limit: Limit) -> c_int {
     let _quiet = Quiet::new();
     for _ in 0..CONFIRMATIONS {
@@ -178,7 +185,8 @@ fn confirm(mutex: &RawMutex, limit: Limit) -> c_int {
         }
         match mutex.lock(limit) {
             Err(RawError::Deadlock(_)) => {}
-            taken => return answer(mutex, taken),
+            // The deadlock has passed, perhaps because the owner has ended, for which the caller waits.
+            taken => return settle(mutex, limit, taken),
         }
     }
     EDEADLK
@@ -339,10 +347,8 @@ fn unlock_otherwise(mutex: &RawMutex) -> c_int {
         return errno;
     }
     let Err(error) = mutex.unlock() else { return 0 };
-    // A child process unlocks a mutex that its thread locked in the parent, as handlers of `fork` do. For the kernel,
-    // the owner of such a mutex is the parent's thread.
-    let is_converted = mutex.attributes() & CONVERTED != 0;
-    if error == RawError::NotOwner && is_converted && mutex.take_over(FORKED_FROM.get()) {
+    // A child process unlocks a mutex that its thread locked in the parent, as handlers of `fork` do.
+    if error == RawError::NotOwner && take_over(mutex) {
         return mutex.unlock().map_or_else(|error| number(&error), |()| 0);
     }
     number(&error)

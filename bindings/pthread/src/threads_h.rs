@@ -1,7 +1,7 @@
 //! The functions `mtx_*` and `cnd_*` of C11: the same objects under other names, with fewer error values.
 
 use crate::{condvar, mutex};
-use libc::{EBUSY, ENOMEM, ETIMEDOUT, c_int, timespec};
+use libc::{EBUSY, ENOMEM, EOWNERDEAD, ETIMEDOUT, c_int, timespec};
 use lockwright::mutex::{RawCondvar, RawMutex, attributes};
 
 /// `mtx_recursive`, a bit. `mtx_timed` is another bit, and has no effect here.
@@ -10,7 +10,8 @@ const RECURSIVE: c_int = 1;
 /// Returns `thrd_success`, `thrd_busy`, `thrd_error`, `thrd_nomem` or `thrd_timedout`.
 fn answer(errno: c_int) -> c_int {
     match errno {
-        0 => 0,
+        // After EOWNERDEAD the caller holds the mutex. C11 has no way to report that the owner ended.
+        0 | EOWNERDEAD => 0,
         EBUSY => 1,
         ENOMEM => 3,
         ETIMEDOUT => 4,

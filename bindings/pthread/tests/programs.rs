@@ -237,6 +237,13 @@ fn static_mutexes_inherit_only_if_requested() {
 }
 
 #[test]
+fn an_heir_succeeds_in_c11() {
+    let Some(program) = Program::build("threads_h.c") else { return };
+    let _machine = shared();
+    program.holds(&["inherits"], &[("LOCKWRIGHT_PROTOCOL", "inherit")]);
+}
+
+#[test]
 fn reader_writer_locks_alternate_if_requested() {
     let Some(program) = Program::build("rwlock.c") else { return };
     let _machine = alone();
@@ -282,6 +289,7 @@ fn deadlocks_are_refused_reported_or_waited_for() {
     assert_eq!(holds(&["plain", "waits"], &[(protocol, "inherit")]), "");
     assert_eq!(holds(&["recursive", "waits"], &[]), "");
     assert_eq!(holds(&["recursive", "refused"], &[(deadlock, "error")]), "");
+    assert_eq!(holds(&["inherit", "ended"], &[]), "");
     // Another thread may unlock a plain mutex.
     assert_eq!(holds(&["plain", "waits"], &[(deadlock, "error")]), "");
     assert_eq!(holds(&["plain", "refused"], &[(deadlock, "error"), (protocol, "inherit")]), "");

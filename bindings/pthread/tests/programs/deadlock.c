@@ -1,6 +1,7 @@
 /* Two threads lock two mutexes in opposite orders. Arguments: the kind of the mutexes (`inherit`, `recursive` or `plain`), and
    the outcome for one of the threads (`refused`), or `waits` if both wait. With `passes`, one of the two requests comes from a
-   wait for a condition, and the other one has a deadline, so both threads continue. */
+   wait for a condition, and the other one has a deadline, so both threads continue. With `ended`, the thread with the deadline
+   ends. */
 #include "check.h"
 
 static pthread_mutex_t first, second = PTHREAD_MUTEX_INITIALIZER;
@@ -97,6 +98,46 @@ static void wait_in_cycles(bool is_cancelled)
     CHECK(!"an attempt is in time");
 }
 
+static void *ends_with_second(void *until)
+{
+    GIVES(0, pthread_mutex_lock(&second));
+    pthread_barrier_wait(&both);
+    crossing = gettid();
+    GIVES(ETIMEDOUT, pthread_mutex_clocklock(&first, CLOCK_MONOTONIC, until));
+    return NULL;
+}
+
+static void *waits_for_second(void *until)
+{
+    GIVES(0, pthread_mutex_lock(&first));
+    pthread_barrier_wait(&both);
+    while (crossing == 0)
+        sleep_ms(1);
+    until_asleep(crossing);
+    /* The request that closes the cycle is confirmed when the time comes. */
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, until, NULL);
+    GIVES(EDEADLK, pthread_mutex_lock(&second));
+    return NULL;
+}
+
+/* The time comes while a deadlock is confirmed, and the other thread ends with its mutex, for which the caller waits. It
+   gets EDEADLK if the other thread does not execute in time. */
+static void wait_for_ended(void)
+{
+    for (int attempt = 0; attempt < 20; attempt++) {
+        make(&first, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_STALLED, 0);
+        make(&second, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_STALLED, 0);
+        crossing = 0;
+        struct timespec almost = in_ms(CLOCK_MONOTONIC, 97), later = in_ms(CLOCK_MONOTONIC, 100);
+        pthread_t ends = start(ends_with_second, &later), waits = start(waits_for_second, &almost);
+        join(ends);
+        struct timespec enough = in_ms(CLOCK_REALTIME, 100);
+        if (pthread_timedjoin_np(waits, NULL, &enough) == ETIMEDOUT)
+            return;
+    }
+    CHECK(!"an attempt is in time");
+}
+
 int main(int arguments, char **argument)
 {
     CHECK(arguments > 2);
@@ -110,6 +151,10 @@ int main(int arguments, char **argument)
     if (strcmp(argument[2], "passes") == 0) {
         wait_in_cycles(false);
         wait_in_cycles(true);
+        return 0;
+    }
+    if (strcmp(argument[2], "ended") == 0) {
+        wait_for_ended();
         return 0;
     }
     pthread_t threads[2] = { start(cross, NULL), start(cross, (void *)1) };

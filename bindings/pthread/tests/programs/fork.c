@@ -102,6 +102,27 @@ static void hand_over_in_child(void)
     GIVES(0, pthread_mutex_unlock(&plain));
 }
 
+/* The child waits for a condition with a mutex that the parent locked. */
+static void wait_in_child(void)
+{
+    GIVES(0, pthread_mutex_lock(&plain));
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        struct timespec soon = in_ms(CLOCK_REALTIME, 10);
+        GIVES(ETIMEDOUT, pthread_cond_timedwait(&cond, &plain, &soon));
+        pthread_t thread = start(take_turn, NULL);
+        while (turn == 0)
+            GIVES(0, pthread_cond_wait(&cond, &plain));
+        GIVES(0, pthread_mutex_unlock(&plain));
+        join(thread);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    GIVES(0, pthread_mutex_unlock(&plain));
+}
+
 static void *nothing(void *unused)
 {
     return unused;
@@ -128,6 +149,7 @@ int main(void)
     join(thread);
     use();
     hand_over_in_child();
+    wait_in_child();
 
     for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
         struct shared *shared = shared_memory(sizeof *shared);

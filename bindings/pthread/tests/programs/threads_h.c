@@ -24,9 +24,56 @@ static int wait_for_turn(void *unused)
     return mtx_unlock(&mutex);
 }
 
-int main(void)
+static atomic_bool is_held, may_end;
+
+static int end_with_it(void *unused)
+{
+    (void)unused;
+    CHECK(mtx_lock(&mutex) == thrd_success);
+    is_held = true;
+    while (!may_end)
+        sleep_ms(1);
+    return 0;
+}
+
+static atomic_int waiter;
+
+static int lock_and_unlock(void *unused)
+{
+    (void)unused;
+    waiter = gettid();
+    CHECK(mtx_lock(&mutex) == thrd_success);
+    return mtx_unlock(&mutex);
+}
+
+/* The kernel hands a mutex that inherits to a waiter if its owner ends. */
+static void the_heir_succeeds(void)
 {
     int result;
+    thrd_t threads[2];
+    CHECK(mtx_init(&mutex, mtx_plain) == thrd_success);
+    CHECK(thrd_create(&threads[0], end_with_it, NULL) == thrd_success);
+    while (!is_held)
+        sleep_ms(1);
+    CHECK(thrd_create(&threads[1], lock_and_unlock, NULL) == thrd_success);
+    while (waiter == 0)
+        sleep_ms(1);
+    until_asleep(waiter);
+    may_end = true;
+    CHECK(thrd_join(threads[0], &result) == thrd_success);
+    CHECK(thrd_join(threads[1], &result) == thrd_success && result == thrd_success);
+    CHECK(mtx_lock(&mutex) == thrd_success && mtx_unlock(&mutex) == thrd_success);
+    mtx_destroy(&mutex);
+}
+
+int main(int count, char **arguments)
+{
+    int result;
+    if (count == 2 && strcmp(arguments[1], "inherits") == 0) {
+        alarm(30);
+        the_heir_succeeds();
+        return 0;
+    }
     thrd_t threads[3];
     alarm(30);
     CHECK(mtx_init(&mutex, mtx_timed) == thrd_success);
