@@ -25,6 +25,7 @@
 #include <cxxabi.h>
 #include <exception>
 #include <mutex>
+#include <pthread.h>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -449,12 +450,16 @@ public:
     /* Makes a barrier for this number of threads. With 0, each use throws EINVAL. */
     constexpr explicit barrier(unsigned expected) noexcept : barrier_ LW_BARRIER_INITIALIZER(expected) {}
 
-    /* Waits for the other threads to leave arrive_and_wait, however long that takes. It sleeps meanwhile. */
+    /* Waits for the other threads to leave arrive_and_wait, however long that takes. It sleeps meanwhile, and is not a
+       cancellation point. */
     ~barrier() {
+        int cancel_state = PTHREAD_CANCEL_ENABLE;
+        (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
         while (lw_barrier_destroy(&barrier_) == EBUSY) {
             const timespec nap = {0, 1000000};
             (void)nanosleep(&nap, nullptr);
         }
+        (void)pthread_setcancelstate(cancel_state, nullptr);
     }
 
     barrier(const barrier &) = delete;

@@ -3,8 +3,13 @@
 
 #include "check.h"
 #include <atomic>
+#include <fstream>
+#include <iterator>
 #include <shared_mutex>
+#include <string>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #ifdef MUTANT
@@ -269,6 +274,36 @@ static void barriers_have_one_leader() {
     CHECK(leaders == 100);
 }
 
+static void destroying_a_barrier_is_no_cancellation_point() {
+    alignas(lockwright::barrier) static unsigned char place[sizeof(lockwright::barrier)];
+    static lockwright::barrier *barrier = new (place) lockwright::barrier(2);
+    static std::atomic<bool> destroys(false);
+    static std::atomic<long> arriving(0);
+    std::thread arrives([] {
+        arriving = syscall(SYS_gettid);
+        barrier->arrive_and_wait();
+    });
+    for (std::string status; status.find("State:\tS") == std::string::npos;) {
+        std::ifstream file("/proc/self/task/" + std::to_string(arriving) + "/status");
+        status.assign(std::istreambuf_iterator<char>(file), {});
+    }
+    pthread_t destroyer;
+    CHECK(pthread_create(&destroyer, nullptr, [](void *) -> void * {
+        destroys = true;
+        barrier->~barrier();
+        return nullptr;
+    }, nullptr) == 0);
+    while (!destroys) {
+        std::this_thread::yield();
+    }
+    CHECK(pthread_cancel(destroyer) == 0);
+    std::this_thread::sleep_for(20ms);
+    CHECK(lw_barrier_wait(barrier->native_handle(), nullptr) == 0);
+    arrives.join();
+    void *result = barrier;
+    CHECK(pthread_join(destroyer, &result) == 0 && result == nullptr);
+}
+
 static lockwright::once_flag flag;
 
 static void calls_are_repeated_until_one_returns() {
@@ -312,6 +347,7 @@ int main() {
     conditions();
     semaphores_count();
     barriers_have_one_leader();
+    destroying_a_barrier_is_no_cancellation_point();
     calls_are_repeated_until_one_returns();
     return 0;
 }
