@@ -49,7 +49,7 @@ fn of_task(error: &TaskError) -> c_int {
     match error {
         TaskError::Invalid(_) | TaskError::NoTask => libc::EINVAL,
         TaskError::Taken | TaskError::Begun => libc::EBUSY,
-        TaskError::NotBegun => libc::EPERM,
+        TaskError::NotBegun | TaskError::InChild => libc::EPERM,
         TaskError::NotAUser => libc::EACCES,
         TaskError::Machine(
             MachineError::TooFewCpus { .. }

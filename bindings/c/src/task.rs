@@ -7,33 +7,12 @@ use libc::{c_int, timespec};
 use lockwright::tasks::{Member, TaskError};
 use lockwright_model::{Mode, ResourceId, TaskId};
 use std::cell::{Cell, RefCell};
-use std::mem::ManuallyDrop;
 
 /// The thread's membership. It ends with the thread.
-struct Joined(Option<ManuallyDrop<Box<Member>>>);
-
-impl Joined {
-    /// Returns the membership, or `None` if there is none or if it is a copy in a child process.
-    fn member(&self) -> Option<&Member> {
-        self.0.as_deref().map(|member| &**member).filter(|member| member.is_here())
-    }
-
-    fn end(&mut self) -> Result<(), Fault> {
-        self.member().ok_or(NOBODY)?;
-        let member = self.0.take().map(ManuallyDrop::into_inner).ok_or(NOBODY)?;
-        Ok((*member).leave()?)
-    }
-}
-
-impl Drop for Joined {
-    fn drop(&mut self) {
-        // A copy in a child process is leaked: its original lives on in the parent.
-        let _ = self.end();
-    }
-}
+type Joined = Option<Box<Member>>;
 
 thread_local! {
-    static JOINED: RefCell<Joined> = const { RefCell::new(Joined(None)) };
+    static JOINED: RefCell<Joined> = const { RefCell::new(None) };
     /// Whether the thread has ever joined. Until then nothing accesses JOINED, for thread-locals are destroyed in the
     /// reverse order of their first use. `join` uses the runtime's thread-locals first, so they are still there when
     /// the membership ends.
@@ -64,7 +43,7 @@ fn with_joined(body: impl FnOnce(&mut Joined) -> Result<(), Fault>) -> Result<()
 }
 
 fn with_member(body: impl FnOnce(&Member) -> Result<(), TaskError>) -> Result<(), Fault> {
-    with_joined(|joined| Ok(body(joined.member().ok_or(NOBODY)?)?))
+    with_joined(|joined| Ok(body(joined.as_deref().ok_or(NOBODY)?)?))
 }
 
 /// Converts a number to an id. A number that does not fit becomes `u16::MAX`, which is the id of no task or resource.
@@ -94,7 +73,7 @@ pub unsafe extern "C" fn lw_task_join(set: Const<'_, lw_taskset_t>, task: u32) -
         // destructor, the C library allocates memory.
         fault::forget();
         with_joined(|joined| {
-            joined.0 = Some(ManuallyDrop::new(member));
+            *joined = Some(member);
             Ok(())
         })
     })
@@ -201,5 +180,5 @@ pub unsafe extern "C" fn lw_task_end() -> c_int {
 ///   CPUs. The thread is nevertheless no longer a task.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_leave() -> c_int {
-    told(|| with_joined(Joined::end))
+    told(|| with_joined(|joined| Ok(joined.take().ok_or(NOBODY)?.leave()?)))
 }

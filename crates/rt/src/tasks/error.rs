@@ -196,6 +196,8 @@ pub enum TaskError {
     NotBegun,
     /// The task did not declare the resource, or not that it reads it or writes it; or the resource does not exist.
     NotAUser,
+    /// The caller is a child process of `fork`. It has a copy of its parent's thread, which is the task.
+    InChild,
     /// A lock failed.
     Lock(ResourceError),
 }
@@ -212,6 +214,9 @@ impl fmt::Display for TaskError {
             Self::NotAUser => {
                 f.write_str("the task is not declared to use that resource in this way; declare it in the task set, because ceilings and bounds follow from it")
             }
+            Self::InChild => f.write_str(
+                "the thread that joined is one of the parent process; a child of `fork` must join as a task of its own",
+            ),
             Self::Lock(error) => error.fmt(f),
         }
     }

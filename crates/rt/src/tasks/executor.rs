@@ -579,8 +579,11 @@ impl Executor {
     }
 
     /// Sets the level of a seat's thread. Returns the level that the kernel then has, or `None` if levels have no
-    /// effect on the thread any more.
+    /// effect on the thread any more, or if the thread is one of the parent process.
     fn set_level(seat: &Seat, level: u8) -> Result<Option<u8>, SysError> {
+        if !seat.is_of_this_process() {
+            return Ok(None);
+        }
         match sched::set_level(seat.tid(), level) {
             // ORDERING: Acquire pairs with the Release in `Executor::demote`.
             Err(SysError { errno: libc::EINVAL, .. }) if seat.is_ordinary.load(Ordering::Acquire) => Ok(None),
@@ -588,8 +591,8 @@ impl Executor {
         }
     }
 
-    /// Moves a task. The guard is not held while the task moves. A task that comes back has its base priority again,
-    /// and one that leaves does not.
+    /// Moves a task, unless its thread is one of the parent process. The guard is not held while the task moves. A task
+    /// that comes back has its base priority again, and one that leaves does not.
     ///
     /// BOUND: one round for each later move of the task that is decided meanwhile. Each deciding thread carries its own
     /// move out as well.
@@ -609,7 +612,10 @@ impl Executor {
             (cpu, moves)
         };
         loop {
-            let moved = sched::set_affinity(seat.tid(), &[self.cpus[cpu.index()]]);
+            let moved = match seat.is_of_this_process() {
+                true => sched::set_affinity(seat.tid(), &[self.cpus[cpu.index()]]),
+                false => Ok(()),
+            };
             let mut claims = seat.claims.lock();
             if moved.is_err() || claims.moves == moves {
                 claims.moves_under_way -= 1;

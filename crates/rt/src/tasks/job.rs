@@ -88,7 +88,7 @@ impl Job<'_> {
     pub fn end(self) -> Result<(), TaskError> {
         let member = self.member;
         std::mem::forget(self);
-        Ok(member.end()?)
+        member.end()
     }
 }
 

@@ -281,6 +281,10 @@ struct Measured {
 }
 
 /// A thread that has joined a task set as a task.
+///
+/// A child process of `fork` has copies of this value, of its job and of its sections, but is no task: what they do in
+/// the parent fails with [`TaskError::InChild`], and dropping them leaves the parent as it is. The thread of the child
+/// keeps the policy, the level and the CPUs of its parent's thread.
 #[derive(Debug)]
 pub struct Member {
     shared: Arc<Shared>,
@@ -305,8 +309,16 @@ impl Member {
         self.task
     }
 
+    /// Fails in a child process of `fork`, which has a copy of this value, but not the thread that joined. The locks
+    /// and the thread of the original belong to the parent.
+    fn check_process(&self) -> Result<(), TaskError> {
+        let joined = self.shared.locks.executor.seat(self.task).tid();
+        if joined == sched::gettid() { Ok(()) } else { Err(TaskError::InChild) }
+    }
+
     /// Begins a job with this deadline by the monotonic clock.
     fn begin_at(&self, due: Instant, measured: Option<Measured>) -> Result<(), TaskError> {
+        self.check_process()?;
         if self.begun.get() {
             return Err(TaskError::Begun);
         }
@@ -322,7 +334,7 @@ impl Member {
                 counters.cancel(self.task);
             }
             self.measured.set(None);
-            self.end().and(Err(error))
+            self.end_here().and(Err(error))
         })?;
         if let (Some(_), Some(job)) = (self.traced(), measured) {
             let now_ns = clock::now_ns();
@@ -355,10 +367,14 @@ impl Member {
         self.depart()
     }
 
-    /// Ends the job and restores the thread, once.
+    /// Ends the job and restores the thread, once. In a child process, only forgets that the thread was a task.
     fn depart(&mut self) -> Result<(), TaskError> {
         let Some((scheduling, cpus)) = self.before.take() else { return Ok(()) };
-        let ended = self.end().map_err(TaskError::from);
+        if let Err(error) = self.check_process() {
+            IS_MEMBER.set(false);
+            return Err(error);
+        }
+        let ended = self.end_here().map_err(TaskError::from);
         self.shared.locks.executor.depart(self.task);
         let moved = sched::set_affinity(ME, &cpus);
         let scheduled = sched::set_scheduling(ME, scheduling);
@@ -370,7 +386,12 @@ impl Member {
     }
 
     /// Ends sections that were forgotten, in reverse order, and then the job.
-    pub(super) fn end(&self) -> Result<(), ResourceError> {
+    pub(super) fn end(&self) -> Result<(), TaskError> {
+        self.check_process()?;
+        Ok(self.end_here()?)
+    }
+
+    fn end_here(&self) -> Result<(), ResourceError> {
         let mut result = Ok(());
         // BOUND: the number of resources held, at most NESTING_MAX.
         loop {
@@ -462,13 +483,6 @@ fn by_monotonic_clock(due: Deadline, now: u64, time_of_day: u64) -> u64 {
 /// the rest of the documentation.
 #[doc(hidden)]
 impl Member {
-    /// Whether the caller is the thread that joined. A child process has a copy of that thread's memory, but is another
-    /// thread.
-    #[must_use]
-    pub fn is_here(&self) -> bool {
-        self.shared.locks.executor.seat(self.task).tid() == sched::gettid()
-    }
-
     /// Begins a job.
     ///
     /// # Errors
@@ -502,7 +516,7 @@ impl Member {
     /// # Errors
     /// [`TaskError::NotBegun`], and those of [`Job::end`](super::Job::end).
     pub fn end_job(&self) -> Result<(), TaskError> {
-        if self.begun.get() { Ok(self.end()?) } else { Err(TaskError::NotBegun) }
+        if self.begun.get() { self.end() } else { Err(TaskError::NotBegun) }
     }
 
     /// Locks a resource to read or to write. Returns whether it was held.
@@ -510,6 +524,7 @@ impl Member {
     /// # Errors
     /// [`TaskError::NotBegun`], and those of [`Job::lock`](super::Job::lock).
     pub fn lock(&self, resource: ResourceId, mode: Mode) -> Result<bool, TaskError> {
+        self.check_process()?;
         if !self.begun.get() {
             return Err(TaskError::NotBegun);
         }
@@ -563,6 +578,7 @@ impl Member {
     /// # Errors
     /// [`TaskError::Lock`] if the job does not hold the resource, and those of [`Section::end`](super::Section::end).
     pub fn unlock(&self, resource: ResourceId) -> Result<(), TaskError> {
+        self.check_process()?;
         let held = self.held.borrow().iter().find(|held| held.resource == resource).copied();
         let held = held.ok_or_else(|| ResourceError::from(Refusal::NotHeld))?;
         Ok(self.give_back(held)?)

@@ -3,7 +3,7 @@
 use super::claims::Claims;
 use lockwright_model::CpuId;
 use lockwright_sys::guard::Guarded;
-use lockwright_sys::sched;
+use lockwright_sys::{fork, sched};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Nothing has happened to a waiting task.
@@ -19,6 +19,8 @@ pub(super) const WOKEN: u32 = 2;
 pub struct Seat {
     /// The thread's id, or 0 before the thread exists.
     pub(super) tid: AtomicU32,
+    /// The process of the thread, by [`fork::generation`].
+    generation: AtomicU32,
     /// The flag on which the task waits.
     pub(super) flag: AtomicU32,
     /// The processor of the system to which the task was sent last.
@@ -63,6 +65,7 @@ impl Seat {
     pub(super) fn new(own_cpu: CpuId, claims: Claims) -> Self {
         Self {
             tid: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
             flag: AtomicU32::new(NOTHING),
             place: AtomicU32::new(u32::from(own_cpu.0)),
             is_ordinary: AtomicBool::new(false),
@@ -78,8 +81,16 @@ impl Seat {
         sched::Tid(self.tid.load(Ordering::Acquire))
     }
 
+    /// Whether the task's thread is one of this process. A child of `fork` has copies of its parent's tasks.
+    pub(super) fn is_of_this_process(&self) -> bool {
+        // ORDERING: Relaxed: a seat is taken before others name it, and the generation changes only in a child.
+        self.generation.load(Ordering::Relaxed) == fork::generation()
+    }
+
     /// Makes the calling thread the thread of this task.
     pub fn sit(&self) {
+        // ORDERING: Relaxed: ordered by the next store.
+        self.generation.store(fork::generation(), Ordering::Relaxed);
         // ORDERING: Release pairs with the Acquire in `tid`.
         self.tid.store(sched::gettid().0, Ordering::Release);
     }

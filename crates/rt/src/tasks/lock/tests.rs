@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::machine::require_realtime;
+use crate::process::holds_in_child;
 use crate::tasks::priorities::Levels;
 use lockwright_model::{Duration, Resource, Step, Task};
 use lockwright_protocol::Refusal;
@@ -68,6 +69,24 @@ fn a_task_without_a_thread_has_no_level() {
 
 fn level_of_me() -> i32 {
     level_of(sched::gettid())
+}
+
+/// A child process has a copy of its parent's tasks, with the ids of the parent's threads.
+#[test]
+fn a_child_of_fork_neither_changes_nor_moves_a_thread_of_its_parent() {
+    let Some(_machine) = require_realtime() else { return };
+    for (protocol, resource) in [(Protocol::Icpp, LOCAL), (Protocol::Dpcp, GLOBAL)] {
+        as_me(protocol, move |locks| {
+            let seen = || (level_of_me(), sched::affinity().expect("a CPU set"));
+            let before = seen();
+            assert!(holds_in_child(|| locks.lock(ME, resource).is_ok()), "{protocol}");
+            assert_eq!(seen(), before, "{protocol}");
+            locks.lock(ME, resource).expect("the resource is free");
+            assert_ne!(seen(), before, "{protocol}: the task itself is raised or moved");
+            locks.unlock(ME, resource).expect("the task holds the resource");
+            assert_eq!(seen(), before, "{protocol}");
+        });
+    }
 }
 
 #[test]

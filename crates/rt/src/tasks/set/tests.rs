@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::machine::require_realtime;
+use crate::process::holds_in_child;
 use crate::tasks::Section;
 use lockwright_model::{CpuId, Priority, Resource, Step, Task};
 use lockwright_sys::SysError;
@@ -169,6 +170,59 @@ fn leaving_reports_what_the_kernel_refuses() {
     let me = set.join(TaskId(0)).expect("the thread has left all the same");
     drop(me);
     assert_eq!(sched::scheduling(ME).expect("a thread has a policy"), scheduling);
+}
+
+/// A child process has copies of the values of a task, of its job and of its section.
+#[test]
+fn a_child_of_fork_leaves_the_tasks_of_its_parent_as_they_are() {
+    let Some(_machine) = require_realtime() else { return };
+    let mut builder = TaskSet::builder(Protocol::Icpp);
+    let counter = builder.resource("counter");
+    let low = builder.task("low", 0, 10, &[counter]);
+    let high = builder.task("high", 0, 20, &[counter]);
+    let set = builder.build().expect("a task set");
+    let seen = || (sched::scheduling(ME).expect("a thread has a policy"), sched::affinity().expect("a CPU set"));
+    // In the child, each of these takes a copy. The parent's value remains.
+    let mut me = Some(set.join(low).expect("permission was checked"));
+    let here = me.as_ref().expect("it is kept");
+    let outside = seen();
+    let mut job = Some(here.begin().expect("the first job begins"));
+    let mut section = Some(job.as_ref().expect("it is kept").lock(counter).expect("the task is a user"));
+    let inside = seen();
+    assert_ne!(inside, outside, "the section has the ceiling of the other task");
+    assert!(holds_in_child(|| {
+        drop(section.take());
+        true
+    }));
+    assert_eq!(seen(), inside, "a copy of the section ended");
+    assert!(holds_in_child(|| {
+        let errors = [
+            here.unlock(counter).err(),
+            here.lock(counter, Mode::Write).err(),
+            here.end_job().err(),
+            here.begin().err(),
+            section.take().and_then(|section| section.end().err()),
+        ];
+        errors.iter().all(|error| *error == Some(TaskError::InChild))
+    }));
+    assert_eq!(seen(), inside, "a child called all methods");
+    section.expect("it is kept").end().expect("the section was held");
+    assert_eq!(seen(), outside);
+    assert!(holds_in_child(|| {
+        drop(job.take());
+        true
+    }));
+    job.expect("it is kept").end().expect("the job had begun");
+    assert!(holds_in_child(|| me.take().is_some_and(|me| me.leave() == Err(TaskError::InChild))));
+    assert_eq!(seen(), outside, "a child left");
+    // A child that has left is a thread like any other, and can be another task, but not one of its parent.
+    assert!(holds_in_child(|| {
+        drop(me.take());
+        set.join(low).err() == Some(TaskError::Taken) && set.join(high).is_ok()
+    }));
+    assert_eq!(seen(), outside, "a child joined");
+    assert_eq!(me.expect("it is kept").leave(), Ok(()));
+    assert!(!sched::scheduling(ME).expect("a thread has a policy").has_level());
 }
 
 /// Some of these would wait for ever in the lock alone.
