@@ -254,9 +254,10 @@ impl TaskSet {
         executor.seat(task).sit();
         executor.prepare();
         let cpus: Vec<usize> = shared.system.cpus_of(task).map(|cpu| shared.cpus[cpu.index()]).collect();
-        // First, because the level means nothing on other processors.
-        sched::set_affinity(ME, &cpus)?;
+        // The order matters: an ordinary thread on a processor that a task keeps busy might never reach the second
+        // call.
         sched::set_fifo(ME, executor.first_level(task))?;
+        sched::set_affinity(ME, &cpus)?;
         Ok(member)
     }
 }

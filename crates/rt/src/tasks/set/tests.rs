@@ -225,6 +225,45 @@ fn a_child_of_fork_leaves_the_tasks_of_its_parent_as_they_are() {
     assert!(!sched::scheduling(ME).expect("a thread has a policy").has_level());
 }
 
+/// A thread joins while a less urgent task keeps the CPU busy. Ordinary threads get a small share of each second there,
+/// so one attempt proves nothing.
+#[test]
+fn a_busy_task_does_not_delay_a_more_urgent_one_that_joins() {
+    const ATTEMPTS: usize = 6;
+    let Some(_machine) = require_realtime() else { return };
+    let cpus = sched::affinity().expect("a CPU set");
+    let Some(&other) = cpus.get(1) else { return };
+    let attempt = || {
+        let mut builder = TaskSet::builder(Protocol::Icpp);
+        let (low, high) = (builder.task("low", 0, 10, &[]), builder.task("high", 0, 20, &[]));
+        let set = builder.build().expect("a task set");
+        let (has_joined, (begins, begun)) = (AtomicBool::new(false), std::sync::mpsc::channel());
+        std::thread::scope(|scope| {
+            let (set, has_joined) = (&set, &has_joined);
+            scope.spawn(move || {
+                sched::set_affinity(ME, &[other]).expect("the CPU is allowed");
+                begun.recv().expect("the other thread begins");
+                let me = set.join(high).expect("permission was checked");
+                has_joined.store(true, Ordering::Relaxed);
+                drop(me);
+            });
+            let busy = scope.spawn(move || {
+                let _me = set.join(low).expect("permission was checked");
+                begins.send(()).expect("the other thread waits");
+                let end = clock::now_ns() + 300_000_000;
+                // BOUND: 300 ms.
+                while clock::now_ns() < end && !has_joined.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+                has_joined.load(Ordering::Relaxed)
+            });
+            busy.join().expect("it does not panic")
+        })
+    };
+    let joined = (0..ATTEMPTS).filter(|_| attempt()).count();
+    assert!(joined >= ATTEMPTS - 1, "the more urgent task joined in {joined} of {ATTEMPTS} attempts");
+}
+
 /// Some of these would wait for ever in the lock alone.
 #[test]
 fn every_protocol_refuses_invalid_nesting() {
