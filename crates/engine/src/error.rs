@@ -60,6 +60,9 @@ pub enum RunError {
     NoSlot,
     /// A thread ended during set-up, which is a bug in Lockwright.
     SetUp,
+    /// Threads were not ready within 30 s, or within 1 s of a stop. Threads of other programs keep them from their
+    /// CPUs. They are left behind, and end as soon as they execute.
+    NotReady,
     /// A lock failed during the run.
     Lock {
         /// The task that used the lock.
@@ -90,7 +93,8 @@ pub enum RunError {
         /// The Linux number of the CPU.
         cpu: usize,
     },
-    /// Tasks did not end within the watchdog's grace periods. They are left behind under the ordinary policy.
+    /// Tasks did not end within the watchdog's grace periods, or their threads have not ended although they have no
+    /// work left. They are left behind under the ordinary policy.
     Stuck {
         /// The tasks that did not end.
         tasks: Vec<TaskId>,
@@ -146,6 +150,10 @@ impl fmt::Display for RunError {
             }
             Self::NoTrace(why) => write!(f, "no audit: {why}"),
             Self::SetUp => f.write_str("a thread ended while it was set up; this is a bug in Lockwright"),
+            Self::NotReady => f.write_str(
+                "the threads of the run were not ready in time; other programs keep them from their CPUs, for example \
+                 busy real-time threads at level 99 (`chrt -p PID` shows the level of a process)",
+            ),
             Self::TooLong => f.write_str("the duration and the longest deadline are too long together"),
             Self::Lock { task, resource, error } => {
                 write!(f, "task {} failed at resource {}: {error}", task.0, resource.0)

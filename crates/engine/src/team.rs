@@ -4,7 +4,7 @@ use crate::control::Control;
 use crate::error::RunError;
 use lockwright::tasks::MachineError;
 use lockwright_model::TaskId;
-use lockwright_sys::futex::{self, Scope};
+use lockwright_sys::futex::{self, Deadline, Scope};
 use lockwright_sys::{SysError, clock, memory, sched};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +14,17 @@ use std::thread::JoinHandle;
 const STACK_BYTES: usize = 256 << 10;
 /// The part of the stack that is touched before the start.
 pub(crate) const STACK_TOUCHED: usize = 64 << 10;
+
+/// How long the set-up of all threads may take, in nanoseconds. An ordinary thread may have to wait for a CPU.
+const SET_UP_NS: u64 = 30_000_000_000;
+/// How long the set-up may take after a stop, in nanoseconds.
+const STOPPED_NS: u64 = 1_000_000_000;
+/// The time between two looks for a stop during the set-up, in nanoseconds.
+const STOP_LOOK_NS: u64 = 20_000_000;
+/// How long threads without work may take to end, in nanoseconds. A thread that leaves SCHED_DEADLINE may take 4.2 s.
+const END_NS: u64 = 10_000_000_000;
+/// The time between two looks for the end of a thread, in nanoseconds.
+const END_LOOK_NS: u64 = 1_000_000;
 
 /// Starts a thread with a name.
 pub fn spawn<T: Send + 'static>(
@@ -37,6 +48,25 @@ pub fn become_realtime(level: u8, cpus: &[usize]) -> Result<(), SysError> {
     sched::set_affinity(me, cpus)
 }
 
+/// Waits for the ends of threads that have no work left. Returns the places of those that have not ended in time: other
+/// programs keep them from executing. They are left behind. The threads are not joined, because a join has no limit.
+///
+/// BOUND: END_NS.
+pub fn wait_for_ends<T>(threads: Vec<JoinHandle<T>>) -> Vec<usize> {
+    let until_ns = clock::now_ns() + END_NS;
+    let ends = |thread: &JoinHandle<T>| {
+        // BOUND: see above.
+        while !thread.is_finished() {
+            if clock::now_ns() >= until_ns {
+                return false;
+            }
+            let _ = clock::sleep_until(clock::now_ns() + END_LOOK_NS);
+        }
+        true
+    };
+    (0..threads.len()).filter(|&place| !ends(&threads[place])).collect()
+}
+
 /// Counts the threads that are being set up. A thread that ends without an answer counts as a failure.
 #[derive(Debug, Default)]
 pub struct Muster {
@@ -46,19 +76,30 @@ pub struct Muster {
 }
 
 impl Muster {
-    /// Waits for the answers of all places. Returns the first failure.
+    /// Waits for the answers of all places. Returns the first failure, or [`RunError::NotReady`] if answers are missing
+    /// at the end of the time for the set-up.
     ///
-    /// BOUND: the set-up of each thread.
-    pub fn wait(&self) -> Result<(), RunError> {
+    /// BOUND: SET_UP_NS; after a stop, STOPPED_NS and STOP_LOOK_NS.
+    pub fn wait(&self, control: &Control) -> Result<(), RunError> {
+        let mut until_ns = clock::now_ns() + SET_UP_NS;
         // BOUND: see above; the last place wakes this thread.
-        loop {
+        let in_time = loop {
             // ORDERING: Acquire pairs with the Release in `Place::drop`.
-            match self.missing.load(Ordering::Acquire) {
-                0 => break,
-                missing => futex::wait(Scope::Private, &self.missing, missing, None).or_panic(),
+            let missing = self.missing.load(Ordering::Acquire);
+            if missing == 0 {
+                break Ok(());
             }
-        }
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+            let now_ns = clock::now_ns();
+            if control.is_stopped() {
+                until_ns = until_ns.min(now_ns + STOPPED_NS);
+            }
+            if now_ns >= until_ns {
+                break Err(RunError::NotReady);
+            }
+            let look = Deadline::monotonic(until_ns.min(now_ns + STOP_LOOK_NS));
+            futex::wait(Scope::Private, &self.missing, missing, Some(look)).or_panic();
+        };
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(in_time, Err)
     }
 }
 

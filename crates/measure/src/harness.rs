@@ -1,7 +1,7 @@
 //! The harness of all measurements: their threads, the turns they take, and their readings.
 
 use super::pace::{LEVEL, Pace};
-use lockwright_engine::raw::{Gate, Muster, Place, become_realtime, spawn};
+use lockwright_engine::raw::{Gate, Muster, Place, become_realtime, spawn, wait_for_ends};
 use lockwright_engine::{Control, RunError};
 use lockwright_sys::{SysError, sched, signal};
 use std::sync::Arc;
@@ -179,11 +179,20 @@ impl<T: Send + 'static> Crew<T> {
         Ok(())
     }
 
-    /// Waits until all threads are set up, and starts them.
-    pub(super) fn start(&self) -> Result<(), RunError> {
-        self.muster.wait()?;
-        self.gate.open();
-        Ok(())
+    /// Waits until all threads are set up, and starts them. Leaves threads behind that are not ready in time.
+    ///
+    /// BOUND: that of [`Muster::wait`].
+    pub(super) fn start(&mut self, control: &Control) -> Result<(), RunError> {
+        let ready = self.muster.wait(control);
+        match ready {
+            Ok(()) => self.gate.open(),
+            Err(RunError::NotReady) => {
+                self.gate.abandon();
+                self.threads.clear();
+            }
+            Err(_) => {}
+        }
+        ready
     }
 
     /// Whether all threads have ended.
@@ -207,7 +216,7 @@ impl<T> Drop for Crew<T> {
     fn drop(&mut self) {
         if !self.threads.is_empty() {
             self.gate.abandon();
-            self.threads.drain(..).for_each(|thread| drop(thread.join()));
+            wait_for_ends(std::mem::take(&mut self.threads));
         }
     }
 }

@@ -305,7 +305,7 @@ fn measure(
     }
     let (sweep, own) = (Arc::clone(sweep), control.clone());
     crew.add(LEVEL, &[cpu], move || arena.own(waiters, rounds, &sweep, &own, &tell))?;
-    crew.start()?;
+    crew.start(control)?;
     let mut readings = CACHES.map(|_| Vec::with_capacity(rounds));
     loop {
         match told.recv_timeout(PATIENCE) {

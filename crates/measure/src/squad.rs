@@ -2,7 +2,7 @@
 
 use super::pace::LEVEL;
 use lockwright::raw::WATCHDOG_LEVEL;
-use lockwright_engine::raw::{Ends, Gate, Muster, Place, become_realtime, spawn};
+use lockwright_engine::raw::{Ends, Gate, Muster, Place, become_realtime, spawn, wait_for_ends};
 use lockwright_engine::{Control, RunError};
 use lockwright_locks::Slot;
 use lockwright_model::TaskId;
@@ -78,7 +78,8 @@ struct Squad<D: Duty> {
 /// # Errors
 /// Fails without permission for real-time priorities, and if threads cannot be started or do not return.
 ///
-/// BOUND: `patience_ns` after the last progress, and twice GRACE_NS.
+/// BOUND: the bound of [`Muster::wait`], `patience_ns` after the last progress, twice GRACE_NS, and the bound of
+/// [`wait_for_ends`].
 pub(super) fn squad<D: Duty>(
     duty: D,
     cpus: &[usize],
@@ -102,8 +103,9 @@ pub(super) fn squad<D: Duty>(
     if let Err(error) = assembled {
         squad.ready.abandon();
         squad.start.abandon();
-        threads.into_iter().for_each(|thread| drop(thread.join()));
-        return Err(error);
+        // Of threads that were not ready, some do not execute, and end when they do.
+        let stuck = if error == RunError::NotReady { Vec::new() } else { wait_for_ends(threads) };
+        return Err(if stuck.is_empty() { error } else { stuck_members(stuck) });
     }
     squad.ready.open();
     let watched = threads.pop().map(JoinHandle::join);
@@ -117,12 +119,19 @@ pub(super) fn squad<D: Duty>(
     if !stuck.is_empty() {
         return Err(RunError::Stuck { tasks: stuck });
     }
-    threads.into_iter().for_each(|thread| drop(thread.join()));
+    let stuck = wait_for_ends(threads);
+    if !stuck.is_empty() {
+        return Err(stuck_members(stuck));
+    }
     if control.is_stopped() {
         return Ok(None);
     }
     let seen = |member| squad.ends.take(member).flatten().ok_or(RunError::Panicked(member));
     (0..cpus.len()).map(TaskId::new).map(seen).collect::<Result<_, _>>().map(Some)
+}
+
+fn stuck_members(members: Vec<usize>) -> RunError {
+    RunError::Stuck { tasks: members.into_iter().map(TaskId::new).collect() }
 }
 
 /// Starts the members and then the watchdog, and waits until each is ready at its gate.
@@ -153,7 +162,7 @@ fn assemble<D: Duty>(squad: &Arc<Squad<D>>, cpus: &[usize], threads: &mut Vec<Jo
             watch(&watched);
         }
     })?);
-    squad.muster.wait()
+    squad.muster.wait(&squad.control)
 }
 
 fn watch<D: Duty>(squad: &Squad<D>) {
@@ -283,6 +292,33 @@ mod tests {
         let stuck = RunError::Stuck { tasks: vec![TaskId::new(0)] };
         assert_eq!(squad(duty, &cpus(), PATIENCE_NS, &Control::new()), Err(stuck));
         assert!((0..100).any(|_| no_thread_is_left()), "the member ends by itself");
+    }
+
+    /// A thread of another program keeps the CPU of a member, above its level.
+    #[test]
+    fn a_stop_ends_the_set_up() {
+        let Some(_machine) = require_realtime() else { return };
+        let (begins, begun) = std::sync::mpsc::channel();
+        let busy = cpus()[0];
+        if cpus().len() < 2 {
+            return;
+        }
+        let burner = std::thread::spawn(move || {
+            sched::set_fifo(sched::gettid(), WATCHDOG_LEVEL).expect("permission was checked");
+            sched::set_affinity(sched::gettid(), &[busy]).expect("the CPU exists");
+            begins.send(()).expect("the test waits");
+            let until = Instant::now() + Duration::from_secs(4);
+            // BOUND: `until`.
+            while Instant::now() < until {}
+        });
+        begun.recv().expect("the thread begins");
+        let control = Control::new();
+        control.stop();
+        let result = squad(Told(|_, _| {}), &cpus(), PATIENCE_NS, &control);
+        let burns = !burner.is_finished();
+        burner.join().expect("it does not panic");
+        assert_eq!((result, burns), (Err(RunError::NotReady), true));
+        assert!((0..10).any(|_| no_thread_is_left()), "the members end when they execute");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::harness::{Crew, Readings};
 use super::pace::LEVEL;
 use lockwright::section::Lazy;
-use lockwright_engine::RunError;
+use lockwright_engine::{Control, RunError};
 use lockwright_sys::futex::{self, Deadline, Scope};
 use lockwright_sys::sched::{self, ME};
 use lockwright_sys::{SysError, clock};
@@ -324,7 +324,7 @@ impl Works {
         let theirs = Arc::clone(&shared);
         let mut crew = Crew::new();
         crew.add(level, &[cpu], move || partner.serve(&theirs))?;
-        crew.start()?;
+        crew.start(&Control::new())?;
         let own = partner.meet(&shared);
         let theirs = crew.join()?.concat();
         Ok(if own.is_empty() { theirs } else { own })

@@ -17,7 +17,7 @@ use crate::error::RunError;
 use crate::log::Log;
 use crate::observe::observe;
 use crate::occupancy::{Occupancy, Recorder};
-use crate::team::{Ends, Gate, Place, become_realtime, spawn};
+use crate::team::{Ends, Gate, Place, become_realtime, spawn, wait_for_ends};
 use crate::throttling::{Throttling, limits};
 use lockwright::raw::Locks;
 use lockwright::raw::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
@@ -55,11 +55,11 @@ const START_DELAY_NS: u64 = 50_000_000;
 /// `mlockall(MCL_FUTURE)`. Two runs at the same time would share levels and CPUs, and disturb each other.
 ///
 /// A run ends in bounded time: by itself, by [`Control::stop`], or by a watchdog above all tasks when the last deadline
-/// has passed. Under SCHED_DEADLINE the tasks are above the watchdog, which executes in the share of the CPUs that they
-/// do not reserve.
+/// has passed. Before that, its threads have at most one minute to get ready, and 2 s after a stop. Under
+/// SCHED_DEADLINE the tasks are above the watchdog, which executes in the share of the CPUs that they do not reserve.
 ///
 /// # Errors
-/// See [`RunError`]. No thread is left running, except after [`RunError::Stuck`].
+/// See [`RunError`]. No thread is left running, except after [`RunError::Stuck`] and [`RunError::NotReady`].
 ///
 /// # Examples
 /// ```no_run
@@ -112,7 +112,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     let deadline = system.tasks().iter().map(|task| task.deadline).max().unwrap_or_default();
     let cut = config.duration.checked_add(deadline).filter(|cut| cut.as_ns() < u64::MAX / 4);
     let cut = cut.ok_or(RunError::TooLong)?;
-    let calibration = calibrate_on(cpus[0])?;
+    let calibration = calibrate_on(cpus[0], control)?;
 
     let mut locks = Locks::new(system, config.protocol, levels, cpus);
     if config.audit {
@@ -144,16 +144,12 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     // Signals are delivered to the caller's threads: a handler must not execute in a section or above all tasks.
     let assembled = signal::with_all_blocked(|| crew.assemble(config, &allowed, cpus, partitions.as_ref()));
     if let Err(error) = assembled {
-        crew.dismiss();
-        return Err(error);
+        return Err(crew.dismiss(error));
     }
     let tasks = || system.task_ids().map(|task| shared.locks.executor.seat(task).tid()).collect::<Vec<_>>();
     let tracer = match config.audit.then(|| Tracer::start(&tasks())).transpose() {
         Ok(tracer) => tracer,
-        Err(why) => {
-            crew.dismiss();
-            return Err(RunError::NoTrace(why));
-        }
+        Err(why) => return Err(crew.dismiss(RunError::NoTrace(why))),
     };
     let recorder = config.watch.then(|| Recorder::start(cpus, &tasks())).flatten();
     let memory_locked = memory::lock_all().is_ok();
@@ -273,12 +269,18 @@ fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
 }
 
 /// Tries the highest level on a new thread, which then measures on `cpu`.
-fn calibrate_on(cpu: usize) -> Result<Calibration, RunError> {
+///
+/// BOUND: that of [`Muster::wait`]. The thread is above all tasks when it answers, and has nothing left to do.
+fn calibrate_on(cpu: usize, control: &Control) -> Result<Calibration, RunError> {
+    let muster = Arc::default();
+    let place = Place::new(&muster);
     let probe = move || {
-        become_realtime(WATCHDOG_LEVEL, &[cpu])?;
-        calibrate()
+        let calibration = become_realtime(WATCHDOG_LEVEL, &[cpu]).and_then(|()| calibrate());
+        place.answer(calibration.map(drop).map_err(RunError::from));
+        calibration
     };
     let thread = spawn("lockwright-calibrate", probe)?;
+    muster.wait(control)?;
     match thread.join() {
         Ok(result) => Ok(result?),
         Err(panic) => std::panic::resume_unwind(panic),
@@ -320,7 +322,7 @@ impl<'a> Crew<'a> {
             self.start_script(changes, control_cpus.clone())?;
         }
         self.start_watchdog(control_cpus)?;
-        self.shared.muster.wait()
+        self.shared.muster.wait(&self.shared.control)
     }
 
     fn start_task(
@@ -344,16 +346,24 @@ impl<'a> Crew<'a> {
             executor.prepare();
             let turns = keeps_turns.then(|| Log::new(log_capacity));
             let thread = TaskThread::new(&shared, task, Log::new(log_capacity), turns);
-            let set_up = match shared.reservations.get(task.index()) {
+            let reservation = shared.reservations.get(task.index());
+            let level = reservation.is_none().then(|| executor.first_level(task));
+            let set_up = match reservation {
                 Some(reservation) => {
                     let entered = entry.map_or(Ok(()), |entry| go_to(own_cpu, entry.as_ref()));
                     let admitted = || reservation.begin().map_err(|error| RunError::NotAdmitted { task, error });
                     entered.and_then(|()| admitted())
                 }
-                None => become_realtime(executor.first_level(task), &cpus).map_err(RunError::from),
+                None => become_realtime(WATCHDOG_LEVEL, &cpus).map_err(RunError::from),
             };
             let failed = set_up.is_err();
             place.answer(set_up);
+            // Only now: a busy thread of another program may keep a thread of this level from executing, and the set-up
+            // has no watchdog yet. The kernel always lets a thread lower itself; one that was put under the ordinary
+            // policy meanwhile has no level.
+            if let Some(level) = level.filter(|_| !failed) {
+                let _ = sched::set_level(sched::ME, level);
+            }
             let begins = shared.start.pass();
             if failed {
                 return;
@@ -415,18 +425,28 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// Ends all threads after a failed set-up.
-    fn dismiss(self) {
+    /// Ends all threads after a failed set-up. Returns `error`, or [`RunError::Stuck`] if tasks have not ended.
+    ///
+    /// BOUND: that of [`wait_for_ends`], three times.
+    fn dismiss(self, error: RunError) -> RunError {
         self.shared.ready.abandon();
         self.shared.start.abandon();
-        self.tasks.into_iter().for_each(|thread| drop(thread.join()));
-        drop(self.watchdog.map(JoinHandle::join));
-        drop(self.script.map(JoinHandle::join));
+        if error == RunError::NotReady {
+            // Some of them do not execute, and end when they do.
+            return error;
+        }
+        wait_for_ends(self.watchdog.into_iter().collect());
+        wait_for_ends(self.script.into_iter().collect());
+        match wait_for_ends(self.tasks) {
+            stuck if stuck.is_empty() => error,
+            stuck => RunError::Stuck { tasks: stuck.into_iter().map(TaskId::new).collect() },
+        }
     }
 
     /// Waits for the end of the run. Returns its time and the changes that the script made.
     ///
-    /// BOUND: the watchdog's bound. Stuck threads are not waited for.
+    /// BOUND: the watchdog's bound and that of [`wait_for_ends`]. The watchdog and the script are above all tasks.
+    /// Stuck threads are not waited for.
     fn wait_for_end(self) -> Result<(u64, Vec<Record>), RunError> {
         let watched = self.watchdog.map(JoinHandle::join);
         if !matches!(watched, Some(Ok(_))) {
@@ -446,7 +466,10 @@ impl<'a> Crew<'a> {
         if !stuck.is_empty() {
             return Err(RunError::Stuck { tasks: stuck });
         }
-        self.tasks.into_iter().for_each(|thread| drop(thread.join()));
+        let stuck = wait_for_ends(self.tasks);
+        if !stuck.is_empty() {
+            return Err(RunError::Stuck { tasks: stuck.into_iter().map(TaskId::new).collect() });
+        }
         match script {
             None => Ok((end_ns, Vec::new())),
             Some(Ok((log, None))) => Ok((end_ns, log)),

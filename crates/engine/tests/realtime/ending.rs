@@ -117,30 +117,72 @@ fn a_stopped_handle_runs_nothing() {
     assert_eq!((outcome.ended, outcome.tasks[0].observation.jobs), (Ended::Interrupted, 0));
 }
 
+/// A thread of another program that keeps this CPU busy at this level. Returns when it does.
+///
+/// BOUND: `time`.
+fn burner(cpu: usize, level: u8, time: std::time::Duration) -> std::thread::JoinHandle<()> {
+    let (begins, begun) = std::sync::mpsc::channel();
+    let burner = std::thread::spawn(move || {
+        sched::set_fifo(sched::gettid(), level).expect("permission was checked");
+        sched::set_affinity(sched::gettid(), &[cpu]).expect("the CPU exists");
+        begins.send(()).expect("the test waits");
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < time {}
+    });
+    begun.recv().expect("the thread begins");
+    burner
+}
+
 /// The set-up has no watchdog yet. A thread of another program, above the lowest levels, keeps a CPU meanwhile.
 #[test]
 fn a_busy_cpu_does_not_delay_the_set_up() {
     let Some(_machine) = require_cpus(2) else { return };
-    const BURNT: std::time::Duration = std::time::Duration::from_secs(3);
     let first = sched::affinity().expect("the thread exists")[0];
-    let begun = std::sync::Arc::new(std::sync::Barrier::new(2));
-    let burner = std::thread::spawn({
-        let begun = std::sync::Arc::clone(&begun);
-        move || {
-            sched::set_fifo(sched::gettid(), 3).expect("permission was checked");
-            sched::set_affinity(sched::gettid(), &[first]).expect("the CPU exists");
-            begun.wait();
-            let begin = std::time::Instant::now();
-            while begin.elapsed() < BURNT {}
-        }
-    });
-    begun.wait();
+    let burner = burner(first, 3, std::time::Duration::from_secs(3));
     let elsewhere = system(2, 0, vec![task("t", 1, 1, 10_000, vec![run_us(1_000)])]);
     let outcome = run_with(&elsewhere, &RunConfig::new(Protocol::None, Duration::from_ms(50)));
     let burns = !burner.is_finished();
     burner.join().expect("it does not panic");
     assert_eq!(outcome.ended, Ended::Completed);
     assert!(burns, "the run waited for the end of the other program");
+}
+
+/// A thread of another program is above all tasks, and keeps the CPU of one.
+#[test]
+fn a_run_below_another_program_ends() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let system = system(1, 0, vec![task("t", 0, 1, 10_000, vec![run_us(1_000)])]);
+    let first = sched::affinity().expect("the thread exists")[0];
+    let burner = burner(first, 50, std::time::Duration::from_secs(6));
+    let config = RunConfig::new(Protocol::None, Duration::from_ms(50));
+    // The task does not end before it is demoted, and then only if the kernel gives ordinary threads their share.
+    let result = lockwright_engine::run(&system, &config, &Control::new());
+    let burns = !burner.is_finished();
+    burner.join().expect("it does not panic");
+    assert!(burns, "the run waited for the end of the other program");
+    match result {
+        Ok(outcome) => assert_eq!(outcome.ended, Ended::Watchdog),
+        Err(error) => assert_eq!(error, RunError::Stuck { tasks: vec![TaskId(0)] }),
+    }
+}
+
+/// A thread of another program at the level of the watchdog keeps a CPU: the first one, where the costs are measured,
+/// or that of a task.
+#[test]
+fn a_stop_ends_the_set_up() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let cpus = sched::affinity().expect("the thread exists");
+    let system = system(2, 0, vec![task("t", 1, 1, 10_000, vec![run_us(1_000)])]);
+    for cpu in [cpus[0], cpus[1]] {
+        let burner = burner(cpu, 99, std::time::Duration::from_secs(4));
+        let control = Control::new();
+        control.stop();
+        let config = RunConfig::new(Protocol::None, Duration::from_ms(50));
+        let result = lockwright_engine::run(&system, &config, &control);
+        let burns = !burner.is_finished();
+        burner.join().expect("it does not panic");
+        assert_eq!((result.err(), burns), (Some(RunError::NotReady), true), "CPU {cpu}");
+    }
 }
 
 /// A task that has preempted a holder is demoted below it: the holder continues and finishes first.

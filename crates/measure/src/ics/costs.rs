@@ -166,7 +166,7 @@ fn switches(cpu: usize, readings: usize, with_sections: bool, control: &Control)
     let mut slot = ics.writer().ok_or(RunError::SetUp)?;
     let pace = Pace::new(100_000_000);
     let mut taken = Vec::with_capacity(readings);
-    partner.start()?;
+    partner.start(control)?;
     for _ in 0..readings {
         if control.is_stopped() {
             break;

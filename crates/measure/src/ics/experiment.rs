@@ -394,8 +394,8 @@ fn experiment(
         scheduled.over.store(true, Ordering::Relaxed);
         interrupted
     })?;
-    tasks.start()?;
-    turns.start()?;
+    tasks.start(control)?;
+    turns.start(control)?;
     // BOUND: the thread that gives the quanta ends after `longest_ns`.
     while !turns.has_ended() {
         tell(shared.enqueued.load(Ordering::Relaxed) as usize);
