@@ -11,6 +11,9 @@ use std::time::Duration;
 
 pub(super) const ROOT: &str = "/cg";
 
+/// The number of another process: greater than the kernel gives.
+pub(super) const OTHER: u32 = 1 << 23;
+
 /// What an operation does from a given number on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fault {
@@ -29,6 +32,8 @@ pub(super) struct Machine {
     /// The time that the process has waited.
     pub(super) waited: Cell<Duration>,
     pub(super) fault: Cell<Option<(u32, Fault)>>,
+    /// Whether another process makes its first group while this one waits.
+    pub(super) is_joined: Cell<bool>,
 }
 
 pub(super) type Shared = Rc<Machine>;
@@ -46,6 +51,7 @@ impl Machine {
             operations: Cell::new(0),
             waited: Cell::default(),
             fault: Cell::new(None),
+            is_joined: Cell::new(false),
         };
         let kind = if version == Version::One { "cgroup cgroup rw,cpuset" } else { "cgroup2 cgroup2 rw" };
         let mounts = format!("21 20 0:1 / /proc rw - proc proc rw\n30 20 0:2 / {ROOT} rw - {kind}\n");
@@ -70,6 +76,12 @@ impl Machine {
 
     pub(super) fn set(&self, path: impl Into<PathBuf>, text: &str) {
         self.files.borrow_mut().insert(path.into(), Some(text.into()));
+    }
+
+    /// The first group of another process, which executes, has this part.
+    pub(super) fn other(&self, part: &str) {
+        self.set(format!("/proc/{OTHER}/stat"), &format!("{OTHER} (o) S {} 55", "0 ".repeat(18).trim()));
+        self.folder(&format!("{ROOT}/lockwright.{OTHER}.55.{part}"));
     }
 
     pub(super) fn forget(&self, path: &Path) {
@@ -166,6 +178,9 @@ impl Files for Shared {
 
     fn wait(&self, time: Duration) {
         self.waited.set(self.waited.get() + time);
+        if self.is_joined.take() {
+            self.other("root");
+        }
     }
 
     fn names(&self, path: &Path) -> io::Result<Vec<String>> {

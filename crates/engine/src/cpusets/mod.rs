@@ -40,7 +40,7 @@ pub(crate) use sweep::{Left, is_settled, sweep};
 use files::Files;
 use hierarchy::{Hierarchy, Version};
 use std::path::{Path, PathBuf};
-use sweep::{PREFIX, SWITCH, remove, settle, started, stat};
+use sweep::{Group, PREFIX, SWITCH, remove, settle, started, stat};
 
 /// The partitions of a run. They are removed when this value is dropped.
 #[derive(Debug)]
@@ -51,6 +51,8 @@ pub(crate) struct Partitions<F: Files = Kernel> {
     made: Vec<PathBuf>,
     /// The way into each partition, by its Linux number. A CPU that stays with the root has none.
     entries: Vec<(usize, Entry)>,
+    /// The CPUs on which threads of the root may execute.
+    root_cpus: Vec<usize>,
     /// The group from which version 2 took the process.
     home: Option<PathBuf>,
 }
@@ -87,7 +89,8 @@ impl<F: Files> Partitions<F> {
         let hierarchy = Hierarchy::find(&files)?;
         settle(&files, &[]);
         // From here on, dropping it undoes what was done.
-        let mut partitions = Self { files, hierarchy, made: Vec::new(), entries: Vec::new(), home: None };
+        let mut partitions =
+            Self { files, hierarchy, made: Vec::new(), entries: Vec::new(), root_cpus: Vec::new(), home: None };
         partitions.build(cpus)?;
         Ok(partitions)
     }
@@ -97,12 +100,20 @@ impl<F: Files> Partitions<F> {
         self.entries.iter().find(|(known, _)| *known == cpu).map(|(_, entry)| entry.clone())
     }
 
+    /// The CPUs on which threads outside all partitions may execute.
+    pub(crate) fn root_cpus(&self) -> &[usize] {
+        &self.root_cpus
+    }
+
     fn build(&mut self, cpus: &[usize]) -> Result<(), CpusetError> {
         let all = self.hierarchy.cpus(&self.files)?;
-        let rest: Vec<usize> = all.into_iter().filter(|cpu| !cpus.contains(cpu)).collect();
+        let rest: Vec<usize> = all.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect();
         // Version 2 leaves at least one CPU to the root: the last one, which is then alone there.
         let kept = usize::from(self.hierarchy.version == Version::Two && rest.is_empty());
         let apart = &cpus[..cpus.len().saturating_sub(kept)];
+        // In version 1, the root has the CPUs of its groups as well.
+        let is_left = |cpu: &usize| self.hierarchy.version == Version::One || !apart.contains(cpu);
+        self.root_cpus = all.into_iter().filter(is_left).collect();
         if self.hierarchy.version == Version::Two {
             self.switch_root()?;
         }
@@ -131,7 +142,8 @@ impl<F: Files> Partitions<F> {
         Ok(group)
     }
 
-    /// Makes a group without settings.
+    /// Makes a group without settings. The first one fails if another process has one by now: of two processes that
+    /// make their first groups at the same time, at least one sees that of the other.
     fn mark(&mut self, part: &str) -> Result<PathBuf, CpusetError> {
         let process = std::process::id();
         let unknown = || CpusetError::File { path: stat(process), errno: libc::ESRCH };
@@ -139,7 +151,15 @@ impl<F: Files> Partitions<F> {
         let group = self.hierarchy.root.join(format!("{PREFIX}.{process}.{started}.{part}"));
         self.files.make(&group).map_err(|error| CpusetError::file(&group, &error))?;
         self.made.push(group.clone());
-        Ok(group)
+        if self.made.len() > 1 {
+            return Ok(group);
+        }
+        let names = self.files.names(&self.hierarchy.root).map_err(|error| CpusetError::file(&group, &error))?;
+        let is_of_others = |group: &Group| group.process != process && group.is_used(&self.files);
+        match names.iter().filter_map(|name| Group::parse(name)).find(is_of_others) {
+            Some(other) => Err(CpusetError::InUse { process: other.process }),
+            None => Ok(group),
+        }
     }
 
     /// Sets the switch of the root, and first marks that this is to be undone.

@@ -38,8 +38,7 @@ pub(crate) fn sweep(files: &impl Files) -> Result<Left, CpusetError> {
     let mut groups: Vec<Group> = names.iter().filter_map(|name| Group::parse(name)).collect();
     // The switch last: its group tells what is still to be done.
     groups.sort_by_key(|group| group.is_switch);
-    let is_used = |group: &Group| started(files, group.process) == Some(group.started);
-    let (used, unused): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(is_used);
+    let (used, unused): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(|group| group.is_used(files));
     left.used_by = used.first().map(|group| group.process);
     if !unused.is_empty() {
         // The threads may have ended just now.
@@ -121,9 +120,9 @@ fn server(files: &impl Files, cpu: usize) -> i64 {
 }
 
 /// A name of ours.
-struct Group<'a> {
+pub(super) struct Group<'a> {
     name: &'a str,
-    process: u32,
+    pub(super) process: u32,
     started: u64,
     is_switch: bool,
     /// The CPU that it has for itself.
@@ -131,12 +130,17 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn parse(name: &'a str) -> Option<Self> {
+    pub(super) fn parse(name: &'a str) -> Option<Self> {
         let mut parts = name.strip_prefix(PREFIX)?.strip_prefix('.')?.split('.');
         let (process, started) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         let part = parts.next()?;
         let cpu = part.strip_prefix("cpu").and_then(|cpu| cpu.parse().ok());
         Some(Self { name, process, started, is_switch: part == SWITCH, cpu })
+    }
+
+    /// Whether the process that made it has not ended.
+    pub(super) fn is_used(&self, files: &impl Files) -> bool {
+        started(files, self.process) == Some(self.started)
     }
 }
 
@@ -156,14 +160,19 @@ pub(super) fn started(files: &impl Files, process: u32) -> Option<u64> {
     (state != "Z").then_some(start)
 }
 
-/// Whether another program has put CPUs into a group of the root since, which the switch would take away. For version
-/// 2.
-fn is_used_by_others(files: &impl Files, hierarchy: &Hierarchy) -> bool {
-    let has_cpus = |name: &String| {
+/// Whether another process than that of `own` needs the switch of the root: a process of ours that has not ended, or,
+/// in version 2, another program that has put CPUs into a group of the root since.
+fn is_used_by_others(files: &impl Files, hierarchy: &Hierarchy, own: u32) -> bool {
+    let has_cpus = |name: &str| {
         let text = files.read(&hierarchy.root.join(name).join("cpuset.cpus")).unwrap_or_default();
-        !name.starts_with(PREFIX) && !text.trim().is_empty()
+        !text.trim().is_empty()
     };
-    hierarchy.version == Version::Two && files.names(&hierarchy.root).unwrap_or_default().iter().any(has_cpus)
+    let needs = |name: &String| match Group::parse(name) {
+        // A process may have to remove a group without CPUs again: another one was first.
+        Some(group) => group.process != own && (group.is_switch || has_cpus(name)) && group.is_used(files),
+        None => hierarchy.version == Version::Two && has_cpus(name),
+    };
+    files.names(&hierarchy.root).unwrap_or_default().iter().any(needs)
 }
 
 /// Removes a group. If it marks that the switch of the root was set, the switch is set back first, unless another
@@ -171,7 +180,9 @@ fn is_used_by_others(files: &impl Files, hierarchy: &Hierarchy) -> bool {
 ///
 /// BOUND: ATTEMPTS.
 pub(super) fn remove(files: &impl Files, hierarchy: &Hierarchy, group: &Path) -> io::Result<()> {
-    if group.extension().is_some_and(|part| part == SWITCH) && !is_used_by_others(files, hierarchy) {
+    let name = group.file_name().and_then(|name| name.to_str());
+    let own = name.and_then(Group::parse).filter(|own| own.is_switch);
+    if own.is_some_and(|own| !is_used_by_others(files, hierarchy, own.process)) {
         let (path, _, before) = hierarchy.switch();
         match files.write(&path, before) {
             // Another program uses cpusets meanwhile, and switches them off itself.

@@ -1,6 +1,6 @@
 //! Whatever goes wrong, everything is as it was before.
 
-use super::fake::{Fault, Machine, ROOT, Shared, stat};
+use super::fake::{Fault, Machine, OTHER, ROOT, Shared, stat};
 use super::hierarchy::Version;
 use super::{CpusetError, Partitions, sweep};
 use lockwright_sys::sched;
@@ -101,6 +101,55 @@ fn the_last_cpu_stays_with_the_root_if_there_is_no_other() {
         let partitions = Partitions::make_in(machine, &[0, 1]).expect("made");
         assert!(partitions.entry(0).is_some());
         assert_eq!(partitions.entry(1).is_none(), kept, "{version:?}");
+    }
+}
+
+/// The watchdog of a run has its place there, where the process may use exactly the CPUs of the system.
+#[test]
+fn the_root_keeps_a_cpu() {
+    for (version, cpus, left) in [
+        (Version::One, &[2, 1][..], &[0, 1, 2, 3][..]),
+        (Version::Two, &[1, 2], &[0, 3]),
+        (Version::Two, &[0, 1, 2], &[3]),
+    ] {
+        let machine = Machine::new(version, false);
+        let partitions = Partitions::make_in(machine, cpus).expect("made");
+        assert_eq!(partitions.root_cpus(), left, "{version:?}");
+    }
+    let machine = Machine::new(Version::Two, false);
+    machine.set(format!("{ROOT}/cpuset.cpus.effective"), "0-1\n");
+    assert_eq!(Partitions::make_in(machine, &[0, 1]).expect("made").root_cpus(), [1]);
+}
+
+/// Both have seen no partitions, and then make theirs.
+#[test]
+fn of_two_processes_only_one_makes_partitions() {
+    for machine in machines() {
+        machine.is_joined.set(true);
+        let refused = Partitions::make_in(Rc::clone(&machine), &CPUS).expect_err("another one has come");
+        assert_eq!(refused, CpusetError::InUse { process: OTHER });
+        let left = machine.all();
+        machine.other("root");
+        assert_eq!(machine.all(), left, "only what the other one has is left");
+    }
+}
+
+#[test]
+fn the_switch_stays_while_another_process_needs_it() {
+    // A process that finds the switch set and then removes its first group again does not set the switch back.
+    for (version, part, needs) in
+        [Version::One, Version::Two].into_iter().flat_map(|v| [(v, "root", true), (v, "cpu0", false)])
+    {
+        let machine = Machine::new(version, false);
+        let before = machine.all();
+        let hierarchy = super::Hierarchy::find(&machine).expect("mounted");
+        let partitions = Partitions::make_in(Rc::clone(&machine), &CPUS).expect("made");
+        machine.other(part);
+        drop(partitions);
+        assert_eq!(hierarchy.is_switched(&machine), Ok(needs), "{version:?}");
+        machine.forget(&super::stat(OTHER));
+        sweep(&machine).expect("swept");
+        assert_eq!(machine.all(), before, "{version:?}");
     }
 }
 

@@ -314,8 +314,12 @@ impl<'a> Crew<'a> {
         for (task, capacity) in self.shared.system.task_ids().zip(capacities) {
             self.start_task(task, (capacity, config.turns), cpus, partitions)?;
         }
-        let spare = &allowed[cpus.len()..];
-        let control_cpus = if spare.is_empty() { allowed } else { spare }.to_vec();
+        let control_cpus = match &allowed[cpus.len()..] {
+            // Threads outside a partition cannot execute on its CPU.
+            [] => partitions.map_or(allowed, Partitions::root_cpus),
+            spare => spare,
+        };
+        let control_cpus = control_cpus.to_vec();
         if !config.changes.is_empty() {
             let mut changes = config.changes.clone();
             changes.sort_by_key(|change| change.at);
