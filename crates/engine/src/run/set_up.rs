@@ -279,7 +279,7 @@ fn calibrate_on(cpu: usize, control: &Control) -> Result<Calibration, RunError> 
         place.answer(calibration.map(drop).map_err(RunError::from));
         calibration
     };
-    let thread = spawn("lockwright-calibrate", probe)?;
+    let thread = signal::with_all_blocked(|| spawn("lockwright-calibrate", probe))?;
     muster.wait(control)?;
     match thread.join() {
         Ok(result) => Ok(result?),

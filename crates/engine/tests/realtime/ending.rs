@@ -117,6 +117,49 @@ fn a_stopped_handle_runs_nothing() {
     assert_eq!((outcome.ended, outcome.tasks[0].observation.jobs), (Ended::Interrupted, 0));
 }
 
+/// The names of the threads of runs, and whether they block SIGINT and SIGTERM.
+fn threads_of_runs() -> Vec<(String, bool)> {
+    const SIGNALS: u64 = 1 << (2 - 1) | 1 << (15 - 1);
+    let of_entry = |entry: std::fs::DirEntry| {
+        let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+        let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
+        let blocked = u64::from_str_radix(blocked.trim(), 16).ok()?;
+        name.starts_with("lockwright-").then(|| (name.trim().to_owned(), blocked & SIGNALS == SIGNALS))
+    };
+    std::fs::read_dir("/proc/self/task").expect("proc").flatten().filter_map(of_entry).collect()
+}
+
+/// A handler of the program would execute above all tasks.
+#[test]
+fn threads_of_a_run_block_all_signals() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let system = system(1, 0, vec![task("t", 0, 1, 10_000, vec![run_us(100)])]);
+    let config = RunConfig::new(Protocol::None, Duration::from_ms(20));
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut seen = std::collections::BTreeMap::new();
+            // BOUND: the runs below.
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                for (name, blocks) in threads_of_runs() {
+                    *seen.entry(name).or_insert(true) &= blocks;
+                }
+            }
+            seen
+        });
+        // The first thread of a run lives for some milliseconds.
+        for _ in 0..10 {
+            run_with(&system, &config);
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        watch.join().expect("it does not panic")
+    });
+    // The kernel keeps 15 bytes of a name.
+    let expected = ["lockwright-cali", "lockwright-watc"].map(|name| (name.to_owned(), true));
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), expected);
+}
+
 /// A thread of another program that keeps this CPU busy at this level. Returns when it does.
 ///
 /// BOUND: `time`.
