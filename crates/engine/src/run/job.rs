@@ -309,7 +309,8 @@ impl<'a> TaskThread<'a> {
     /// Accounts for a run that was stopped before job `first` finished: this job and those that arrived after it may
     /// have missed their deadlines.
     fn abandon(&mut self, first: u64, has_begun: bool) {
-        let now = clock::now_ns().saturating_sub(self.start_ns);
+        // Before the start, none has arrived.
+        let Some(now) = clock::now_ns().checked_sub(self.start_ns) else { return };
         let (offset, period) = (self.task.offset.as_ns(), self.task.period.as_ns());
         let arrived_by = |at: u64| {
             let at = at.min(self.shared.duration.as_ns().saturating_sub(1));
