@@ -11,10 +11,17 @@
 //! - Indirect delay: a request of x for q preempts owners on its processor that delay i directly. It does so at most as
 //!   often as requests of other tasks there, for other resources of no higher ceiling, delay directly. All requests of
 //!   x together do so at most as often as requests there delay directly whose ceiling is at most the highest of x.
-//! - Delay by tasks elsewhere is in total at most the sum over q of N(i,q) * X(i,q).
+//! - These delays, for which i waits, are in total at most the sum over q of N(i,q) * X(i,q).
 //! - A local task of lower or equal priority: at most 1 + sum over q of min(N(i,q), sum over remote x of n(x,q)), once
 //!   per arrival.
 //! - Local tasks of higher priority: none; they interfere.
+//!
+//! Indirect delay exists on P_i, too. While i and h, a local task of higher or equal priority, wait for q, a less urgent
+//! task l executes, and requests a resource with a higher ceiling. If q is granted to h first, the section of l preempts
+//! that of h, and i waits for both. The next time h stands before i in the queue, l can have made its next request. The
+//! published program lacks this delay. Each section of h before a request of i admits one section of l: another request
+//! needs l to execute, and neither h with its section nor the next owner lets it. Tasks of lower priority on P_i never
+//! own q while i waits for it: i does not execute while they own it, and precedes them in the queue.
 //!
 //! A request elsewhere is taken from the pool of its resource (direct) or of its task (indirect). The optimum is a
 //! greatest weight in such a network. Taking requests longest first, and rerouting those already taken, finds it
@@ -28,6 +35,7 @@ use super::fmlp_plus::Waits;
 use super::network::Network;
 use super::view::{Entry, View, add, add_product, product};
 use super::{Blocked, Work, wait};
+use crate::rows::mutant::{Mutant, Omission};
 use crate::{Failure, Sharing};
 
 /// Returns bounds on the blocking of one job of each task under the MPCP, with partitioned fixed priorities, in the
@@ -39,7 +47,7 @@ use crate::{Failure, Sharing};
 /// Returns [`Failure::Unsupported`] if a period is 0, and [`Failure::Overflow`] if a number does not fit.
 pub fn mpcp(sharing: &Sharing) -> Result<Vec<Blocked>, Failure> {
     let view = View::new(sharing, &[])?;
-    let owners = Owners::new(&view)?;
+    let owners = Owners::new(&view, Omission::NOTHING)?;
     bounds(&view, &owners, &mut Work::of_all(&view))
 }
 
@@ -55,6 +63,7 @@ pub(super) struct Owners {
     of_resource: Vec<Vec<usize>>,
     /// The tasks on each cluster that have requests, with the highest ceiling at which each preempts.
     preempting: Vec<Vec<(usize, u64)>>,
+    omission: Omission<Mutant>,
 }
 
 /// An entry that delays directly.
@@ -68,7 +77,7 @@ struct Delaying {
 }
 
 impl Owners {
-    pub fn new(view: &View) -> Result<Self, Failure> {
+    pub fn new(view: &View, omission: Omission<Mutant>) -> Result<Self, Failure> {
         let mut of_resource = vec![Vec::new(); view.resources];
         let mut of_cluster = vec![Vec::new(); view.clusters];
         for (e, entry) in view.entries.iter().enumerate() {
@@ -107,7 +116,15 @@ impl Owners {
                 preempting[view.rows[x].cluster].push((x, highest));
             }
         }
-        Ok(Self { held, ceiling, of_resource, preempting })
+        Ok(Self { held, ceiling, of_resource, preempting, omission })
+    }
+
+    /// Returns whether requests like `entry`, of a local task, can stand before those of `i` in the queue, so that a
+    /// section that preempts theirs delays `i`.
+    fn stands_before(&self, view: &View, i: usize, e: usize) -> bool {
+        let x = view.entries[e].task;
+        // Without users elsewhere, the queue is always empty.
+        x != i && !view.is_lower(i, x) && self.ceiling[e] > 0 && !self.omission.is(Mutant::OwnOwners)
     }
 
     /// Returns X, the longest wait of `i` for `resource`, or `None` if that exceeds R and D.
@@ -169,7 +186,8 @@ pub(super) fn bounds(view: &View, owners: &Owners, work: &mut Work) -> Result<Ve
         delaying.iter_mut().for_each(Vec::clear);
         for (e, entry) in view.entries.iter().enumerate() {
             let x = entry.task;
-            let times = if own[entry.resource] == 0 || view.is_local(i, x) {
+            let is_local = view.is_local(i, x);
+            let times = if own[entry.resource] == 0 || is_local && !owners.stands_before(view, i, e) {
                 0
             } else {
                 let issued = product(entry.count, jobs[x])?;
@@ -179,7 +197,8 @@ pub(super) fn bounds(view: &View, owners: &Owners, work: &mut Work) -> Result<Ve
                     None => issued,
                 }
             };
-            direct.push(times);
+            // The section of a local task is interference already, unlike those that preempt it.
+            direct.push(if is_local { 0 } else { times });
             if times > 0 {
                 let (resource, ceiling) = (entry.resource, owners.ceiling[e]);
                 delaying[view.rows[x].cluster].push(Delaying { task: x, resource, ceiling, times });
@@ -193,7 +212,7 @@ pub(super) fn bounds(view: &View, owners: &Owners, work: &mut Work) -> Result<Ve
         network.clear(own.iter().chain(&indirect).copied());
         for (e, entry) in view.entries.iter().enumerate() {
             let x = entry.task;
-            if view.is_local(i, x) {
+            if x == i || view.is_local(i, x) && view.is_higher(i, x) {
                 continue;
             }
             let preempts = if indirect[x] > 0 {

@@ -6,6 +6,7 @@ use super::spin::{Arrivals, Order};
 use super::view::View;
 use super::{Blocked, Counted, Work, dflp, dpcp, fmlp_plus, mpcp, spin};
 use crate::blocking::{Charge, Delay, DelayBounds};
+use crate::rows::mutant::{Mutant, Omission};
 use crate::{Failure, Sharing};
 use lockwright_model::Protocol;
 
@@ -49,6 +50,7 @@ impl Program {
         protocol: Protocol,
         homes: &[u16],
         jitters: &[u64],
+        omission: Omission<Mutant>,
         work: u64,
     ) -> Result<Option<Self>, Failure> {
         let is_placed = matches!(protocol, Protocol::Dpcp | Protocol::Dflp);
@@ -58,7 +60,7 @@ impl Program {
             (row.jitter, row.deadline) = (jitter, row.period);
         }
         let which = match protocol {
-            Protocol::Mpcp => Which::Mpcp(Owners::new(&view)?),
+            Protocol::Mpcp => Which::Mpcp(Owners::new(&view, omission)?),
             Protocol::Dpcp => Which::Dpcp(view.placed(homes)?),
             Protocol::Dflp => Which::Dflp(view.placed(homes)?),
             Protocol::FmlpPlus => Which::FmlpPlus,

@@ -21,6 +21,7 @@ use super::spin::{Arrivals, Order};
 use super::view::{View, add_product};
 use super::{Blocked, Work, dflp, dpcp, fmlp_plus, mpcp, spin, sum};
 use crate::blocking::{joint, msrp};
+use crate::rows::mutant::Omission;
 use crate::{Failure, Limit, Sharing};
 
 /// A locking protocol under partitioned fixed priorities.
@@ -104,7 +105,7 @@ pub fn responses_of_program(sharing: &Sharing, protocol: Locking<'_>) -> Result<
     };
     let mut view = View::new(sharing, sites)?;
     let placed = if let Locking::Dpcp(_) | Locking::Dflp(_) = protocol { view.placed(sites)? } else { Vec::new() };
-    let owners = if protocol == Locking::Mpcp { Some(Owners::new(&view)?) } else { None };
+    let owners = if protocol == Locking::Mpcp { Some(Owners::new(&view, Omission::NOTHING)?) } else { None };
     let mut order: Vec<usize> = (0..view.tasks()).collect();
     order.sort_by_key(|&task| (std::cmp::Reverse(view.rows[task].priority), task));
     for row in &mut view.rows {

@@ -326,7 +326,13 @@ fn mpcp_equals_its_program() {
         "mpcp",
         |sharing, _| totals(mpcp(sharing)),
         |w, _| {
-            w.shared_memory();
+            // What delays once per arrival (p) is apart from what the job waits for (d, i).
+            let sharing = Sharing { tasks: w.tasks.to_vec() };
+            let arriving = Written::new(&sharing, w.i);
+            arriving.shared_memory();
+            arriving.limit(0, |k| vec![k.d, k.i]);
+            w.limit(0, |k| if w.local(k.x) { vec![k.d, k.p] } else { vec![k.p] });
+            w.limit(0, |k| if w.local(k.x) && w.higher(k.x) { vec![k.i] } else { vec![] });
             let (tasks, me) = (w.tasks, &w.tasks[w.i]);
             let ceiling = |x: usize, q: u16| {
                 let elsewhere = tasks.iter().filter(|t| t.cluster != tasks[x].cluster);
@@ -363,7 +369,9 @@ fn mpcp_equals_its_program() {
             for kind in &w.kinds {
                 let own = w.own(kind.q);
                 direct.push(match wait(kind.q) {
-                    _ if own == 0 || w.local(kind.x) => 0,
+                    _ if own == 0 => 0,
+                    // The owners of the own processor that can stand before the job in a queue.
+                    _ if w.local(kind.x) && (!w.higher(kind.x) || ceiling(kind.x, kind.q).is_none()) => 0,
                     _ if !w.higher(kind.x) => kind.issued.min(own),
                     Some(time) => {
                         let other = &tasks[kind.x];
@@ -378,7 +386,7 @@ fn mpcp_equals_its_program() {
             }
             let kinds = w.kinds.clone();
             for (kind, &most) in kinds.iter().zip(&direct) {
-                w.program.borrow_mut().at_most(vec![(kind.d, 1)], most);
+                w.program.borrow_mut().at_most(vec![(kind.d, 1)], if w.local(kind.x) { 0 } else { most });
                 // Constraint 18.
                 let mut times = 0;
                 for (other, &direct) in kinds.iter().zip(&direct) {
@@ -390,7 +398,7 @@ fn mpcp_equals_its_program() {
                 w.program.borrow_mut().at_most(vec![(kind.i, 1)], times);
             }
             // Constraint 17.
-            for x in (0..tasks.len()).filter(|&x| x != w.i && !w.local(x)) {
+            for x in (0..tasks.len()).filter(|&x| x != w.i) {
                 let mut times = 0;
                 for (other, &direct) in kinds.iter().zip(&direct) {
                     let beside = other.x != x && tasks[other.x].cluster == tasks[x].cluster;
@@ -403,11 +411,10 @@ fn mpcp_equals_its_program() {
             // Constraint 20.
             let most = me.requests.iter().map(|r| Some(wait(r.resource)? * u64::from(r.count))).sum::<Option<u64>>();
             if let Some(most) = most {
-                let remote = kinds.iter().filter(|k| tasks[k.x].cluster != me.cluster);
-                let terms = remote.flat_map(|k| [(k.d, k.length as i64), (k.i, k.length as i64)]).collect();
+                let terms = kinds.iter().flat_map(|k| [(k.d, k.length as i64), (k.i, k.length as i64)]).collect();
                 w.program.borrow_mut().at_most(terms, most);
             }
-            w.optimum()
+            w.optimum() + arriving.optimum()
         },
     );
 }

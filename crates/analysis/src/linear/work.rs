@@ -8,7 +8,8 @@ use std::ops::Range;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Blocked {
-    /// The time that the job is suspended and waits for requests on other processors.
+    /// The time that the job is suspended and waits for requests on other processors. Under the MPCP, this includes
+    /// requests on its own processor that preempt owners for which it waits.
     pub remote: u64,
     /// The time that requests of tasks of lower or equal priority, or agents, execute on the job's processor.
     pub local: u64,

@@ -3,7 +3,7 @@
 
 /// The omission of an analysis: none, or the part that a mutant omits. Without the feature `mutants`, it takes no room,
 /// and the compiler removes every question.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Omission<M> {
     #[cfg(feature = "mutants")]
     part: Option<M>,
@@ -63,6 +63,9 @@ pub enum Mutant {
     RemoteCarryIn,
     /// Boosted sections that prolong the section of a holder.
     Stretch,
+    /// In the program of `mpcp`: sections that preempt owners on the processor of the job that waits for them.
+    #[cfg_attr(not(feature = "lp"), allow(dead_code))]
+    OwnOwners,
     /// The jitter of tasks that suspend.
     SuspensionJitter,
     /// Release jitter, and in the programs of `p-edf` the lateness of releases.
@@ -102,7 +105,7 @@ pub enum Mutant {
 #[cfg(feature = "mutants")]
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::LocalIcpp,
         Self::LocalPip,
         Self::LocalPipRest,
@@ -113,6 +116,7 @@ impl Mutant {
         Self::RemoteEquals,
         Self::RemoteCarryIn,
         Self::Stretch,
+        Self::OwnOwners,
         Self::SuspensionJitter,
         Self::ReleaseJitter,
         Self::Equals,

@@ -42,7 +42,7 @@ pub(crate) struct Tables<'s> {
     least_used: OnceCell<CpuId>,
     /// The number of steps left to this analysis.
     pub(crate) budget: Budget,
-    omission: Omission<Mutant>,
+    pub(crate) omission: Omission<Mutant>,
 }
 
 impl<'s> Tables<'s> {

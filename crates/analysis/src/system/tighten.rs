@@ -252,7 +252,7 @@ fn program(tables: &Tables<'_>, ruling: Protocol) -> Option<Program> {
         |id: TaskId| if tables.is_mutant(Mutant::ReleaseJitter) { 0 } else { tables.system.task(id).jitter.as_ns() };
     let jitters: Vec<u64> = tables.system.task_ids().map(jitter).collect();
     let sharing = across::sharing(tables, ruling);
-    Program::new(&sharing, ruling, &tables.homes(), &jitters, PROGRAM_WORK_MAX).ok().flatten()
+    Program::new(&sharing, ruling, &tables.homes(), &jitters, tables.omission, PROGRAM_WORK_MAX).ok().flatten()
 }
 
 /// The parts of a response time that a program bounds. `counted` contains the sections that the program counts if the

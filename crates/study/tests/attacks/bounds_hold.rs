@@ -83,6 +83,8 @@ fn every_mutant_is_caught() {
     let elsewhere = [
         Mutant::RemoteCarryIn,
         Mutant::Waiting,
+        // `own_owners.rs`.
+        Mutant::OwnOwners,
         Mutant::OwnCluster,
         Mutant::CarryIn,
         Mutant::Again,

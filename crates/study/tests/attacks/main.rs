@@ -14,6 +14,7 @@ mod global_semaphores_hold;
 mod late_jobs;
 mod long_resources_hold;
 mod overheads_hold;
+mod own_owners;
 mod programs_hold;
 mod protocols_hold;
 mod readers_writers;

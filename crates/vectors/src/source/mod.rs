@@ -35,7 +35,8 @@ pub(crate) const DEFECTS: &[Defect] = &[
     Defect {
         analyses: &["blocking.mpcp.lp_rtas13"],
         why: "the iteration for the longest wait of a request stops before its fixed point where it exceeds the response time, \
-              and starts at 1, which can be taken for a fixed point by accident",
+              and starts at 1, which can be taken for a fixed point by accident; sections that preempt owners on the task's own processor \
+              are not counted",
         answers: mpcp::blocking,
     },
     Defect {

@@ -107,7 +107,13 @@ fn remote(set: &Sharing, i: usize, published: bool) -> Option<u64> {
     let mut lower: BTreeMap<u16, Vec<(Variable, u64)>> = BTreeMap::new();
     let waits: BTreeMap<u16, Option<u64>> =
         own.requests.iter().map(|request| (request.resource, wait(set, i, request.resource, published))).collect();
-    for x in others(set, i).filter(|&x| set.tasks[x].cluster != own.cluster) {
+    for x in others(set, i) {
+        // The corrected program counts requests that preempt owners on the task's own processor. These interfere.
+        let is_local = set.tasks[x].cluster == own.cluster;
+        if is_local && published {
+            continue;
+        }
+        let priority = set.tasks[x].priority;
         for request in &set.tasks[x].requests {
             let (resource, most) = (request.resource, issued(set, x, own.response, request.count));
             let count = asked(own, resource);
@@ -120,15 +126,18 @@ fn remote(set: &Sharing, i: usize, published: bool) -> Option<u64> {
                 Some(None) if set.tasks[x].priority > own.priority => most,
                 Some(_) => most.min(count),
             };
-            let direct = program.variable(request.length, direct_most);
-            let indirect = program.variable(request.length, most);
+            let ceiling = ceiling(set, set.tasks[x].cluster, resource);
+            // Local tasks of lower priority are never before the task in a queue, nor are others that have no users
+            // elsewhere.
+            let direct_most = if is_local && (priority < own.priority || ceiling == 0) { 0 } else { direct_most };
+            let direct = program.variable(request.length, if is_local { 0 } else { direct_most });
+            let indirect = program.variable(request.length, if is_local && priority > own.priority { 0 } else { most });
             // Constraint 1.
             program.at_most([(direct, 1), (indirect, 1)], most);
             let is_pooled = set.tasks[x].priority < own.priority || published && set.tasks[x].priority == own.priority;
             if count > 0 && is_pooled {
                 lower.entry(resource).or_default().push((direct, 1));
             }
-            let ceiling = ceiling(set, set.tasks[x].cluster, resource);
             all.push(Elsewhere { task: x, resource, length: request.length, ceiling, direct_most, direct, indirect });
         }
     }

@@ -33,6 +33,30 @@ fn a_wait_is_not_cut_short_by_the_response_time() {
 }
 
 #[test]
+fn a_section_that_preempts_an_owner_of_the_own_processor_delays() {
+    // The first task waits for resource 0 behind the second one, of its processor, with four sections before it. Each of
+    // these can be preempted by a section of the third task for resource 1, whose ceiling is higher.
+    let user = |priority, cluster, requests: &[(u16, u32, u64)]| {
+        let demand = |&(resource, count, length): &(u16, u32, u64)| Demand { resource, count, length };
+        let requests: Vec<Demand> = requests.iter().map(demand).collect();
+        Sharer { cost: 1, period: 10_000, deadline: 10_000, response: 600, priority, cluster, requests }
+    };
+    let sharing = |ceiling| Sharing {
+        tasks: vec![
+            user(2, 0, &[(0, 1, 1)]),
+            user(4, 0, &[(0, 4, 1)]),
+            user(1, 0, &[(1, 9, 100)]),
+            user(3, 1, &[(0, 5, 4)]),
+            user(ceiling, 1, &[(1, 1, 1)]),
+        ],
+    };
+    // At the arrival and the resumption, and before each of the four.
+    let blocked = mpcp(&sharing(5)).unwrap()[0];
+    assert_eq!(blocked.local, 2 * 100);
+    assert_eq!(blocked.remote, mpcp(&sharing(1)).unwrap()[0].remote + 4 * 100);
+}
+
+#[test]
 fn with_more_users_than_the_queue_holds_a_local_task_precedes_twice() {
     let local = |users| Sharing { tasks: (0..users).map(|priority| task(1, 100, priority, 0, 1, 7)).collect() };
     assert_eq!(omip(&local(2), 2, 1).unwrap()[0], 7);
