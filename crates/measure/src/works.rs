@@ -59,8 +59,8 @@ pub enum Work {
     WakeThere,
     /// From the time until which a thread sleeps to its execution.
     ReleaseLatency,
-    /// The time that the release of a more urgent thread takes from the running one, without two switches. It includes
-    /// the time in which the released thread goes to sleep again.
+    /// The time that the release of a more urgent thread takes from the running one: the interrupt, two switches, and
+    /// the system call with which the released thread goes to sleep again.
     Release,
     /// An interruption of a running thread by the kernel, such as a tick of its timer.
     Tick,
@@ -298,10 +298,7 @@ impl Works {
             self.rounds(Work::WakeThere, Partner::Sleeps, there, LEVEL + 1, clock_ns)?;
         }
         self.rounds(Work::LeaveSection, Partner::Delayed, here, LEVEL + 1, clock_ns)?;
-        let switches = Readings::new(self.readings[Work::ContextSwitch as usize].clone());
-        let switch = switches.map_or(0, |readings| readings.quantile(0.5));
-        // Two switches are charged separately.
-        self.rounds(Work::Release, Partner::Released, here, LEVEL + 1, 2 * switch)
+        self.rounds(Work::Release, Partner::Released, here, LEVEL + 1, clock_ns)
     }
 
     /// Notes the readings of `partner`, less what each of them contains of other work.
