@@ -7,7 +7,7 @@ use crate::export::{ResultFile, reason};
 use crate::input::find_task;
 use crate::tame::tame;
 use crate::units;
-use lockwright_model::{Instant, Protocol, Record, System, TaskId};
+use lockwright_model::{Duration, Instant, Protocol, Record, System, TaskId};
 use lockwright_report::perfetto::{self, Scene};
 use lockwright_report::svg::{Form, Level};
 use lockwright_report::text::Layout;
@@ -124,25 +124,22 @@ impl ScheduleFiles {
         if self.svg.is_none() && !self.gantt {
             return Ok(());
         }
-        let window = match self.job {
-            Some((task, number)) => around(system, records, task, number, console)?,
-            None => self.window.unwrap_or_else(|| tightest(system, records)),
+        let part = match self.job {
+            Some((task, number)) => Part::job(around(system, records, task, number, console)?),
+            None => self.window.map_or_else(|| tightest(system, records), Part::exactly),
         };
-        let shown = window.before(end);
-        if self.window.is_some() && shown != Some(window) {
+        let shown = part.window().before(end);
+        if let Some(window) = self.window.filter(|&window| shown != Some(window)) {
             let at = since_start(end);
-            console.note(match shown {
+            console.note(match window.before(end) {
                 Some(_) => format!("--window reaches beyond the schedule, which ends at {at}: so does the picture"),
                 None => format!("--window begins when the schedule has ended, at {at}: nothing is drawn"),
             });
         }
-        let schedule = match shown {
-            Some(shown) => Schedule::read(system, records, shown),
-            None => Schedule::read(system, &[], window),
-        };
         let form = Form { title, by: self.by, place: Place::File, width: self.width, level: Level::FINEST };
         match self.svg {
             Some(Svg::File(file)) => {
+                let schedule = drawable(system, records, part, end, console);
                 let path = write_picture(file, system, &schedule, form, console)?;
                 console.note(format!("the picture of the schedule is in {}", path.display()));
             }
@@ -152,8 +149,7 @@ impl ScheduleFiles {
                     let name = &system.task(task).name;
                     let path = folder.join(format!("{word}{}-{}.svg", task.index() + 1, plain(name)));
                     let file = ResultFile::open(&path, "--svg", console)?;
-                    let window = job.with_margin(MARGIN).before(end).unwrap_or(job);
-                    let schedule = Schedule::read(system, records, window);
+                    let schedule = drawable(system, records, Part::job(job), end, console);
                     let title = format!("{title}: the worst job of {name}");
                     write_picture(file, system, &schedule, Form { title: &title, ..form }, console)?;
                 }
@@ -162,6 +158,7 @@ impl ScheduleFiles {
             None => {}
         }
         if self.gantt {
+            let schedule = read(system, records, part, end);
             let layout = Layout { width: console.layout.width(), by: self.by };
             let chart = text::draw(system, &schedule, layout);
             console.print_text(&format!("{}\n\n{}\n", tame(title), tame(&chart)))?;
@@ -189,6 +186,69 @@ fn since_start(at: Instant) -> String {
     units::text(at.since(Instant::ZERO))
 }
 
+/// The part of a schedule that is shown.
+#[derive(Clone, Copy)]
+struct Part {
+    /// What it is about, such as the time of a job.
+    core: Window,
+    /// Whether the time before and after it is shown too.
+    has_margin: bool,
+}
+
+impl Part {
+    /// The time around a job.
+    fn job(core: Window) -> Self {
+        Self { core, has_margin: true }
+    }
+
+    fn exactly(core: Window) -> Self {
+        Self { core, has_margin: false }
+    }
+
+    fn window(self) -> Window {
+        if self.has_margin { self.core.with_margin(MARGIN) } else { self.core }
+    }
+
+    /// The same part from the middle of its core on: jobs miss their deadlines at their ends.
+    fn last_half(self) -> Self {
+        let half = Duration::from_ns(self.core.length().as_ns() / 2);
+        Self { core: Window { from: self.core.from + half, ..self.core }, ..self }
+    }
+}
+
+/// Reads this part of a schedule that ends at `end`.
+fn read(system: &System, records: &[Record], part: Part, end: Instant) -> Schedule {
+    match part.window().before(end) {
+        Some(shown) => Schedule::read(system, records, shown),
+        None => Schedule::read(system, &[], part.window()),
+    }
+}
+
+fn intervals(schedule: &Schedule) -> usize {
+    schedule.rows.iter().map(|row| row.spans.len()).sum()
+}
+
+/// Reads as much of this part of a schedule as a picture may have.
+fn drawable(system: &System, records: &[Record], part: Part, end: Instant, console: &Console) -> Schedule {
+    let whole = read(system, records, part, end);
+    let all = intervals(&whole);
+    let (mut left, mut schedule) = (part, whole);
+    // BOUND: each turn halves the core, down to a nanosecond: 64 turns.
+    while intervals(&schedule) > INTERVALS_MAX && left.core.length() > Duration::from_ns(1) {
+        left = left.last_half();
+        schedule = read(system, records, left, end);
+    }
+    if left.core != part.core {
+        console.warn(format!(
+            "a picture may have at most {INTERVALS_MAX} intervals, and all {} would have {all}: it shows the last {}; \
+             --trace writes everything",
+            units::text(part.core.length()),
+            units::text(left.core.length())
+        ));
+    }
+    schedule
+}
+
 /// Draws a schedule into a file, and returns the path.
 fn write_picture(
     file: ResultFile,
@@ -197,14 +257,6 @@ fn write_picture(
     form: Form<'_>,
     console: &Console,
 ) -> Result<PathBuf, Exit> {
-    let intervals: usize = schedule.rows.iter().map(|row| row.spans.len()).sum();
-    if intervals > INTERVALS_MAX {
-        console.error(
-            format!("the picture would have {intervals} intervals; it may have at most {INTERVALS_MAX}"),
-            "choose a shorter --window, or use --trace",
-        );
-        return Err(Exit::BadInput);
-    }
     let picture = picture(system, schedule, form);
     file.write(|out| Ok(out.write_all(picture.as_bytes())?), console)
 }
@@ -223,20 +275,20 @@ fn plain(name: &str) -> String {
 }
 
 /// The time around the job with the least slack; everything if no job was complete.
-fn tightest(system: &System, records: &[Record]) -> Window {
+fn tightest(system: &System, records: &[Record]) -> Part {
     let jobs = system.tasks().iter().zip(worst_jobs(system, records)).filter_map(|(task, job)| {
         let job = job?;
         Some((i128::from(task.deadline.as_ns()) - i128::from(job.length().as_ns()), job))
     });
     let least = jobs.min_by_key(|&(slack, _)| slack);
-    least.map_or_else(|| Window::of(records), |(_, job)| job.with_margin(MARGIN))
+    least.map_or_else(|| Part::exactly(Window::of(records)), |(_, job)| Part::job(job))
 }
 
-/// The time around the job of this number.
+/// The time of the job of this number.
 fn around(system: &System, records: &[Record], task: TaskId, number: usize, console: &Console) -> Result<Window, Exit> {
     let jobs = jobs(records, task);
     if let Some(job) = jobs.get(number - 1) {
-        return Ok(job.with_margin(MARGIN));
+        return Ok(*job);
     }
     console.error(
         format!("there is no job {number} of `{}` in this schedule", tame(&system.task(task).name)),
@@ -298,7 +350,7 @@ mod tests {
         let records = simulation.into_tracer();
         let window = Window { from: Instant::ZERO, until: Instant::from_ns(2_000_000_000) };
         let schedule = Schedule::read(&system, &records, window);
-        let intervals: usize = schedule.rows.iter().map(|row| row.spans.len()).sum();
+        let intervals = intervals(&schedule);
         assert!((2 * PARTS_MAX..INTERVALS_MAX).contains(&intervals), "{intervals}");
         let form = Form { title: "dense", by: By::Task, place: Place::File, width: svg::WIDTH, level: Level::FINEST };
         let bars = executing(&picture(&system, &schedule, form));

@@ -33,7 +33,10 @@ class Simulated(Results):
     """A simulation of a system, beside its bounds."""
 
     schedule: Schedule | None = None
-    """The schedule; of several, the worst. `None` with ``protocol="all"``."""
+    """The schedule around the job with the least slack; of several, the worst. `None` with ``protocol="all"``.
+
+    Of a job with more intervals than a picture may have, it shows the end.
+    """
 
 
 def check(

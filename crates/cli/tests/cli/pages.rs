@@ -466,13 +466,3 @@ fn a_build_without_a_server_says_so() {
     let ended = end(lockwright().arg("serve").arg(&file.path));
     assert!(ended.status == 3 && ended.err.contains("was built without the feature `serve`"), "{}", ended.err);
 }
-
-#[test]
-fn pictures_of_very_long_windows_are_refused() {
-    let file = File::new(INVERSION);
-    let svg = file.beside("schedule.svg");
-    let arguments = ["--protocol", "icpp", "--for", "200s", "--window", "0s..200s", "--svg"];
-    let ended = end(lockwright().arg("simulate").arg(&file.path).args(arguments).arg(&svg));
-    assert!(ended.status == 2 && ended.err.contains("choose a shorter --window"), "{}", ended.err);
-    assert!(!svg.exists());
-}

@@ -123,6 +123,33 @@ fn windows_end_with_the_schedule() {
     assert!(drawn.contains(" to 190 ms."), "{drawn}");
 }
 
+/// A schedule with more intervals than a picture may have: the picture shows the end of the late job, and the result is
+/// the same as without it.
+#[test]
+fn a_dense_schedule_is_drawn_in_part() {
+    let dense = "[platform]\ncpus = 1\npriorities = \"rate-monotonic\"\n\
+                 [[task]]\nname = \"fast\"\nperiod = \"1 ms\"\nwcet = \"400 us\"\n\
+                 [[task]]\nname = \"slow\"\nperiod = \"10 s\"\nwcet = \"6100 ms\"\n";
+    let file = File::new(dense);
+    let folder = file.beside("pictures");
+    std::fs::create_dir(&folder).expect("created");
+    let simulate = |options: &[&str]| {
+        end(lockwright().arg("simulate").arg(&file.path).args(["--for", "15s", "--json"]).args(options))
+    };
+    let plain = simulate(&[]);
+    assert_eq!(plain.status, 1, "{}", plain.err);
+    let svg = file.beside("dense.svg");
+    let (path, dir) = (svg.to_str().expect("a path"), folder.to_str().expect("a path"));
+    for options in [&["--svg", path][..], &["--svg", path, "--window", "0s..14s"], &["--svg", dir]] {
+        let ended = simulate(options);
+        assert_eq!((ended.status, &ended.out), (1, &plain.out), "{options:?}: {}", ended.err);
+        assert!(ended.err.contains("would have") && ended.err.contains("it shows the last"), "{}", ended.err);
+    }
+    // The job of `slow` ends at 10.16 s, late.
+    let drawn = std::fs::read_to_string(folder.join("2-slow.svg")).expect("a picture");
+    assert!(drawn.contains("misses its deadline") || drawn.contains("missed"), "{}", &drawn[..2000]);
+}
+
 #[test]
 fn a_directory_gets_the_worst_job_of_each_task() {
     let file = File::new(&INVERSION.replace("\"high\"", "\"../hi gh\""));
