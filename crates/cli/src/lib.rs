@@ -57,8 +57,10 @@ use args::{Cli, Verb};
 use clap::Parser;
 use console::Console;
 use exit::Exit;
+use std::any::Any;
 use std::ffi::OsString;
 use std::io::Write;
+use std::panic::UnwindSafe;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -73,6 +75,7 @@ pub fn main() -> ExitCode {
 
 /// Executes a command line on the streams of this process and with its signals. The first argument is the name of the
 /// program. `again` are the program and its first arguments that execute another command line in a process of its own.
+/// A panic is reported, and ends in [`Exit::Machine`].
 #[must_use]
 pub fn command(arguments: &[OsString], again: &[OsString]) -> Exit {
     again::set(again);
@@ -82,7 +85,21 @@ pub fn command(arguments: &[OsString], again: &[OsString]) -> Exit {
             "please report it, with the file and the arguments that led here",
         );
     }));
-    execute(arguments)
+    // The hook has reported it, with its place.
+    caught(arguments, || execute(arguments), |_, _| {})
+}
+
+/// Executes, with [`Exit::Machine`] for a panic, which `tell` reports.
+fn caught(
+    arguments: &[OsString],
+    execute: impl FnOnce() -> Exit + UnwindSafe,
+    tell: impl FnOnce(&(dyn Any + Send), &Console),
+) -> Exit {
+    std::panic::catch_unwind(execute).unwrap_or_else(|panic| {
+        let console = Console::new(console::Color::Never, false);
+        tell(&*panic, &console);
+        gave_up(Exit::Machine, arguments, &console)
+    })
 }
 
 /// A command line that was executed inside another program.
@@ -108,16 +125,12 @@ pub struct Called {
 /// ```
 #[must_use]
 pub fn call(arguments: &[OsString], input: Vec<u8>, stop: Arc<AtomicBool>) -> Called {
-    let execute = || {
-        std::panic::catch_unwind(|| execute(arguments)).unwrap_or_else(|panic| {
-            let console = Console::new(console::Color::Never, false);
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-            console.error(format!("this is a bug in lockwright: {text}"), "please report it, with the file");
-            gave_up(Exit::Machine, arguments, &console)
-        })
+    let tell = |panic: &(dyn Any + Send), console: &Console| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        console.error(format!("this is a bug in lockwright: {text}"), "please report it, with the file");
     };
-    let (exit, written) = streams::collect(input, stop, execute);
+    let (exit, written) = streams::collect(input, stop, || caught(arguments, || execute(arguments), tell));
     Called { exit, written }
 }
 
@@ -186,4 +199,19 @@ fn gave_up(exit: Exit, arguments: &[OsString], console: &Console) -> Exit {
         let _ = console.print(&json::to_text(&json::ErrorOutput { error, more: faults.collect() }));
     }
     exit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Neither the status of a verdict nor that of a panic of Rust.
+    #[test]
+    fn a_panic_is_the_fault_of_the_machine() {
+        let told = std::cell::Cell::new(0);
+        let tell =
+            |panic: &(dyn Any + Send), _: &Console| told.set(panic.downcast_ref::<&str>().map_or(0, |text| text.len()));
+        assert_eq!(caught(&[], || panic!("a bug"), tell), Exit::Machine);
+        assert_eq!(told.get(), "a bug".len());
+    }
 }
