@@ -1,10 +1,16 @@
-"""``python -m lockwright.cluster ADDRESS FILE OUT``: a study on a Dask cluster, for ``lockwright study --dask``."""
+"""``python -m lockwright.cluster ADDRESS FILE OUT``: a study on a Dask cluster, for ``lockwright study --dask``.
+
+It is interrupted when its standard input ends.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +32,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--samples", type=int)
     parser.add_argument("--resume", action="store_true")
     chosen = parser.parse_args(arguments)
+    # SIGTERM, as SIGINT may be ignored.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    threading.Thread(target=_interrupt_at_end, args=(threading.get_ident(),), daemon=True).start()
     try:
         _run(chosen)
     except Error as error:
@@ -59,6 +68,13 @@ def _run(chosen: argparse.Namespace) -> None:
             print(f"\r{done} of {shares} shares", end="\n" if done == shares else "", file=sys.stderr, flush=True)
 
         study(chosen.file, chosen.out, executor=client, shares=shares, samples=chosen.samples, seed=chosen.seed, told=told)
+
+
+def _interrupt_at_end(main: int) -> None:
+    """Interrupt the thread `main` when standard input ends: the command does not want the results any more."""
+    while os.read(0, 1024):
+        pass
+    signal.pthread_kill(main, signal.SIGTERM)
 
 
 def _is_unfinished(out: Path) -> bool:

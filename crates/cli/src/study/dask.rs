@@ -5,12 +5,19 @@
 use crate::args::Study;
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::interrupt;
+use crate::interrupt::{self, Watch};
 use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Time between two looks for a signal.
+const SIGNALS: Duration = Duration::from_millis(50);
 
 /// Prints the version of the package, after the names of what is missing.
 const PROBE: &str = "from importlib.util import find_spec
@@ -37,7 +44,6 @@ pub fn on_cluster(
     }
     let python = std::env::var_os("LOCKWRIGHT_PYTHON").unwrap_or_else(|| "python3".into());
     check(&python, console)?;
-    // The interpreter gets the signals of the terminal too, and ends with a message.
     interrupt::listen(|| {}, console);
     let mut command = Command::new(&python);
     command.args(["-P", "-m", "lockwright.cluster", address]).arg(file).arg(output);
@@ -49,14 +55,34 @@ pub fn on_cluster(
     if arguments.run.resume {
         command.arg("--resume");
     }
-    let done = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let done = done.map_err(|error| unusable(&python, &error.to_string(), console))?;
+    let done = execute(&mut command).map_err(|error| unusable(&python, &error.to_string(), console))?;
     console.print_text(&String::from_utf8_lossy(&done.stdout))?;
     Ok(match done.status.code() {
         Some(0) => Exit::Holds,
         Some(2) => Exit::BadInput,
         Some(130) => Exit::Interrupted,
+        _ if interrupt::requested() => Exit::Interrupted,
         _ => Exit::Machine,
+    })
+}
+
+/// Executes the interpreter, and returns its output. It ends early when its standard input does: at a signal to this
+/// process, and when this process ends in any way.
+fn execute(command: &mut Command) -> io::Result<Output> {
+    // A group of its own: the terminal does not interrupt it a second time, while it ends.
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).process_group(0);
+    let mut child = command.spawn()?;
+    let (input, watch) = (child.stdin.take(), Watch::here());
+    let (done, ended) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // BOUND: the interpreter ends, or a signal arrives.
+            while ended.recv_timeout(SIGNALS) == Err(RecvTimeoutError::Timeout) && !watch.requested() {}
+            drop(input);
+        });
+        let output = child.wait_with_output();
+        drop(done);
+        output
     })
 }
 

@@ -2,9 +2,9 @@
 
 use crate::realtime::require_realtime;
 use crate::study::{KEYS, holds, results};
-use crate::support::{Ended, File, HOLDS, INVERSION, LATE, end, json, lockwright, on};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use crate::support::{Ended, File, HOLDS, INVERSION, LATE, Started, end, json, lockwright, on};
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 #[test]
@@ -86,39 +86,6 @@ fn colours_are_for_terminals_and_on_demand() {
     );
     let bad = on("nonsense", "check", &["--color=always"]);
     assert!(bad.err.contains('\x1b'), "{}", bad.err);
-}
-
-/// A process that has said its first word on standard error: by then it listens.
-struct Started {
-    child: Child,
-    first: String,
-    err: BufReader<ChildStderr>,
-}
-
-impl Started {
-    fn new(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
-        let mut err = BufReader::new(child.stderr.take().expect("is piped"));
-        let mut first = String::new();
-        err.read_line(&mut first).expect("it says something");
-        Self { child, first, err }
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
-        assert!(sent.expect("kill is there").success());
-    }
-
-    fn end(mut self) -> Ended {
-        let rest = std::thread::spawn(move || {
-            let mut rest = String::new();
-            self.err.read_to_string(&mut rest).expect("is UTF-8");
-            rest
-        });
-        let mut ended: Ended = self.child.wait_with_output().expect("ends").into();
-        ended.err = self.first + &rest.join().expect("reads to the end");
-        ended
-    }
 }
 
 /// Starts it, and ends it early after its first word, a note. By SIGTERM: a script that has the tests in the background

@@ -1,6 +1,6 @@
 //! `study FILE`, `study list` and `study rtas2008`.
 
-use crate::support::{Ended, File, end, json, lockwright};
+use crate::support::{Ended, File, Started, end, json, lockwright};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
@@ -660,6 +660,19 @@ fn a_cluster_needs_the_python_package() {
         assert!(ended.err.contains(part), "{part}: {}", ended.err);
     }
     let version = env!("CARGO_PKG_VERSION");
+    // A signal to the command alone ends the interpreter: its standard input ends.
+    let ends =
+        format!("[ $2 = -c ] && echo && echo {version} || {{ echo note: begun >&2; cat; touch ended; exit 130; }}");
+    let folder = TempDir::new().expect("a temporary folder");
+    let mut command = lockwright();
+    command.env("LOCKWRIGHT_PYTHON", script("ends", &ends)).current_dir(folder.path());
+    let started = Started::new(command.arg("study").arg(&file.path).args(["--dask", "tcp://127.0.0.1:1", "-o", "out"]));
+    // Time for an end without a signal.
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(started.first.contains("begun") && !folder.path().join("ended").exists(), "{}", started.first);
+    started.signal("TERM");
+    assert_eq!(started.end().status, 130);
+    assert!(folder.path().join("ended").exists());
     // What the package prints is printed, and its status is that of the command.
     let package = script("package", &format!("[ $2 = -c ] && echo && echo {version} || {{ echo \"$@\"; exit 130; }}"));
     let ended = python(&package, &file.path);

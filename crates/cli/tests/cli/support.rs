@@ -1,8 +1,9 @@
 //! Running the binary, and the files it is run on.
 
 use crate::realtime::has_waited;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// Two tasks that share a lock. Their deadlines are long enough for real threads on a busy machine.
@@ -190,3 +191,38 @@ pub fn json(ended: &Ended) -> serde_json::Value {
 
 /// An empty list, to compare lists of faults with.
 pub const NO_FAULTS: [&str; 0] = [];
+
+/// A process that has said its first word on standard error: by then it listens.
+pub struct Started {
+    /// The process.
+    pub child: Child,
+    /// Its first line on standard error.
+    pub first: String,
+    err: BufReader<ChildStderr>,
+}
+
+impl Started {
+    pub fn new(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        let mut err = BufReader::new(child.stderr.take().expect("is piped"));
+        let mut first = String::new();
+        err.read_line(&mut first).expect("it says something");
+        Self { child, first, err }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill is there").success());
+    }
+
+    pub fn end(mut self) -> Ended {
+        let rest = std::thread::spawn(move || {
+            let mut rest = String::new();
+            self.err.read_to_string(&mut rest).expect("is UTF-8");
+            rest
+        });
+        let mut ended: Ended = self.child.wait_with_output().expect("ends").into();
+        ended.err = self.first + &rest.join().expect("reads to the end");
+        ended
+    }
+}
