@@ -106,7 +106,7 @@ fn read_overheads(path: &Path, name: &str) -> Result<Overheads, String> {
 
 /// The sums of some cells under one method, and how often they count each system: clusters of every size have the same
 /// systems.
-fn sum(plan: &Plan, tallies: &[Tally], method: usize, cells: impl Iterator<Item = usize>) -> (Tally, u64) {
+fn sum(plan: &Plan, tallies: &[Tally], method: usize, cells: impl IntoIterator<Item = usize>) -> (Tally, u64) {
     let cluster = plan.axes.iter().position(|axis| axis.key == Key::Cluster);
     let (mut all, mut sizes) = (Tally::default(), HashSet::new());
     for cell in cells {
@@ -248,12 +248,15 @@ fn groups(plan: &Plan, over: &[usize]) -> Vec<Group> {
     groups
 }
 
-/// The cells of a group.
-fn cells<'a>(plan: &'a Plan, group: &'a Group) -> impl Iterator<Item = usize> + 'a {
-    let belongs = move |cell: &usize| {
-        plan.places(*cell).iter().zip(group).all(|(place, wanted)| wanted.is_none_or(|wanted| wanted == *place))
-    };
-    (0..plan.cells()).filter(belongs)
+/// The cells of a group, in order: the places on the axes are the digits of their numbers, the last one the lowest.
+fn cells(plan: &Plan, group: &Group) -> Vec<usize> {
+    let mut cells = vec![0];
+    for (axis, &wanted) in plan.axes.iter().zip(group) {
+        let all = axis.values.len();
+        let places = wanted.map_or(0..all, |place| place..place + 1);
+        cells = cells.into_iter().flat_map(|cell| places.clone().map(move |place| cell * all + place)).collect();
+    }
+    cells
 }
 
 /// One row for each method and each combination of values other than those of the horizontal axis.
@@ -362,4 +365,26 @@ fn figure(plan: &Plan, tallies: &[Tally], shown: &Shown, x: usize, group: &Group
         if plan.name.is_empty() { shown.quantity.to_owned() } else { format!("{}: {}", plan.name, shown.quantity) };
     let legend = plan.methods.iter().map(|method| method.name.clone()).collect();
     (name, Grid { title, columns: 1, legend, insets: vec![inset] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_of_a_group_are_those_with_its_places() {
+        let text = "samples = 1\n[generator]\nload = 0.5\n[vary]\ntasks = [2, 3]\ncpus = [1, 2, 3]\n\
+                    placement = [\"first-fit\", \"worst-fit\"]\n[[method]]\nscheduler = \"p-edf\"\n";
+        let plan = parse_plan(text, &mut |_| Err("none".into())).expect("valid");
+        for over in [&[][..], &[0], &[1], &[2], &[0, 2], &[0, 1, 2]] {
+            let all = groups(&plan, over);
+            for group in &all {
+                let belongs = |cell: &usize| {
+                    plan.places(*cell).iter().zip(group).all(|(place, kept)| kept.is_none_or(|kept| kept == *place))
+                };
+                assert_eq!(cells(&plan, group), (0..12).filter(belongs).collect::<Vec<_>>(), "{group:?}");
+            }
+            assert_eq!(all.iter().map(|group| cells(&plan, group).len()).sum::<usize>(), 12);
+        }
+    }
 }
