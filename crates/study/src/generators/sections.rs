@@ -165,6 +165,8 @@ impl Sections {
                             own.extend((0..count).map(|_| self.access(random, resource, resources)));
                         }
                     }
+                    // The last ones may not fit into the job.
+                    random.shuffle(own);
                 }
             }
         }
@@ -174,6 +176,25 @@ impl Sections {
             }
         }
         Ok(drawn)
+    }
+
+    /// Returns the mean and the standard deviation of the number of steps that the sections of a job take.
+    pub(crate) fn steps(&self) -> (f64, f64) {
+        let (requests, spread) = match self.sharing {
+            Sharing::Accesses { accesses, .. } => (f64::from(accesses), 0.0),
+            Sharing::Resources { resources, probability, requests } => {
+                let (all, most) = (resources as f64, f64::from(requests));
+                let mean = probability * (most + 1.0) / 2.0;
+                let squares = probability * (most + 1.0) * (2.0 * most + 1.0) / 6.0;
+                (all * mean, all * (squares - mean * mean))
+            }
+        };
+        let each = || self.nesting.shares().map(|(held, share)| (steps(held) as f64, share));
+        let mean: f64 = each().map(|(steps, share)| steps * share).sum();
+        let squares: f64 = each().map(|(steps, share)| steps * steps * share).sum();
+        // Rounding may leave a variance below zero.
+        let variance = requests * (squares - mean * mean) + spread * mean * mean;
+        (requests * mean, variance.max(0.0).sqrt())
     }
 
     fn access(&self, random: &mut Stream, resource: u16, resources: usize) -> Access {
@@ -201,6 +222,12 @@ impl Sections {
     }
 }
 
+/// Returns the number of steps of a section that holds this number of resources: a lock, an unlock and a run for each
+/// resource, and a run before it.
+pub(super) fn steps(held: usize) -> usize {
+    3 * held + 1
+}
+
 impl Sharing {
     /// Returns the number of resources of a system of `tasks` tasks on `cpus` processors.
     ///
@@ -219,6 +246,15 @@ impl Sharing {
 }
 
 impl Nesting {
+    /// Returns the numbers of resources that a section may hold at a time, each with its share of the sections.
+    fn shares(self) -> impl Iterator<Item = (usize, f64)> {
+        let most = self.deepest.max(3);
+        let [one, deeper] = [self.one, self.deeper].map(|share| f64::from(share) / 10_000.0);
+        let each = deeper / (most - 2) as f64;
+        let all = [(1, 1.0 - one - deeper), (2, one)].into_iter().chain((3..=most).map(move |held| (held, each)));
+        all.map(move |(held, share)| (held.min(self.deepest).min(NESTING_MAX), share))
+    }
+
     /// Draws the number of resources that a section holds at a time.
     fn held(&self, random: &mut Stream) -> usize {
         if self.deepest < 2 {

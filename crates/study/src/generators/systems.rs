@@ -1,5 +1,6 @@
 //! Whole systems.
 
+use super::sections::steps;
 use super::{
     Access, ConvolutionalFixedSum, DrawnSections, Impossible, Periods, Philox, RandFixedSum, Sections, Stream,
     Utilization, uunifast, uunifast_discard,
@@ -81,8 +82,8 @@ pub enum Groups {
 ///
 /// A sample is computed from its number alone, so samples may be drawn in any order and on any thread. Priorities are
 /// rate-monotonic, and deadlines equal periods. Execution times are utilization times period, rounded down, and at
-/// least 1 ns. Sections are part of the execution time: requests that no longer fit into a job are left out, the last
-/// ones first. The time outside of sections is spread evenly between them.
+/// least 1 ns. Sections are part of the execution time: requests that no longer fit into a job are left out, at random.
+/// The time outside of sections is spread evenly between them.
 ///
 /// # Examples
 /// ```
@@ -172,8 +173,8 @@ impl Systems {
     /// Draws the system with this number.
     ///
     /// # Errors
-    /// Returns an error if the draw failed: [`Impossible::Discarded`], or [`Impossible::Tasks`] if the first
-    /// utilization exceeds the cap.
+    /// Returns an error if the draw failed: [`Impossible::Discarded`], [`Impossible::Tasks`] if the first utilization
+    /// exceeds the cap, or [`Impossible::Steps`] if a job would have too many sections.
     ///
     /// # Panics
     /// Panics if a range of the generator ends before it begins.
@@ -196,7 +197,7 @@ impl Systems {
         let [task_names, resource_names] = &self.names;
         let task = |index: usize| {
             let (period, wcet) = times[index];
-            Task {
+            Ok(Task {
                 name: task_names[index].clone(),
                 cpu: CpuId::new(homes[index] * self.cluster),
                 priority: Priority::MIN,
@@ -205,10 +206,10 @@ impl Systems {
                 jitter: Duration::ZERO,
                 offset: Duration::ZERO,
                 wcet,
-                body: body(wcet, &drawn.tasks[index]),
-            }
+                body: body(wcet, &drawn.tasks[index])?,
+            })
         };
-        let mut tasks: Vec<Task> = (0..times.len()).map(task).collect();
+        let mut tasks = (0..times.len()).map(task).collect::<Result<Vec<Task>, _>>()?;
         assign_rate_monotonic(&mut tasks);
         let resources = resource_names[..drawn.resources].iter().map(|name| Resource::new(name.clone())).collect();
         let system = System::new("generated".into(), self.cpus, None, resources, tasks).and_then(|system| {
@@ -268,18 +269,20 @@ fn place(times: &[(Duration, Duration)], clusters: usize, size: usize, fit: Fit)
     homes
 }
 
-/// Lays sections out into a body of `wcet` execution time. Those that do not fit are left out.
-fn body(wcet: Duration, accesses: &[Access]) -> Vec<Step> {
+/// Lays sections out into a body of `wcet` execution time. Those that do not fit into this time are left out.
+fn body(wcet: Duration, accesses: &[Access]) -> Result<Vec<Step>, Impossible> {
     let mut inside = 0_u64;
-    let mut steps = 0;
+    let held = |access: &Access| 1 + access.inner.len();
     let fits = |access: &&Access| {
-        // A section has a lock, an unlock and a run for each resource, and a run before it.
-        let held = 1 + access.inner.len();
         inside = inside.saturating_add(access.length.as_ns());
-        steps += 3 * held + 1;
-        inside <= wcet.as_ns() && steps < STEPS_MAX && access.length.as_ns() >= held as u64
+        inside <= wcet.as_ns() && access.length.as_ns() >= held(access) as u64
     };
     let placed: Vec<&Access> = accesses.iter().take_while(fits).collect();
+    // The last step is the run after all sections.
+    let count = 1 + placed.iter().map(|access| steps(held(access))).sum::<usize>();
+    if count > STEPS_MAX {
+        return Err(Impossible::Steps { count });
+    }
     let outside = wcet.as_ns() - placed.iter().map(|access| access.length.as_ns()).sum::<u64>();
     let gaps = placed.len() as u64 + 1;
     let (gap, mut extra) = (outside / gaps, outside % gaps);
@@ -296,7 +299,7 @@ fn body(wcet: Duration, accesses: &[Access]) -> Vec<Step> {
         section(&mut body, access);
     }
     run(&mut body);
-    body
+    Ok(body)
 }
 
 /// Appends a section. Each of the sections in it begins after an equal part of the length, and all end together.
@@ -396,6 +399,40 @@ mod tests {
         };
         assert!(has_nested(&separate) && !has_nested(&joined));
         assert!(joined.resources().len() < separate.resources().len());
+    }
+
+    /// No resource loses more requests than others to the end of a job, and none is lost to the number of steps.
+    #[test]
+    fn requests_that_do_not_fit_are_left_out_at_random() {
+        let sharing = Sharing::Resources { resources: 8, probability: 1.0, requests: 1 };
+        let utilizations = Utilizations::Sum { by: Division::RandFixedSum, tasks: 30, total: 0.1 };
+        let lengths = Lengths::exactly(Duration::from_us(50));
+        let systems = |sharing| {
+            let sections = Sections { sharing, lengths, nesting: Nesting::NONE, reads: 0.0 };
+            Systems::new(1, utilizations.clone(), PERIODS, Some((sections, Groups::Separate)), Fit::Worst)
+                .expect("is possible")
+        };
+        let mut kept = [0_u32; 8];
+        for sample in 0..200 {
+            let system = systems(sharing).draw(Philox::new(7, 0), sample).expect("is drawn");
+            for section in system.task_ids().flat_map(|id| system.sections(id)) {
+                kept[section.resource.index()] += 1;
+            }
+        }
+        // Of 6,000 tasks, some have time for all requests and most do not.
+        let (least, most) = (kept.iter().min().expect("eight"), kept.iter().max().expect("eight"));
+        assert!(*most < 5_000 && *least > 1_000 && most - least < 400, "{kept:?}");
+        let many = Sharing::Resources { resources: 256, probability: 1.0, requests: 100 };
+        let utilizations = Utilizations::Sum { by: Division::RandFixedSum, tasks: 1, total: 1.0 };
+        let sections = Sections {
+            sharing: many,
+            lengths: Lengths::exactly(Duration::from_us(1)),
+            nesting: Nesting::NONE,
+            reads: 0.0,
+        };
+        let many = Systems::new(1, utilizations, PERIODS, Some((sections, Groups::Separate)), Fit::Worst);
+        let drawn = many.expect("is possible").draw(Philox::new(7, 0), 0);
+        assert!(matches!(drawn, Err(Impossible::Steps { count }) if count > 40_000), "{drawn:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::generators::{
     Division, Groups, Lengths, Nesting, Periods, Sections, Sharing, Systems, Utilization, Utilizations, sums,
 };
 use lockwright_analysis::Fit;
-use lockwright_model::Duration;
+use lockwright_model::{Duration, STEPS_MAX};
 
 /// A key of a generator in a study file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -281,13 +281,28 @@ impl Setting {
             }
             _ => {}
         }
-        let Some((sections, _)) = self.sections() else { return Ok(()) };
+        let Some((sections, groups)) = self.sections() else { return Ok(()) };
         let refused = |why: Impossible| Refusal {
             key: Key::Accesses,
             fault: why.to_string(),
             help: "the number of resources is accesses * tasks / (degree * cpus): lower accesses or tasks".into(),
         };
-        sections.sharing.resources(self.whole(Key::Tasks, 1), self.cpus()).map_err(refused).map(drop)
+        sections.sharing.resources(self.whole(Key::Tasks, 1), self.cpus()).map_err(refused)?;
+        // Group locks have no sections inside others.
+        let nesting = if groups == Groups::Joined { Nesting::NONE } else { sections.nesting };
+        let (mean, deviation) = Sections { nesting, ..sections }.steps();
+        if mean + DEVIATIONS * deviation >= STEPS_MAX as f64 {
+            let given = [Key::Accesses, Key::Requests, Key::Resources].into_iter().find(|&key| self.get(key).is_some());
+            return Err(Refusal {
+                key: given.unwrap_or(Key::Accesses),
+                fault: format!(
+                    "the sections of a job would take about {mean:.0} steps, and a job has at most {STEPS_MAX}"
+                ),
+                help: "a section takes 4 steps, and 3 more for each resource inside it: lower the number of requests"
+                    .into(),
+            });
+        }
+        Ok(())
     }
 
     /// Returns the generator.
@@ -313,6 +328,10 @@ impl Setting {
         fnv1a(texts.flatten().flat_map(str::bytes))
     }
 }
+
+/// Standard deviations above the mean up to which the steps of a job must have room: one job of a thousand million has
+/// more, if the number is normal.
+const DEVIATIONS: f64 = 6.0;
 
 /// The periods if the file gives none.
 pub(super) const DEFAULT_PERIODS: Periods =

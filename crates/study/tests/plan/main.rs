@@ -55,6 +55,35 @@ fn the_examples_are_accepted() {
     assert!(refused.len() == 1 && refused[0].contains("context_switch"), "{}", refused.join("\n---\n"));
 }
 
+/// Requests that no job has room for are refused where they are given.
+#[test]
+fn more_sections_than_steps_are_refused() {
+    let study = |sections: &str| {
+        let text = format!(
+            "samples = 1\n[generator]\ntasks = 4\nload = 0.5\n[sections]\n{sections}\n[[method]]\nprotocols = [\"icpp\"]\n"
+        );
+        let read = lockwright_study::plan::parse_plan(&text, &mut |_| Err("none".into()));
+        read.err().map(|faults| (faults[0].message.clone(), text[faults[0].span.clone().expect("a place")].to_owned()))
+    };
+    for (sections, place) in [
+        ("resources = 256\nrequests = 100\nlengths = \"10 us\"", "100"),
+        ("resources = 256\nrequests = 7", "7"),
+        ("resources = 256\nprobability = 0.95\nnesting = { traced = [0, 100], deepest = 8 }", "256"),
+        ("accesses = 1000\ndegree = 20\nnesting = \"traced\"", "1000"),
+    ] {
+        let (message, found) = study(sections).unwrap_or_else(|| panic!("{sections} is accepted"));
+        assert!(message.contains("a job has at most 4096") && found == place, "{message}: {found}");
+    }
+    for sections in [
+        "resources = 256\nrequests = 5",
+        "resources = 256\nprobability = 0.1\nrequests = 30",
+        "accesses = 1000\ndegree = 20",
+        "accesses = 1000\ndegree = 20\nnesting = \"traced-groups\"",
+    ] {
+        assert_eq!(study(sections), None, "{sections}");
+    }
+}
+
 #[test]
 fn any_text_is_handled() {
     let (mut random, seeds) = (Rng::with_seed(1), seeds());
