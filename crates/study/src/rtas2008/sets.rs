@@ -4,8 +4,9 @@ use super::tables::Demand;
 use crate::generators::{Impossible, Lengths, Nesting, Periods, Philox, Sections, Sharing, Utilization};
 use lockwright_model::Duration;
 
-/// The greatest number of tasks of a set.
-const TASKS_MAX: usize = 100;
+/// The greatest number of tasks of a set: the paper generates up to 100, and discards the last one, whether it exceeds
+/// the cap or is the hundredth.
+const TASKS_MAX: usize = 99;
 
 /// All periods are equally likely.
 const PERIODS: Periods = Periods::Uniform { least: Duration::from_ms(10), most: Duration::from_ms(100) };
@@ -250,7 +251,7 @@ mod tests {
         };
         let draw = |nesting| parameters.draw(3, 0, Length::UpTo, nesting).expect("is possible");
         let (plain, nested) = (draw(Nesting::NONE), draw(Nesting::TRACED));
-        assert_eq!((plain.tasks.len(), plain.resources), (100, 16));
+        assert_eq!((plain.tasks.len(), plain.resources), (99, 15));
         assert!(nested.resources < plain.resources);
         assert!(plain.tasks.iter().any(|task| task.inside < 5 * 14_000));
     }
