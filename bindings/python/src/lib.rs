@@ -6,11 +6,11 @@
 
 use lockwright_model::System;
 use lockwright_model::format::{Diagnostic, Placing, parse_placed_bytes, write_system};
-use lockwright_study::generators::{ConvolutionalFixedSum, Impossible, Philox};
+use lockwright_study::generators::{ConvolutionalFixedSum, Philox};
 use lockwright_study::plan::parse_generator;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +21,9 @@ use std::time::Duration;
 const SIGNALS: Duration = Duration::from_millis(50);
 /// The longest wait for a command that was stopped.
 const ENDING: Duration = Duration::from_secs(2);
+
+/// Vectors that are drawn between two looks for signals.
+const CHUNK: u64 = 1_000;
 
 /// A fault of a file: message, help, line and column. Lines and columns begin at 1.
 type Fault = (String, Option<String>, Option<usize>, Option<usize>);
@@ -124,21 +127,33 @@ fn draw(py: Python<'_>, generator: &str, seed: u64, sample: u64) -> (Option<Stri
     })
 }
 
-/// Draws vectors of numbers within `limits` with the sum `total`. Returns them, or a message.
+/// Draws vectors of numbers within `limits` with the sum `total`. Raises a message if there is none. A signal whose
+/// handler raises, such as Ctrl-C, ends it.
 #[pyfunction]
-fn fixed_sum(
-    py: Python<'_>,
+fn fixed_sum<'py>(
+    py: Python<'py>,
     limits: Vec<(f64, f64)>,
     total: f64,
     count: u64,
     seed: u64,
-) -> Result<Vec<Vec<f64>>, PyErr> {
-    let drawn = py.detach(|| {
-        let prepared = ConvolutionalFixedSum::new(&limits, total)?;
-        let random = Philox::new(seed, 0);
-        Ok((0..count).map(|sample| prepared.draw(&mut random.stream(sample, 0))).collect())
-    });
-    drawn.map_err(|why: Impossible| PyValueError::new_err(why.to_string()))
+) -> PyResult<Bound<'py, PyList>> {
+    let prepared = py.detach(|| ConvolutionalFixedSum::new(&limits, total));
+    let prepared = prepared.map_err(|why| PyValueError::new_err(why.to_string()))?;
+    let random = Philox::new(seed, 0);
+    let all = PyList::empty(py);
+    let mut next = 0;
+    // The list grows with what is drawn: a count that no memory holds is no promise of memory.
+    while next < count {
+        py.check_signals()?;
+        let chunk = next..count.min(next + CHUNK);
+        next = chunk.end;
+        let drawn: Vec<Vec<f64>> =
+            py.detach(|| chunk.map(|sample| prepared.draw(&mut random.stream(sample, 0))).collect());
+        for vector in drawn {
+            all.append(vector)?;
+        }
+    }
+    Ok(all)
 }
 
 /// The first words of a stream of random numbers.

@@ -1,6 +1,8 @@
 """The generators against references: distributions of scipy, other generators, and numpy's random numbers."""
 
 import random
+import signal
+import time
 import tomllib
 
 import pytest
@@ -73,6 +75,27 @@ def test_wrong_limits_are_refused():
     for limits, total in [([], 0.0), ([(0, 0.5)], 0.6), ([(0.5, 0.4)], 0.45)]:
         with pytest.raises(ValueError, match="limits"):
             lw.generators.fixed_sum(limits, total)
+
+
+@pytest.mark.parametrize("count", [10**12, 10**18])
+def test_a_signal_stops_a_draw_of_any_size(count):
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        lw.generators.fixed_sum([(0, 1), (0, 1)], 1.0, count=count)
+    assert time.monotonic() - begin < 10
+
+
+def test_numbers_out_of_range_are_refused():
+    limits = [(0, 1), (0, 1)]
+    for numbers in ({"count": -1}, {"seed": -1}, {"seed": 1 << 64}, {"count": 1 << 64}):
+        with pytest.raises(ValueError, match=f"{[*numbers][0]} is"):
+            lw.generators.fixed_sum(limits, 1.0, **numbers)
+    generator = lw.generators.Generator(tasks=2, load=0.5)
+    for numbers in ({"seed": -1}, {"sample": -1}, {"seed": 1 << 64}):
+        with pytest.raises(lw.BadInput, match=f"{[*numbers][0]} is"):
+            generator.draw(**numbers)
 
 
 def utilizations(name, load, **values):

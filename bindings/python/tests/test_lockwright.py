@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import lockwright as lw
+from lockwright import _command
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 ROBOT = EXAMPLES / "robot.toml"
@@ -182,6 +183,57 @@ def test_a_signal_stops_a_simulation(robot):
     with pytest.raises(KeyboardInterrupt):
         lw.simulate(robot, horizon="10 h", offsets="random", runs=1000)
     assert time.monotonic() - begin < 10
+
+
+def test_a_dense_schedule_has_a_picture_of_its_end():
+    tasks = [lw.Task("fast", "1 ms", "400 us"), lw.Task("slow", "10 s", "6100 ms")]
+    result = lw.simulate(lw.TaskSet(tasks, priorities="rate-monotonic"), horizon="15 s")
+    assert result["slow"].observed.misses == 1 and "it misses 1 deadline" in result.schedule.svg
+
+
+def test_a_second_signal_kills_a_command_that_does_not_end():
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", stubborn], stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        with pytest.raises(KeyboardInterrupt):
+            _command._end(child)
+        assert child.returncode == -signal.SIGKILL
+
+
+def test_an_ignored_interrupt_stays_ignored():
+    def ignore():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    command = [Path(sys.executable).with_name("lockwright"), "simulate", ROBOT, "--for", "10h", "--offsets", "random"]
+    null = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([*command, "--runs", "1000"], preexec_fn=ignore, **null) as process:
+        try:
+            status = Path(f"/proc/{process.pid}/status")
+
+            def has(mask, number):
+                [bits] = [line.split()[1] for line in status.read_text().splitlines() if line.startswith(mask)]
+                return bool(int(bits, 16) >> (number - 1) & 1)
+
+            deadline = time.monotonic() + 60
+            while not has("SigCgt:", signal.SIGTERM):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            assert has("SigIgn:", signal.SIGINT)
+            process.send_signal(signal.SIGINT)
+            process.terminate()
+            assert process.wait(60) == 130
+        finally:
+            process.kill()
+
+
+def test_a_resource_that_is_there_twice_is_refused():
+    task = lw.Task("a", "1 ms", "1 us")
+    twice = [lw.Resource("bus", ceiling=3), lw.Resource("bus", ceiling=9)]
+    with pytest.raises(lw.BadInput, match="bus"):
+        lw.TaskSet([task], resources=twice)
+    assert lw.TaskSet([task], resources=[lw.Resource("bus")]).resources == ["bus"]
 
 
 def test_a_run_executes_in_its_own_process(robot):

@@ -182,6 +182,31 @@ def test_a_parquet_file_that_is_cut_short_is_written_again(spec, expected, tmp_p
     assert digest(tmp_path) == expected and result.to_arrow() == table
 
 
+def has_the_types_of_parquet(result):
+    """Rows and frames of `result` have the types of its table, whatever its values are."""
+    polars = pytest.importorskip("polars")
+    named = {"int64": int, "double": float, "string": str}
+    columns = {field.name: named[str(field.type)] for field in result.to_arrow().schema}
+    rows = result.rows()
+    assert [*rows[0]] == [*columns] and rows == result.to_arrow().to_pylist()
+    assert all(value is None or type(value) is columns[key] for row in rows for key, value in row.items())
+    types = {int: polars.Int64, float: polars.Float64, str: polars.String}
+    in_pandas, in_polars = result.to_pandas().dtypes, result.to_polars().schema
+    for key, kind in columns.items():
+        assert in_polars[key] == types[kind]
+        assert kind is str or str(in_pandas[key]) == {int: "int64", float: "float64"}[kind]
+
+
+@pytest.mark.parametrize("sections", ['accesses = 2\n[vary]\ndegree = [1, 2]', 'probability = 1\n[vary]\nresources = [1]'])
+def test_types_do_not_depend_on_values(tmp_path, sections):
+    file = tmp_path / "study.toml"
+    file.write_text(
+        f"samples = 2\nseed = 1\n[generator]\n[sections]\n{sections}\nload = [1]\nreads = [0, 1]\ncpus = [1, 2]\n"
+        'tasks = [4]\nlengths = ["10 us"]\n[[method]]\nname = "10"\nprotocols = ["phase_fair"]\n'
+    )
+    has_the_types_of_parquet(lw.study(file, tmp_path / "out"))
+
+
 @pytest.mark.skipif(not os.environ.get("LOCKWRIGHT_REQUIRE_DASK"), reason="LOCKWRIGHT_REQUIRE_DASK is not set")
 def test_a_dask_cluster_with_a_dying_worker_gives_the_same_bytes(spec, expected, tmp_path):
     distributed = pytest.importorskip("distributed")
@@ -255,10 +280,44 @@ def test_the_command_uses_a_cluster_that_loses_a_worker(spec, cluster, tmp_path)
     assert again.returncode == 2 and "--resume" in again.stderr
 
 
+def test_a_signal_to_the_command_alone_ends_a_study_on_a_cluster(spec, cluster, tmp_path):
+    address, _ = cluster
+    out = tmp_path / "out"
+    lockwright = Path(sys.executable).with_name("lockwright")
+    arguments = [lockwright, "study", spec, "-o", out, "--samples", "100000", "--dask", address]
+    for stop, status in ((signal.SIGTERM, 130), (signal.SIGKILL, -9)):
+        command = subprocess.Popen([*arguments, "--resume"], stderr=subprocess.PIPE, text=True)
+        before = len(list(out.glob("parts/share-*")))
+        wait_for(lambda: command.poll() is not None or len(list(out.glob("parts/share-*"))) > before)
+        command.send_signal(stop)
+        # The interpreter has the other end of the pipe, also after the command has ended.
+        _, messages = command.communicate(timeout=60)
+        assert command.returncode == status and "interrupted; the finished shares" in messages, messages
+
+
+def test_ctrl_c_ends_a_study_in_a_process_of_its_own(spec, tmp_path):
+    # Its handler of SIGINT restarts system calls.
+    pytest.importorskip("polars")
+    out = tmp_path / "out"
+
+    def interrupt():
+        wait_for(lambda: list(out.glob("parts/*.json")))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        lw.study(spec, out, samples=4_000_000)
+    thread.join()
+    # It has written the tables of what is finished, and would be killed before.
+    assert (out / "results.csv").exists() and not lw._study.StudyResult(out).manifest["complete"]
+
+
 def test_a_published_study_is_one_object(tmp_path):
     figure = lw.papers.rtas2008.figure(1)
     alone = figure.run(tmp_path / "alone", samples=1)
     assert alone.plot().svg.startswith("<svg") and alone.conclusions[0]["number"] == "C1"
+    has_the_types_of_parquet(alone)
     assert {row["figure"] for row in alone.rows()} == {1} and len(alone.rows()) == (6 * 4 + 3 * 2) * 14
     with ThreadPoolExecutor(2) as pool:
         figure.run(tmp_path / "shared", executor=pool, shares=4, samples=1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +34,8 @@ def command(*arguments: str | os.PathLike[str], input: str | bytes = b"", isolat
 
     The command executes in this process, without the interpreter lock. Ctrl-C stops it, except `run`, `verify` and
     `measure`. With `isolated` it executes in a process of its own, as commands that execute real-time threads should.
+    There, Ctrl-C ends every command: it stops, cleans up and writes what it has, and then `KeyboardInterrupt` is raised.
+    A second Ctrl-C kills it.
 
     >>> command("--version").out.startswith("lockwright ")
     True
@@ -40,10 +44,44 @@ def command(*arguments: str | os.PathLike[str], input: str | bytes = b"", isolat
     data = input.encode() if isinstance(input, str) else input
     if not isolated:
         return Completed(*_lockwright.call(["lockwright", *words], data))
-    # A failed start is an OSError that names the interpreter.
     process = [sys.executable, "-P", "-m", "lockwright", *words]
-    done = subprocess.run(process, input=data, capture_output=True, check=False)
-    return Completed(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
+    # Files and not pipes: the command never waits for a reader, also while it ends.
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        source.write(data)
+        source.seek(0)
+        # A group of its own: the terminal interrupts this process alone, and this process asks the command to end. A
+        # failed start is an OSError that names the interpreter.
+        with subprocess.Popen(process, stdin=source, stdout=out, stderr=err, process_group=0) as child:
+            try:
+                status = _wait(child)
+            except BaseException:
+                _end(child)
+                raise
+        out.seek(0)
+        err.seek(0)
+        return Completed(status, out.read().decode(), err.read().decode(errors="replace"))
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    """Wait for a command. With a timeout this sleeps, and a signal ends sleep.
+
+    Without one, the system call may continue after a signal: libraries such as polars install handlers that restart it.
+    """
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return child.wait(timeout=60)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Ask a command to end, and wait for it. An exception meanwhile, such as that of a second Ctrl-C, kills it."""
+    try:
+        # Not SIGINT, which is ignored in the background of a script.
+        child.terminate()
+        _wait(child)
+    except BaseException:
+        child.kill()
+        child.wait()
+        raise
 
 
 def json_of(completed: Completed, name: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
 import secrets
 import tempfile
 import tomllib
@@ -30,23 +29,28 @@ class StudyResult:
         self.folder = Path(folder)
         self.manifest: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text("utf-8"))
         self._rows = _table(self.folder / "results.csv")
+        self._kinds = {key: _kind(key) for key in (self._rows[0] if self._rows else {})}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each cell and method. Numbers are numbers, and an empty value is `None`."""
-        kinds = {key: _kind([row[key] for row in self._rows]) for key in (self._rows[0] if self._rows else {})}
-        return [{key: kinds[key](text) if text else None for key, text in row.items()} for row in self._rows]
+        """A row for each cell and method. An empty value is `None`.
+
+        The types of the others are those of the columns in ``results.parquet``, whatever the values are.
+        """
+        return [{key: self._kinds[key](text) if text else None for key, text in row.items()} for row in self._rows]
 
     def to_pandas(self) -> Any:
         """The rows as a `pandas.DataFrame`. Needs the extra ``lockwright[pandas]``."""
         import pandas
 
-        return pandas.DataFrame(self.rows())
+        types = {key: {int: "int64", float: "float64"}[kind] for key, kind in self._kinds.items() if kind is not str}
+        return pandas.DataFrame(self.rows()).astype(types)
 
     def to_polars(self) -> Any:
         """The rows as a `polars.DataFrame`. Needs the extra ``lockwright[polars]``."""
         import polars
 
-        return polars.DataFrame(self.rows(), infer_schema_length=None)
+        types: dict[type, Any] = {int: polars.Int64, float: polars.Float64, str: polars.String}
+        return polars.DataFrame(self.rows(), schema={key: types[kind] for key, kind in self._kinds.items()})
 
     def to_arrow(self) -> Any:
         """The rows as a `pyarrow.Table`, from ``results.parquet``. Needs the extra ``lockwright[arrow]``.
@@ -169,12 +173,14 @@ def _is_complete(out: _Path) -> bool:
     return bool(json.loads((Path(out) / "manifest.json").read_text("utf-8"))["complete"])
 
 
-def _kind(texts: list[str]) -> Callable[[str], Any]:
-    """The type of a column: that of all its values."""
-    for kind, form in ((int, r"-?[0-9]+"), (float, r"-?[0-9]+(\.[0-9]+)?")):
-        if all(re.fullmatch(form, text) for text in texts if text):
-            return kind
-    return str
+_WHOLE = {"cpus", "cluster", "tasks", "accesses", "degree", "resources", "requests"}
+_WHOLE |= {"figure", "x", "samples", "accepted", "schedulable"}
+_NUMBERS = {"load", "probability", "reads", "share", "low", "high", "weighted", "tardiness_us", "background"}
+
+
+def _kind(column: str) -> type[int] | type[float] | type[str]:
+    """The type of the values of a column of results."""
+    return int if column in _WHOLE else float if column in _NUMBERS else str
 
 
 def _files(file: Path) -> dict[str, bytes]:

@@ -191,10 +191,10 @@ def _written(
 ) -> bytes:
     lines = toml_lines([("name", name), ("protocol", protocol)])
     lines += ["", "[platform]", *toml_lines([("cpus", cpus), ("scheduler", scheduler), ("priorities", priorities)])]
-    named = {resource.name: resource for resource in resources}
-    for request in (request for task in tasks for request in task.requests):
-        named.setdefault(request.resource, Resource(request.resource))
-    for resource in named.values():
+    # A name that is there twice is a fault of the file.
+    known = {resource.name for resource in resources}
+    requested = dict.fromkeys(request.resource for task in tasks for request in task.requests)
+    for resource in [*resources, *(Resource(name) for name in requested if name not in known)]:
         keys = ("name", "protocol", "ceiling", "cutoff", "home", "group", "object")
         lines += ["", "[[resource]]", *toml_lines((key, getattr(resource, key)) for key in keys)]
     for task in tasks:

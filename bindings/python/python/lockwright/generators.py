@@ -46,6 +46,7 @@ class Generator:
 
         Raises `BadInput` if a value is invalid or missing, or if there is no such system.
         """
+        _check_words(seed=seed, sample=sample)
         text, faults = _lockwright.draw(self.text, seed, sample)
         if text is None:
             raise BadInput([Fault(message, help, "the generator", line, column) for message, help, line, column in faults])
@@ -76,7 +77,7 @@ def rtas2008(
 ) -> Generator:
     """Return the generator of Brandenburg, Calandrino, Block, Leontyev and Anderson, RTAS 2008, on `m` processors.
 
-    Periods are uniform from 10 to 100 ms. Tasks are added up to `cap` of the platform, and at most 100. Each task makes
+    Periods are uniform from 10 to 100 ms. Tasks are added up to `cap` of the platform, and at most 99. Each task makes
     `accesses` requests (K) with the degree of sharing `alpha` (α) and sections of the length `section`; `None` is for a
     study that varies ``lengths``. Here sections are a part of the execution time; ``papers.rtas2008`` adds them, as the
     paper does.
@@ -85,7 +86,7 @@ def rtas2008(
     if section is not None:
         sections["lengths"] = Duration(section)
     periods = {"uniform": ["10 ms", "100 ms"]}
-    return Generator(cpus=m, tasks=100, load=cap, utilizations=utilizations, periods=periods, sections=sections)
+    return Generator(cpus=m, tasks=99, load=cap, utilizations=utilizations, periods=periods, sections=sections)
 
 
 def fixed_sum(
@@ -93,11 +94,18 @@ def fixed_sum(
 ) -> list[list[float]]:
     """Draw `count` vectors with the sum `total`, each value within its own limits, uniform among all such vectors.
 
-    This is the distribution of ConvolutionalFixedSum (Griffin, Davis, RTAS 2025). Raises `ValueError` if there is no
-    such vector.
+    This is the distribution of ConvolutionalFixedSum (Griffin, Davis, RTAS 2025). Ctrl-C stops it. Raises `ValueError`
+    if there is no such vector.
 
     >>> [drawn] = fixed_sum([(0.0, 0.1), (0.2, 0.9), (0.0, 0.5)], 1.0)
     >>> round(sum(drawn), 9)
     1.0
     """
+    _check_words(count=count, seed=seed)
     return _lockwright.fixed_sum([(float(least), float(most)) for least, most in limits], total, count, seed)
+
+
+def _check_words(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if not 0 <= number < 1 << 64:
+            raise BadInput([Fault(f"{name} is {number}, and not from 0 to {(1 << 64) - 1}")])
