@@ -31,9 +31,10 @@ pub(super) fn bounds<'s>(system: &'s System, tasks: &[InferredTask]) -> Option<B
     let observed: Vec<Seen> = each.map(|((task, found), times)| seen(task.deadline, found, times)).collect();
     let own = system.protocol_or_default();
     let report = |system: &System, protocol| Report::of_bounds(system, &analyse(system, protocol));
-    // The best protocol rules all resources, also those that name one.
+    // The best protocol rules all resources, also those that name one. A program with mutexes cannot restart its
+    // sections, nor are they objects without locks.
     let free = without_protocols(system).unwrap_or_else(|| system.clone());
-    let ranked = Protocol::ALL.into_iter().map(|protocol| {
+    let ranked = Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()).map(|protocol| {
         let report = report(&free, protocol);
         (Rank::of(&free, &report), report)
     });
@@ -65,5 +66,33 @@ impl Bounds<'_> {
     pub(super) fn results(&self) -> Vec<ProtocolResult> {
         let reports = std::iter::once(&self.seen).chain(&self.best);
         reports.map(|report| ProtocolResult::new(self.system, report)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_model::format::parse_system;
+
+    /// A program with mutexes cannot follow the advice to use objects without locks.
+    #[test]
+    fn the_best_protocol_is_a_lock() {
+        let task = |name, cpu| {
+            format!(
+                "[[task]]\nname = \"{name}\"\ncpu = {cpu}\nperiod = \"10 ms\"\nwcet = \"4 ms\"\n\
+                 requests = [{{ resource = \"bus\", length = \"2 ms\" }}]\n"
+            )
+        };
+        let text = format!(
+            "protocol = \"none\"\n[platform]\ncpus = 2\npriorities = \"rate-monotonic\"\n[[resource]]\nname = \"bus\"\n{}{}",
+            task("here", 0),
+            task("there", 1)
+        );
+        let system = parse_system(&text).expect("valid");
+        let bounds = bounds(&system, &[]).expect("fixed priorities");
+        assert_eq!(bounds.results().len(), 2, "another protocol is better");
+        let best = bounds.best.expect("another protocol is better").protocol;
+        let is_lock = |protocol: &Protocol| !protocol.is_interruptible() && protocol.name() == best;
+        assert!(Protocol::ALL.iter().any(is_lock), "{best}");
     }
 }
