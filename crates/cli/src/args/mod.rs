@@ -285,7 +285,8 @@ const WATCH_HELP: &str = "Examples:
 Exit status:
   0    success; also if the process ends meanwhile
   2    the arguments are invalid, there is no such process, or it has no statistics
-  3    the machine refuses, for example to look at the process of another user";
+  3    the machine refuses, for example to look at the process of another user
+  130  interrupted (Ctrl-C); the last picture is printed";
 
 const COMPLETIONS_HELP: &str = "Examples:
   lockwright completions bash > ~/.local/share/bash-completion/completions/lockwright

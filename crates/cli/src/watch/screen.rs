@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::json::WatchOutput;
 use crate::layout::{Column, Lean};
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Text};
@@ -33,46 +33,60 @@ pub(super) fn show(arguments: &Watch, first: WatchOutput, console: &Console) -> 
         ratatui::restore();
         shown
     });
-    let has_ended = shown.map_err(|error| {
+    let end = shown.map_err(|error| {
         console.error(format!("the terminal cannot be used: {error}"), "give --once");
         Exit::Machine
     })?;
     console.print_text(&tables::text(&last, console))?;
-    if has_ended {
+    if end == End::Process {
         console.note(format!("process {} has ended", last.process));
     }
-    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Holds })
+    Ok(if end == End::Interrupted { Exit::Interrupted } else { Exit::Holds })
 }
 
-/// Draws until the process has ended, which returns true, the user leaves, or a signal comes.
-fn until_end(terminal: &mut DefaultTerminal, last: &mut WatchOutput, every: Duration) -> io::Result<bool> {
+/// Why the screen ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// The process has ended.
+    Process,
+    /// The user leaves.
+    Left,
+    /// A signal came, or Ctrl-C.
+    Interrupted,
+}
+
+/// Draws until the process has ended, the user leaves, or a signal comes.
+fn until_end(terminal: &mut DefaultTerminal, last: &mut WatchOutput, every: Duration) -> io::Result<End> {
     // BOUND: the life of the process, or the user's patience.
     loop {
         terminal.draw(|frame| draw(frame, last))?;
         let next = Instant::now() + every;
         while let Some(rest) = next.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero()) {
-            if interrupt::requested() || event::poll(rest.min(SIGNAL_EVERY))? && leaves(&event::read()?) {
-                return Ok(false);
+            if interrupt::requested() {
+                return Ok(End::Interrupted);
+            }
+            if event::poll(rest.min(SIGNAL_EVERY))?
+                && let Some(end) = left(&event::read()?)
+            {
+                return Ok(end);
             }
         }
         match look::look(last.process) {
-            Ok(now) if now.sets.is_empty() && now.mutexes.is_empty() => return Ok(true),
+            Ok(now) if now.sets.is_empty() && now.mutexes.is_empty() => return Ok(End::Process),
             Ok(now) => *last = now,
-            Err(_) => return Ok(true),
+            Err(_) => return Ok(End::Process),
         }
     }
 }
 
-/// Whether the user wants to leave. The terminal does not send Ctrl-C as a signal.
-fn leaves(event: &Event) -> bool {
-    let Event::Key(key) = event else { return false };
-    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-    key.kind == KeyEventKind::Press
-        && match key.code {
-            KeyCode::Char('q') | KeyCode::Esc => true,
-            KeyCode::Char('c') => is_control,
-            _ => false,
-        }
+/// Whether the user ends the screen. The terminal does not send Ctrl-C as a signal.
+fn left(event: &Event) -> Option<End> {
+    let key = event.as_key_press_event()?;
+    match key.code {
+        KeyCode::Char('q') | KeyCode::Esc => Some(End::Left),
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(End::Interrupted),
+        _ => None,
+    }
 }
 
 /// One screen: a line, and below it the tables, each as high as its rows while there is room.
@@ -212,10 +226,11 @@ mod tests {
     }
 
     #[test]
-    fn q_escape_and_control_c_leave() {
-        let key = |code, modifiers| Event::Key(KeyEvent::new(code, modifiers));
-        assert!(leaves(&key(KeyCode::Char('q'), KeyModifiers::NONE)) && leaves(&key(KeyCode::Esc, KeyModifiers::NONE)));
-        assert!(leaves(&key(KeyCode::Char('c'), KeyModifiers::CONTROL)));
-        assert!(!leaves(&key(KeyCode::Char('c'), KeyModifiers::NONE)) && !leaves(&Event::Resize(1, 1)));
+    fn q_and_escape_leave_and_control_c_interrupts() {
+        let key = |code, modifiers| left(&Event::Key(KeyEvent::new(code, modifiers)));
+        assert_eq!(key(KeyCode::Char('q'), KeyModifiers::NONE), Some(End::Left));
+        assert_eq!(key(KeyCode::Esc, KeyModifiers::NONE), Some(End::Left));
+        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(End::Interrupted));
+        assert_eq!([key(KeyCode::Char('c'), KeyModifiers::NONE), left(&Event::Resize(1, 1))], [None; 2]);
     }
 }
