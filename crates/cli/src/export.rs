@@ -2,11 +2,13 @@
 
 use crate::console::Console;
 use crate::exit::Exit;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 use serde::Serialize;
 use std::error::Error;
 use std::fmt::Display;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
@@ -21,7 +23,7 @@ pub struct ResultFile {
 /// Where a result goes.
 enum Target {
     /// A new file in the same directory, which replaces the file of this path in one step.
-    Replaced(NamedTempFile, PathBuf),
+    Replaced(Unfinished, PathBuf),
     /// A pipe, a terminal or another file that cannot be replaced.
     Written(File),
 }
@@ -36,9 +38,7 @@ impl Target {
         };
         // A link stays: the file behind it is replaced.
         let path = if old.is_some() { path.canonicalize()? } else { path.to_owned() };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let file =
-            Builder::new().prefix(".unfinished-").permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
+        let file = Unfinished::create(folder_of(&path))?;
         if let Some(permissions) = old {
             file.as_file().set_permissions(permissions)?;
         }
@@ -50,12 +50,67 @@ impl Target {
         match self {
             Self::Replaced(file, path) => {
                 fill(&mut file.as_file())?;
-                file.persist(path).map_err(|error| error.error)?;
-                Ok(())
+                Ok(file.replace(&path)?)
             }
             Self::Written(file) => fill(&mut &file),
         }
     }
+}
+
+/// A file with a result that is not complete.
+enum Unfinished {
+    /// It has no name until it is complete, so nothing is left of it however the process ends.
+    Unnamed(File),
+    /// On file systems that cannot do this.
+    Named(NamedTempFile),
+}
+
+impl Unfinished {
+    /// Creates a file that can get a name in this directory.
+    fn create(folder: &Path) -> io::Result<Self> {
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let unnamed = rustix::fs::open(folder, flags, Mode::from_raw_mode(0o666)).map(File::from);
+        match unnamed {
+            Ok(file) if Path::new(&link_of(&file)).exists() => Ok(Self::Unnamed(file)),
+            _ => named().permissions(Permissions::from_mode(0o666)).tempfile_in(folder).map(Self::Named),
+        }
+    }
+
+    fn as_file(&self) -> &File {
+        match self {
+            Self::Unnamed(file) => file,
+            Self::Named(file) => file.as_file(),
+        }
+    }
+
+    /// Replaces the file of this path in one step. The path is in the directory of the file.
+    fn replace(self, path: &Path) -> io::Result<()> {
+        match self {
+            Self::Unnamed(file) => {
+                // A link replaces no file: the new one gets a name beside it first.
+                let link = |name: &Path| Ok(linkat(CWD, link_of(&file), CWD, name, AtFlags::SYMLINK_FOLLOW)?);
+                named().make_in(folder_of(path), link)?.persist(path).map_err(|error| error.error)?;
+            }
+            Self::Named(file) => drop(file.persist(path).map_err(|error| error.error)?),
+        }
+        Ok(())
+    }
+}
+
+/// The name of an open file for this process.
+fn link_of(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// How the names of unfinished files begin.
+fn named() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.prefix(".unfinished-");
+    builder
 }
 
 impl ResultFile {

@@ -1,10 +1,11 @@
 //! The files that one command line names: standard input is read once, and no result replaces an input or another
 //! result.
 
-use crate::support::{Ended, File, HOLDS, end, json, lockwright, on, refuses_files_in_sys};
+use crate::support::{Ended, File, HOLDS, Started, end, json, lockwright, on, refuses_files_in_sys};
 use std::fs;
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const COSTS: &str = "context_switch = \"20 us\"\n";
 
@@ -180,4 +181,20 @@ fn places_that_cannot_be_written_are_3() {
             assert!(ended.err.contains("cannot create") && !ended.err.contains(".unfinished"), "{}", ended.err);
         }
     }
+}
+
+/// However a command ends, nothing is left of a file that is not complete.
+#[test]
+fn a_killed_command_leaves_no_files() {
+    let file = File::new(HOLDS);
+    let folder = file.path.parent().expect("a folder").to_owned();
+    let mut command = lockwright();
+    command.arg("simulate").arg(&file.path).args(["--random-execution", "--for", "1000000 s"]);
+    // The first word is the seed; the files are opened then.
+    let mut started = Started::new(command.arg("--trace").arg(file.beside("trace")));
+    std::thread::sleep(Duration::from_millis(500));
+    started.child.kill().expect("is ours");
+    started.child.wait().expect("ends");
+    let names: Vec<_> = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(names, ["system.toml"]);
 }
