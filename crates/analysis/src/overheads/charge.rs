@@ -143,6 +143,7 @@ fn charge_as(
         let message = format!("the working set of task `{name}` is beyond the last point of `cache_delay`");
         return Err(refuse(Subject::Task(id), message, "also measure the cache delay of the largest working set"));
     }
+    machine.refuse_late(charges.late)?;
     let tasks = system.task_ids().map(|id| charges.task(id).ok_or_else(too_long));
     let tasks = tasks.collect::<Result<Vec<Task>, Invalid>>()?;
     // The interrupts of a cluster belong to its first processor.

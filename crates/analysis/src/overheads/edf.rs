@@ -247,6 +247,7 @@ pub fn charge_by_deadline(system: &System, overheads: &Overheads) -> Result<Syst
     };
     let charges = Charges::new(system, overheads, Omission::NOTHING).map_err(refuse)?;
     let latency = charges.machine().cost(Overhead::ReleaseLatency);
+    charges.machine().refuse_late(latency)?;
     let charged_task = |(id, task): (TaskId, &model::Task)| {
         let cost = charges.cost(id, task.wcet.as_ns())?;
         let wcet = Duration::ZERO.checked_add(Duration::from_ns(cost))?;

@@ -2,7 +2,9 @@
 
 use super::body::sum;
 use crate::rows::mutant::{ChargeMutant, Omission};
-use lockwright_model::{CpuId, Duration, Overhead, Overheads, Priority, Protocol, Step, System, Task, TaskId};
+use lockwright_model::{
+    CpuId, Duration, Invalid, Overhead, Overheads, Priority, Protocol, Step, Subject, System, Task, TaskId,
+};
 
 /// The most rounds in the iteration that counts the interrupts of a section.
 const ROUNDS_MAX: u32 = 1_000;
@@ -45,6 +47,29 @@ impl Machine<'_> {
     /// Returns a task whose working set is larger than all those for which the cache delay was measured.
     pub(crate) fn unmeasured(self) -> Option<TaskId> {
         self.system.task_ids().find(|&id| !self.overheads.cache_delay.covers(self.working_set(id)))
+    }
+
+    /// Refuses releases that are so late that they use up a deadline.
+    ///
+    /// # Errors
+    /// Returns the first task whose job may be released at its deadline or later.
+    pub(crate) fn refuse_late(self, late: Duration) -> Result<(), Invalid> {
+        let is_late = |&id: &TaskId| {
+            let task = self.system.task(id);
+            late > Duration::ZERO && task.jitter.checked_add(late).is_none_or(|latest| latest >= task.deadline)
+        };
+        let Some(id) = self.system.task_ids().find(is_late) else { return Ok(()) };
+        let task = self.system.task(id);
+        let jitter = match task.jitter {
+            Duration::ZERO => String::new(),
+            jitter => format!(" and its jitter of {jitter}"),
+        };
+        let message = format!(
+            "late releases (up to {late}){jitter} use up the deadline of task `{}`, {}",
+            task.name, task.deadline
+        );
+        let help = "check the units of `release_latency`, `release` and `ipi_latency` in the overheads";
+        Err(Invalid::new(Subject::Task(id), None, message, help))
     }
 
     /// Returns the time in which one processor handles the releases of all tasks, one after the other. It is the
