@@ -1,7 +1,7 @@
 //! The audit of a run: the kernel's trace beside the orders of the protocols.
 
 use crate::json;
-use crate::tame::tame;
+use crate::tame::line;
 use crate::units;
 use lockwright_engine::{Audit, Departed, Departure};
 use lockwright_model::System;
@@ -27,7 +27,7 @@ pub(crate) fn text(audit: &Audit, system: &System) -> String {
     let mut text = format!("\nAudit: {judged}: {} not ordered:\n", audit.departed);
     for departure in audit.departures.iter().take(SHOWN) {
         let name = &system.task(departure.task).name;
-        text.push_str(&tame(&format!("  {name}, at {}: {}\n", departure.at, what(departure, system))));
+        text.push_str(&(line(&format!("  {name}, at {}: {}", departure.at, what(departure, system))) + "\n"));
     }
     let rest = audit.departed.saturating_sub(SHOWN.min(audit.departures.len()) as u64);
     if rest > 0 {

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::fault::{self, Fault};
 use crate::layout::Layout;
 use crate::streams;
-use crate::tame::tame;
+use crate::tame::line;
 use std::fmt::Display;
 use std::io;
 
@@ -112,8 +112,8 @@ impl Console {
     pub fn error(&self, message: impl Display, help: &str) {
         let message = message.to_string();
         self.say(Tone::Error, &message);
-        let help_kept = (!help.is_empty()).then(|| tame(help));
-        fault::keep(Fault { message: tame(&message), help: help_kept, place: None });
+        let help_kept = (!help.is_empty()).then(|| line(help));
+        fault::keep(Fault { message: line(&message), help: help_kept, place: None });
         if !help.is_empty() {
             self.say(Tone::Help, help);
         }
@@ -125,13 +125,13 @@ impl Console {
     }
 
     fn say(&self, tone: Tone, text: impl Display) {
-        let (word, text) = (tone.word(), tame(&text.to_string()));
-        let line = format!("{word}: {text}\n");
+        let (word, text) = (tone.word(), line(&text.to_string()));
+        let whole = format!("{word}: {text}\n");
         // Each message is one line in a pipe, which is easier to search.
-        let line = if self.watched { self.layout_err.hanging(line.trim_end(), word.len() + 2) } else { line };
-        match line.strip_prefix(word) {
+        let whole = if self.watched { self.layout_err.hanging(whole.trim_end(), word.len() + 2) } else { whole };
+        match whole.strip_prefix(word) {
             Some(rest) if self.color_err => self.say_raw(&format!("\x1b[1;{}m{word}\x1b[0m{rest}", tone.color())),
-            _ => self.say_raw(&line),
+            _ => self.say_raw(&whole),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Faults in a file, with the line, a caret and a suggestion.
 
 use crate::layout::Layout;
-use crate::tame::tame;
+use crate::tame::line;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use lockwright_model::format::Diagnostic;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub struct Look {
 
 impl Look {
     fn wrapped(self, text: &str) -> String {
-        let text = tame(text);
+        let text = line(text);
         match self.layout {
             Some(layout) => layout.narrower(MARGIN).prose(&text).trim_end().to_owned(),
             None => text,
@@ -53,7 +53,7 @@ pub fn render(diagnostic: &Diagnostic, severity: Severity, name: &str, source: &
     let message = look.wrapped(&diagnostic.message);
     let title = level.primary_title(message.as_str());
     let help = diagnostic.help.as_deref().map(|help| look.wrapped(help));
-    let label = tame(&diagnostic.label);
+    let label = line(&diagnostic.label);
     let Some(span) = diagnostic.span.clone() else {
         // The fault concerns the whole file.
         let mut group = Group::with_title(title).element(annotate_snippets::Origin::path(name));

@@ -6,7 +6,7 @@ use crate::diagnose::{self, Severity};
 use crate::exit::Exit;
 use crate::fault::{self, Fault, Place};
 use crate::streams;
-use crate::tame::tame;
+use crate::tame::line;
 use lockwright_model::format::{self, DIAGNOSTICS_MAX, Diagnostic, Placed, Placing, SOURCE_BYTES_MAX};
 use lockwright_model::{EXECUTED_TASKS_MAX, Overheads, Protocol, Scheduler, System, TaskId};
 use std::fs::File;
@@ -59,11 +59,11 @@ impl Source {
         for diagnostic in diagnostics {
             console.say_raw(&diagnose::render(diagnostic, severity, &self.name, &text, console.look()));
             if severity == Severity::Error {
-                let (line, column) = diagnostic.line_column(&text).unzip();
+                let (row, column) = diagnostic.line_column(&text).unzip();
                 fault::keep(Fault {
-                    message: tame(&diagnostic.message),
-                    help: diagnostic.help.as_deref().map(tame),
-                    place: Some(Place { file: tame(&self.name), line, column }),
+                    message: line(&diagnostic.message),
+                    help: diagnostic.help.as_deref().map(line),
+                    place: Some(Place { file: line(&self.name), line: row, column }),
                 });
             }
         }
@@ -78,8 +78,8 @@ impl Source {
     /// The text is not UTF-8; the console has the line.
     pub fn text(&self, console: &Console) -> Result<&str, Exit> {
         std::str::from_utf8(&self.bytes).map_err(|error| {
-            let line = self.bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
-            console.error(format!("{}:{line}: the text is not UTF-8", self.name), "save the file as UTF-8");
+            let number = self.bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+            console.error(format!("{}:{number}: the text is not UTF-8", self.name), "save the file as UTF-8");
             Exit::BadInput
         })
     }
@@ -102,7 +102,7 @@ impl Source {
             Exit::BadInput
         })?;
         let name = if system.name().is_empty() { self.stem.as_str() } else { system.name() };
-        let name = tame(name).replace('\n', " ");
+        let name = line(name);
         let text = String::from_utf8_lossy(&self.bytes).into_owned();
         Ok((Input { system, name, text }, placed))
     }
@@ -211,7 +211,7 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
         asked.iter().find_map(|protocol| Some((protocol, system.refused_in_clusters(*protocol)?)))
         && asked.iter().all(|&protocol| system.refused_in_clusters(protocol).is_some())
     {
-        let name = tame(&system.resource(id).name);
+        let name = line(&system.resource(id).name);
         let why = format!("`{name}` is used in a cluster of several CPUs, which `{protocol}` does not support");
         console.error(why, "use omlp, or give each task one CPU");
         return Err(Exit::BadInput);
@@ -246,7 +246,7 @@ pub(crate) fn by_deadlines(
     let all = protocols.len();
     protocols.retain(|&protocol| refused(protocol).is_none());
     if let Some((resource, protocol)) = first.filter(|_| protocols.is_empty()) {
-        let (name, ruling) = (tame(&system.resource(resource).name), system.protocol_of(resource, protocol));
+        let (name, ruling) = (line(&system.resource(resource).name), system.protocol_of(resource, protocol));
         let (why, others) = match is_global {
             true if system.has_global_locks(protocol) => {
                 ("is not executed beside locks of the FMLP", "fmlp_short, fmlp_long, lock_free or wait_free")
@@ -284,9 +284,9 @@ pub(crate) fn without_nesting(
         nested.is_none()
     });
     let Some(&(protocol, (task, outer, inner))) = refused.first() else { return Ok(protocols) };
-    let name = |id| tame(&system.resource(id).name);
+    let name = |id| line(&system.resource(id).name);
     let nests =
-        format!("`{}` requests `{}` while it holds `{}`", tame(&system.task(task).name), name(inner), name(outer));
+        format!("`{}` requests `{}` while it holds `{}`", line(&system.task(task).name), name(inner), name(outer));
     if protocols.is_empty() {
         console.error(format!("{nests}, and `{protocol}` does not support nested requests"), HELP);
         return Err(Exit::BadInput);

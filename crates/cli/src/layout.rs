@@ -1,6 +1,6 @@
 //! Tables and wrapped text that fit the width of the screen.
 
-use crate::tame::tame;
+use crate::tame;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
 use std::os::fd::AsFd;
 use terminal_size::terminal_size_of;
@@ -95,6 +95,24 @@ impl Layout {
         }
     }
 
+    /// Splits a table into parts that fit the width, each with the first `fixed` columns and at least one other.
+    #[must_use]
+    pub fn parts(self, columns: &[Column], fixed: usize) -> Vec<Vec<Column>> {
+        let (fixed, others) = columns.split_at(fixed.min(columns.len()));
+        let mut parts = vec![fixed.to_vec()];
+        for column in others {
+            let is_full = |part: &Vec<Column>| {
+                let whole: Vec<&Column> = part.iter().chain([column]).collect();
+                !self.is_free && part.len() > fixed.len() && total(&whole, Column::width) > self.width
+            };
+            match parts.last_mut().filter(|part| !is_full(part)) {
+                Some(part) => part.push(column.clone()),
+                None => parts.push([fixed, &[column.clone()]].concat()),
+            }
+        }
+        parts
+    }
+
     /// Draws a table without trailing blanks. If it is too wide, columns are left out in the order of
     /// [`Column::gives_way`]; then columns of text are wrapped, and if that is not enough, all words. A line below the
     /// table names the columns that are left out.
@@ -112,7 +130,7 @@ impl Layout {
         let rows = shown.iter().map(|column| column.cells.len()).max().unwrap_or(0);
         for row in 0..rows {
             table.add_row(
-                shown.iter().map(|column| column.cells.get(row).map_or_else(String::new, |cell| one_line(cell))),
+                shown.iter().map(|column| column.cells.get(row).map_or_else(String::new, |cell| tame::line(cell))),
             );
         }
         if !self.is_free && total(&shown, Column::width) > self.width {
@@ -144,11 +162,6 @@ impl Layout {
         }
         text
     }
-}
-
-/// A cell as one line without control characters.
-fn one_line(cell: &str) -> String {
-    tame(&cell.replace('\n', " "))
 }
 
 fn total(columns: &[&Column], of: impl Fn(&Column) -> usize) -> usize {
@@ -210,7 +223,7 @@ impl Column {
     }
 
     fn width(&self) -> usize {
-        let cells = self.cells.iter().map(|cell| textwrap::core::display_width(&one_line(cell)));
+        let cells = self.cells.iter().map(|cell| textwrap::core::display_width(&tame::line(cell)));
         cells.max().unwrap_or(0).max(textwrap::core::display_width(&self.title))
     }
 

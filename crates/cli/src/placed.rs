@@ -3,7 +3,7 @@
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::input::{Input, Source};
-use crate::tame::tame;
+use crate::tame::line;
 use crate::units;
 use lockwright_analysis::{Failure, Fit, partitioned};
 use lockwright_model::format::Placing;
@@ -55,7 +55,7 @@ pub(crate) fn placed(
         Some(fit) => {
             system = partitioned(&system, fit).map_err(|why| {
                 let task = match why {
-                    Failure::Task { task } => format!("`{}`", tame(&system.task(TaskId::new(task)).name)),
+                    Failure::Task { task } => format!("`{}`", line(&system.task(TaskId::new(task)).name)),
                     _ => "a task".into(),
                 };
                 let cpus = match system.cpus() {

@@ -3,7 +3,7 @@
 use crate::console::Console;
 use crate::layout::Column;
 use crate::report::{Report, Row, Verdict};
-use crate::tame::tame;
+use crate::tame::line;
 use crate::units::{self, Round, Unit};
 use lockwright_analysis::Proof;
 use lockwright_model::{CpuId, Duration, Scheduler, System, TaskId};
@@ -131,21 +131,21 @@ fn cluster(system: &System, task: TaskId) -> String {
 fn paint(text: &str, system: &System, rows: &[Row]) -> String {
     let mut painted = String::new();
     let mut rows = rows.iter().peekable();
-    for line in text.lines() {
+    for shown in text.lines() {
         let verdict = rows.peek().and_then(|row| {
-            let behind = line.strip_prefix(tame(&system.task(row.task).name).as_str())?;
+            let behind = shown.strip_prefix(line(&system.task(row.task).name).as_str())?;
             let word = row.verdict().word();
             let rest = behind.trim_start().strip_prefix(word)?;
-            Some((row.verdict(), line.len() - rest.len() - word.len(), rest))
+            Some((row.verdict(), shown.len() - rest.len() - word.len(), rest))
         });
         match verdict {
             Some((verdict, place, rest)) => {
-                let (before, word) = (&line[..place], verdict.word());
+                let (before, word) = (&shown[..place], verdict.word());
                 painted.push_str(&format!("{before}\x1b[{}m{word}\x1b[0m{rest}\n", color(verdict)));
                 rows.next();
             }
             None => {
-                painted.push_str(line);
+                painted.push_str(shown);
                 painted.push('\n');
             }
         }
@@ -204,9 +204,9 @@ pub fn reasons(system: &System, report: &Report) -> String {
     }
     let mut text = String::new();
     for (reason, names) in groups {
-        text.push_str(&format!("  {}: {reason}\n", names.join(", ")));
+        text.push_str(&(line(&format!("  {}: {reason}", names.join(", "))) + "\n"));
     }
-    if text.is_empty() { text } else { format!("\nWithout a bound:\n{}", tame(&text)) }
+    if text.is_empty() { text } else { format!("\nWithout a bound:\n{text}") }
 }
 
 /// The utilization of each CPU or cluster.

@@ -30,7 +30,7 @@ const NAME_MAX: usize = 24;
 #[must_use]
 pub fn draw(system: &System, schedule: &Schedule, layout: Layout) -> String {
     let names: Vec<String> = match layout.by {
-        By::Task => schedule.rows.iter().map(|row| short(&system.task(row.task).name, NAME_MAX)).collect(),
+        By::Task => schedule.rows.iter().map(|row| short(&plain(&system.task(row.task).name), NAME_MAX)).collect(),
         By::Cpu => (0..system.cpus()).map(|cpu| format!("CPU {cpu}")).collect(),
     };
     let label = names.iter().map(|name| name.chars().count()).max().unwrap_or(0) + 2;
@@ -192,7 +192,7 @@ fn by_task_legend(system: &System, schedule: &Schedule, resources: &[ResourceId]
     let marked = |wanted: Mark| schedule.rows.iter().flat_map(|row| &row.marks).any(|(_, mark)| *mark == wanted);
     let mut parts = vec!["# executes".to_owned()];
     for &resource in resources.iter().take(26) {
-        parts.push(format!("{} holds {}", letter(resource, resources), system.resource(resource).name));
+        parts.push(format!("{} holds {}", letter(resource, resources), plain(&system.resource(resource).name)));
     }
     let others = [
         (has(|state| matches!(state, State::Ready(_))), "- ready, another task executes"),
@@ -209,7 +209,8 @@ fn by_task_legend(system: &System, schedule: &Schedule, resources: &[ResourceId]
 
 fn by_cpu_legend(system: &System, schedule: &Schedule) -> Vec<String> {
     let spans = || schedule.rows.iter().flat_map(|row| &row.spans);
-    let tasks = system.task_ids().take(26).map(|task| format!("{} {}", task_letter(task), system.task(task).name));
+    let tasks =
+        system.task_ids().take(26).map(|task| format!("{} {}", task_letter(task), plain(&system.task(task).name)));
     let mut parts: Vec<String> = tasks.collect();
     if spans().any(|span| span.state.held().is_some_and(|held| !held.is_empty())) {
         parts.push("a capital letter: it holds a resource".into());
@@ -218,6 +219,11 @@ fn by_cpu_legend(system: &System, schedule: &Schedule) -> Vec<String> {
         parts.push("~ spins for a resource".into());
     }
     parts
+}
+
+/// A name without line feeds: it has no lines of its own.
+fn plain(name: &str) -> String {
+    name.replace('\n', " ")
 }
 
 /// Appends the parts of the legend, in lines of this width.

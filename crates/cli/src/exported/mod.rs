@@ -8,7 +8,7 @@ use crate::args::{Export, ExportedForm, ProtocolChoice};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::input;
-use crate::tame::tame;
+use crate::tame::line;
 use lockwright_model::{Duration, Scheduler};
 
 /// Executes `export`.
@@ -27,7 +27,7 @@ pub fn export(arguments: &Export, console: &Console) -> Result<Exit, Exit> {
         ExportedForm::RtApp => rt_app::workload(system, protocol),
     };
     let text = text.map_err(|why| {
-        console.error(tame(&why.message), why.help);
+        console.error(line(&why.message), why.help);
         Exit::BadInput
     })?;
     if system.tasks().iter().any(|task| task.jitter > Duration::ZERO) {

@@ -5,7 +5,7 @@ use crate::console::Console;
 use crate::json::{RecordOutput, RecordedLock, RecordedThread};
 use crate::layout::Column;
 use crate::table;
-use crate::tame::tame;
+use crate::tame::line;
 use crate::units;
 use lockwright_model::Duration;
 
@@ -16,14 +16,14 @@ const LOCKS_MAX: usize = 20;
 pub(super) fn text(output: &RecordOutput, bounds: Option<&Bounds>, console: &Console) -> String {
     let mut text = format!(
         "{}: {} in {}, {}\n",
-        tame(&output.program.join(" ")),
+        line(&output.program.join(" ")),
         units::count(output.threads.len() as u64, "thread"),
         time(output.length_ns),
         units::count(output.events, "event")
     );
     text.push('\n');
     for sentence in &output.sentences {
-        text.push_str(&format!("{}\n", tame(sentence)));
+        text.push_str(&format!("{}\n", line(sentence)));
     }
     if output.inversions.is_empty() {
         text.push_str("no priority inversion was seen\n");

@@ -6,7 +6,7 @@ use crate::args::{ProtocolChoice, Serve};
 use crate::console::{Color, Console};
 use crate::export::ResultFile;
 use crate::fault::{self, Fault};
-use crate::tame::tame;
+use crate::tame::{line, tame};
 use crate::{input, streams};
 use axum::Router;
 use axum::body::Bytes;
@@ -60,7 +60,7 @@ impl Site {
             ProtocolChoice::All => "all",
             ProtocolChoice::File => "file",
         };
-        let file = tame(&arguments.file.display().to_string()).replace('\n', " ");
+        let file = line(&arguments.file.display().to_string());
         let protocols = protocols(first);
         let page = Live { file: &file, protocols: &protocols, saves: arguments.save }.to_html();
         Self {

@@ -3,7 +3,7 @@
 use crate::console::Console;
 use crate::json::{WatchOutput, WatchedMutex, WatchedResource, WatchedSet, WatchedTask, WatchedThread};
 use crate::layout::Column;
-use crate::tame::tame;
+use crate::tame::line;
 use crate::units;
 use lockwright_model::Duration;
 
@@ -22,15 +22,15 @@ fn optional(ns: Option<u64>) -> String {
 
 /// What the task does now.
 fn present(task: &WatchedTask) -> String {
-    let held = task.resources.iter().filter(|one| one.held_ns.is_some()).map(|one| tame(&one.name));
+    let held = task.resources.iter().filter(|one| one.held_ns.is_some()).map(|one| line(&one.name));
     let held: Vec<String> = held.collect();
     match (&task.request, task.present_ns) {
         (Some(request), _) => {
             let behind = match request.holders.as_slice() {
                 [] => String::new(),
-                holders => format!(", held by {}", tame(&holders.join(", "))),
+                holders => format!(", held by {}", line(&holders.join(", "))),
             };
-            format!("waits {} for {}{behind}", time(request.since_ns), tame(&request.resource))
+            format!("waits {} for {}{behind}", time(request.since_ns), line(&request.resource))
         }
         (None, Some(since)) if held.is_empty() => format!("in a job for {}", time(since)),
         (None, Some(since)) => format!("in a job for {}, holds {}", time(since), held.join(", ")),
@@ -59,7 +59,7 @@ pub(super) fn tasks(tasks: &[WatchedTask]) -> Vec<Column> {
     let some = |task: &WatchedTask, ns| optional((task.jobs > 0).then_some(ns));
     let above = |task: &WatchedTask| task.bound_ns.map_or_else(|| "–".into(), |_| task.above_bound.to_string());
     vec![
-        Column::words("task", each(&|task| tame(&task.name))),
+        Column::words("task", each(&|task| line(&task.name))),
         Column::prose("now", each(&present)),
         Column::numbers("jobs", each(&|task| task.jobs.to_string())).gives_way(3),
         Column::numbers("misses", each(&|task| task.misses.to_string())),
@@ -85,12 +85,12 @@ pub(super) fn waits(tasks: &[WatchedTask]) -> Option<Vec<Column>> {
         all.iter().map(|(task, one)| of(task, one)).collect::<Vec<_>>()
     };
     let behind = |one: &WatchedResource| {
-        one.behind.as_ref().filter(|_| one.waits > 0).map_or_else(|| "–".into(), |name| tame(name))
+        one.behind.as_ref().filter(|_| one.waits > 0).map_or_else(|| "–".into(), |name| line(name))
     };
     (!all.is_empty()).then(|| {
         vec![
-            Column::words("task", column(&|task, _| tame(&task.name))),
-            Column::words("resource", column(&|_, one| tame(&one.name))),
+            Column::words("task", column(&|task, _| line(&task.name))),
+            Column::words("resource", column(&|_, one| line(&one.name))),
             Column::numbers("sections", column(&|_, one| one.sections.to_string())).gives_way(5),
             Column::numbers("waits", column(&|_, one| one.waits.to_string())).gives_way(3),
             Column::numbers("longest wait", column(&|_, one| waited(one.longest_wait_ns, one.waits))),
@@ -108,7 +108,7 @@ pub(super) fn mutexes(output: &WatchOutput) -> Option<Vec<Column>> {
     let waited = |one: &WatchedMutex, ns| optional((one.waits > 0).then_some(ns));
     let name = |thread: &Option<WatchedThread>| match thread {
         Some(thread) if thread.name.is_empty() => thread.id.to_string(),
-        Some(thread) => tame(&thread.name),
+        Some(thread) => line(&thread.name),
         None => "–".into(),
     };
     let now = |one: &WatchedMutex| match (&one.owner, one.waiting) {
@@ -119,7 +119,7 @@ pub(super) fn mutexes(output: &WatchOutput) -> Option<Vec<Column>> {
     };
     (!shown.is_empty()).then(|| {
         vec![
-            Column::words("mutex", each(&|one| tame(&one.name))),
+            Column::words("mutex", each(&|one| line(&one.name))),
             Column::prose("now", each(&now)),
             Column::numbers("sections", each(&|one| one.sections.to_string())).gives_way(4),
             Column::numbers("waits", each(&|one| one.waits.to_string())).gives_way(3),
@@ -134,12 +134,12 @@ pub(super) fn mutexes(output: &WatchOutput) -> Option<Vec<Column>> {
 
 /// The line above everything.
 pub(super) fn title(output: &WatchOutput) -> String {
-    format!("process {} ({})", output.process, tame(&output.program))
+    format!("process {} ({})", output.process, line(&output.program))
 }
 
 /// The line above a task set.
 pub(super) fn of_set(set: &WatchedSet) -> String {
-    format!("task set {}, counted for {}", tame(&set.name), time(set.counted_ns))
+    format!("task set {}, counted for {}", line(&set.name), time(set.counted_ns))
 }
 
 /// The line above the mutexes.
