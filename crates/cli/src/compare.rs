@@ -6,9 +6,9 @@ use crate::exit::Exit;
 use crate::export::ResultFile;
 use crate::html;
 use crate::html::tables::{self, TIMES, verdict_cell, verdicts};
-use crate::json::{FORMAT, Output, ProtocolResult, TaskResult};
+use crate::json::{self, FORMAT, Output, ProtocolResult, TaskResult};
 use crate::layout::Column;
-use crate::tame::tame;
+use crate::tame::line;
 use crate::units;
 use lockwright_model::Duration;
 use lockwright_report::page::{self, Cell, Page, Part, Section, Table, Tone, Verdict};
@@ -83,10 +83,10 @@ fn read(path: &Path, console: &Console) -> Result<Saved, Exit> {
     }
     if let Some(verb) = head.verb.filter(|verb| !["check", "simulate", "run", "verify"].contains(&verb.as_str())) {
         let help = "give results of `check`, `simulate`, `run` or `verify`";
-        return Err(refuse(format!("{name} is a result of `{}`, which has no tasks", tame(&verb)), help));
+        return Err(refuse(format!("{name} is a result of `{}`, which has no tasks", line(&verb)), help));
     }
     let output = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
-    Ok(Saved { name: tame(&name).replace('\n', " "), output })
+    Ok(Saved { name: line(&name), output })
 }
 
 /// Leaves out the folders where the files have different names without them.
@@ -138,6 +138,16 @@ fn values() -> Vec<Value> {
     times.chain(counts).collect()
 }
 
+/// A word about a task that is compared: its title, its key in JSON, and the word.
+type Word = (&'static str, &'static str, fn(&TaskResult) -> Option<String>);
+
+/// Rows have them only where they differ.
+const WORDS: [Word; 3] = [
+    ("cpu", "cpu", |task| tables::cpus(task)),
+    ("prio", "priority", |task| Some(task.priority.to_string())),
+    ("proof", "proof", |task| task.proof.clone()),
+];
+
 impl Group<'_> {
     /// The names of all tasks, in the order of the files.
     fn tasks(&self) -> Vec<&str> {
@@ -169,6 +179,13 @@ impl Group<'_> {
             let cells: Vec<Cell> = tasks.iter().map(cell).collect();
             if cells.iter().any(|cell| cell.value.is_some_and(|value| value != 0)) {
                 rows.push((title, key, marked(with_changes(cells, is_time))));
+            }
+        }
+        for (title, key, of) in WORDS {
+            let cell = |task: &Option<&TaskResult>| task.and_then(of).map_or_else(Cell::absent, Cell::text);
+            let cells = marked(tasks.iter().map(cell).collect());
+            if cells.iter().any(|cell| cell.tone == Tone::Changed) {
+                rows.push((title, key, cells));
             }
         }
         rows
@@ -236,10 +253,20 @@ fn named_verdicts(saved: &Saved) -> Vec<Verdict> {
     verdicts(&saved.output).into_iter().map(named).collect()
 }
 
+/// The sentence in place of a table, if no row of it changed.
+fn unchanged(saved: &[Saved]) -> &'static str {
+    let mut texts = saved.iter().map(|saved| json::to_text(&saved.output));
+    let first = texts.next();
+    match texts.all(|text| Some(text) == first) {
+        true => "Nothing changed.",
+        false => "No value of a task changed; other keys of the files differ.",
+    }
+}
+
 fn page<'a>(saved: &[Saved], groups: &[Group<'_>]) -> Page<'a> {
     let changed: Vec<Table> = groups.iter().map(|group| group.table(saved, true)).collect();
     let changed = match changed.iter().all(|table| table.rows.is_empty()) {
-        true => vec![Part::Text("Nothing changed.".into())],
+        true => vec![Part::Text(unchanged(saved).into())],
         false => changed.into_iter().filter(|table| !table.rows.is_empty()).map(Part::Table).collect(),
     };
     let all = groups.iter().map(|group| Part::Table(group.table(saved, false))).collect();
@@ -262,7 +289,7 @@ fn page<'a>(saved: &[Saved], groups: &[Group<'_>]) -> Page<'a> {
 fn as_text(saved: &[Saved], groups: &[Group<'_>], console: &Console) -> String {
     let mut text = String::new();
     for verdict in saved.iter().flat_map(named_verdicts) {
-        text.push_str(&format!("{}\n", tame(&verdict.text)));
+        text.push_str(&format!("{}\n", line(&verdict.text)));
     }
     let mut is_same = true;
     for table in groups.iter().map(|group| group.table(saved, true)).filter(|table| !table.rows.is_empty()) {
@@ -272,10 +299,13 @@ fn as_text(saved: &[Saved], groups: &[Group<'_>], console: &Console) -> String {
             if column.is_number { Column::numbers(&column.title, cells) } else { Column::words(&column.title, cells) }
         };
         let columns: Vec<Column> = table.columns.iter().enumerate().map(column).collect();
-        text.push_str(&format!("\n{}\n{}", tame(&table.caption), console.layout.draw(&columns)));
+        text.push_str(&format!("\n{}\n", line(&table.caption)));
+        // The task, the value and the first file are in each part.
+        let parts = console.layout.parts(&columns, 3).into_iter().map(|part| console.layout.draw(&part));
+        text.push_str(&parts.collect::<Vec<_>>().join("\n"));
     }
     if is_same && saved.len() > 1 {
-        text.push_str("\nNothing changed.\n");
+        text.push_str(&format!("\n{}\n", unchanged(saved)));
     }
     text
 }

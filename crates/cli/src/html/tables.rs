@@ -89,12 +89,10 @@ pub fn tasks(result: &ProtocolResult) -> Table {
     let counts: Vec<_> = counts.into_iter().filter(|(.., of)| all.iter().any(|task| of(task).is_some())).collect();
     columns.extend(counts.iter().map(|(title, key, _)| Column::numbers(*title, key)));
     let row = |task: &TaskResult| {
-        let cpus = task.cpus.clone().or_else(|| Some(vec![task.cpu?]));
-        let cpus = cpus.map_or_else(|| "any".into(), |cpus| list(cpus.iter().map(u16::to_string)));
         let mut cells = vec![
             Cell::text(&task.name),
             verdict_cell(task),
-            Cell::text(cpus),
+            Cell::text(cpus(task).unwrap_or_else(|| "any".into())),
             Cell::number(task.priority.to_string(), task.priority),
         ];
         let ns = |times: &&Times| (times.of)(task).map_or_else(Cell::absent, |ns| time(ns, unit, times.key));
@@ -106,6 +104,12 @@ pub fn tasks(result: &ProtocolResult) -> Table {
         cells
     };
     Table { caption: format!("The tasks under {}", named(result)), columns, rows: all.iter().map(row).collect() }
+}
+
+/// The CPUs of a task; `None` if a global scheduler chooses them.
+pub fn cpus(task: &TaskResult) -> Option<String> {
+    let cpus = task.cpus.clone().or_else(|| Some(vec![task.cpu?]))?;
+    Some(list(cpus.iter().map(u16::to_string)))
 }
 
 /// The protocol and the scheduler of a result.
