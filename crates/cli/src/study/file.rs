@@ -15,6 +15,7 @@ use crate::interrupt;
 use crate::layout::Column;
 use crate::paths;
 use crate::seed;
+use crate::tame::line;
 use crate::units;
 use lockwright_model::Overheads;
 use lockwright_model::format::{parse_overheads, write_overheads};
@@ -64,8 +65,11 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
     }
     plan.seed = Some(seed);
     plan.samples = arguments.samples.unwrap_or(plan.samples);
+    if plan.name.is_empty() {
+        plan.name.clone_from(&source.stem);
+    }
     let identity = Identity {
-        study: if plan.name.is_empty() { source.stem.clone() } else { plan.name.clone() },
+        study: plan.name.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
         seed,
         samples: plan.samples,
@@ -79,7 +83,9 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
     if outcome.share.is_some() {
         return engine::ended(&outcome, &folder, console);
     }
-    let drawn = write(&plan, &outcome, &folder, console)?;
+    write_tables(&plan, &outcome, &folder, console)?;
+    console.print_text(&table(&plan, &outcome.tallies, console))?;
+    let drawn = write_figures(&plan, &outcome, &folder, console)?;
     if let Some(file) = html {
         let grids: Vec<Grid> = drawn.into_iter().map(|(_, grid)| grid).collect();
         let of = |method| sum(&plan, &outcome.tallies, method, 0..plan.cells());
@@ -89,8 +95,6 @@ pub fn file(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
         let account = page::Account { verdict, first, grids: &grids, identity: &identity, complete, command };
         page::write(file, account, console)?;
     }
-    let table = table(&plan, &identity.study, &outcome.tallies, console);
-    console.print_text(&table)?;
     engine::ended(&outcome, &folder, console)
 }
 
@@ -120,7 +124,7 @@ fn sum(plan: &Plan, tallies: &[Tally], method: usize, cells: impl IntoIterator<I
 }
 
 /// The table of all methods over all cells.
-fn table(plan: &Plan, name: &str, tallies: &[Tally], console: &Console) -> String {
+fn table(plan: &Plan, tallies: &[Tally], console: &Console) -> String {
     let all: Vec<_> = (0..plan.methods()).map(|method| sum(plan, tallies, method, 0..plan.cells())).collect();
     let percent = |share: Option<f64>| share.map_or("–".into(), |share| format!("{:.2} %", share * 100.0));
     let each = |of: &dyn Fn(&Tally) -> String| -> Vec<String> { all.iter().map(|(tally, _)| of(tally)).collect() };
@@ -129,7 +133,8 @@ fn table(plan: &Plan, name: &str, tallies: &[Tally], console: &Console) -> Strin
         None => "–".into(),
     };
     let title = format!(
-        "{name}: {}, {} each, seed {}\n\n",
+        "{}: {}, {} each, seed {}\n\n",
+        line(&plan.name),
         units::count(plan.cells() as u64, "cell"),
         units::count(plan.samples, "system"),
         plan.seed.unwrap_or_default()
@@ -145,13 +150,30 @@ fn table(plan: &Plan, name: &str, tallies: &[Tally], console: &Console) -> Strin
     title + &drawn + "weighted: share of the utilization that belongs to accepted systems\n"
 }
 
-/// Writes the tables and the figures.
-fn write(plan: &Plan, outcome: &Outcome, folder: &Folder, console: &Console) -> Result<Vec<(String, Grid)>, Exit> {
+/// Writes the tables.
+fn write_tables(plan: &Plan, outcome: &Outcome, folder: &Folder, console: &Console) -> Result<(), Exit> {
     folder.write_results(&results(plan, &outcome.tallies), console)?;
-    folder.write_table("weighted.csv", &weighted(plan, &outcome.tallies), console)?;
+    folder.write_table("weighted.csv", &weighted(plan, &outcome.tallies), console)
+}
+
+/// Greatest number of characters in the name of a figure's file.
+const NAME_MAX: usize = 120;
+
+/// Writes the figures. A name that is too long is cut, and ends with the number of the figure.
+fn write_figures(
+    plan: &Plan,
+    outcome: &Outcome,
+    folder: &Folder,
+    console: &Console,
+) -> Result<Vec<(String, Grid)>, Exit> {
     let mut drawn = curves(plan, &outcome.tallies);
     drawn.extend(weighted_curves(plan, &outcome.tallies));
-    for (name, grid) in &drawn {
+    for (index, (name, grid)) in drawn.iter_mut().enumerate() {
+        if name.len() > NAME_MAX {
+            // Names of figures are ASCII.
+            name.truncate(NAME_MAX);
+            name.push_str(&format!("-{}", index + 1));
+        }
         let svg = grid.to_svg().map_err(|error| cannot_compute(&*error, console))?;
         folder.write(&format!("{PLOTS}/{name}.svg"), svg.as_bytes(), console)?;
     }
@@ -361,8 +383,7 @@ fn figure(plan: &Plan, tallies: &[Tally], shown: &Shown, x: usize, group: &Group
         .chain(fixed.iter().map(|(key, label)| format!("-{}-{label}", key.name())))
         .collect();
     let name = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
-    let title =
-        if plan.name.is_empty() { shown.quantity.to_owned() } else { format!("{}: {}", plan.name, shown.quantity) };
+    let title = format!("{}: {}", plan.name, shown.quantity);
     let legend = plan.methods.iter().map(|method| method.name.clone()).collect();
     (name, Grid { title, columns: 1, legend, insets: vec![inset] })
 }

@@ -774,3 +774,30 @@ fn the_note_names_all_tables() {
         assert_eq!(note.contains(name), folder.join(name).exists(), "{name}: {note}");
     }
 }
+
+/// Values with long names: the names of figures are short, and the study has its table. Its name is that of the file.
+#[test]
+fn figures_have_short_names_and_titles() {
+    let limits = |low: u32| {
+        let all: Vec<String> = (0..24).map(|task| format!("[0.0{low}, 0.{}]", 5 + task % 4)).collect();
+        format!("{{ convolutional-fixed-sum = [{}] }}", all.join(", "))
+    };
+    let text = format!(
+        "seed = 1\nsamples = 2\n[generator]\ncpus = 4\ntasks = 24\n[vary]\nload = [0.3, 0.6]\n\
+         utilizations = [{}, {}]\n[[method]]\nscheduler = \"p-fp\"\nprotocols = [\"none\"]\n",
+        limits(0),
+        limits(1)
+    );
+    let file = File::named("long.toml", &text);
+    let folder = file.beside("results");
+    let ended = study(&file.path, &folder, &[]);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert!(ended.out.starts_with("long: 4 cells"), "{}", ended.out);
+    let names: Vec<String> = results(&folder).into_iter().map(|(name, _)| name).collect();
+    let figures: Vec<&String> = names.iter().filter(|name| name.ends_with(".svg")).collect();
+    assert_eq!(figures.len(), 2, "{names:?}");
+    for name in figures {
+        let svg = fs::read_to_string(folder.join(name)).expect("is there");
+        assert!(svg.contains("long: share of accepted systems"), "{svg}");
+    }
+}
