@@ -92,5 +92,5 @@ pub fn sentence(system: &System, protocol: &str, beside: &Beside) -> String {
     let worse: Vec<String> = beside.worse.iter().map(told).collect();
     let wins = if better.is_empty() { "no task".into() } else { list(&better) };
     let loses = if worse.is_empty() { "no task".into() } else { list(&worse) };
-    format!("{protocol}: better than {} for {wins}; worse for {loses}.\n", beside.lock)
+    format!("{protocol}: better than {} for {wins}; worse for {loses}.", beside.lock)
 }

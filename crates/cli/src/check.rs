@@ -18,7 +18,7 @@ use crate::report::{Rank, Report};
 use crate::same::grouped_where;
 use crate::scheduled;
 use crate::table;
-use crate::tame::tame;
+use crate::tame::line;
 use crate::terms::{grow, grown, terms_table};
 use crate::units;
 use lockwright_analysis::{Analysis, Proof, Sensitivity, Term, Uncovered, analyse, best, explain};
@@ -44,9 +44,9 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         Some(path) => input::read_overheads(path, console)?,
         None => Overheads::default(),
     };
-    if arguments.sensitivity {
-        interrupt::listen(|| {}, console);
-    }
+    let told = *console;
+    let text = "interrupted; what has begun is completed (a second Ctrl-C ends the command at once)";
+    interrupt::listen(move || told.note(text), console);
     if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
         if arguments.svg.is_some() {
             console.error(
@@ -61,9 +61,7 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         refuse_sensitivity_of_programs(arguments, system.scheduler(), console)?;
         return scheduled::check(arguments, &input, &overheads, console);
     }
-    let charged = |protocol| Ok((protocol, charges::charged(system, &overheads, protocol, console)?));
-    let charged: Vec<(Protocol, System)> =
-        arguments.subject.protocol.protocols(system).into_iter().map(charged).collect::<Result<_, Exit>>()?;
+    let charged = charges::chargeable(arguments.subject.protocol.protocols(system), system, &overheads, console)?;
     refuse_sensitivity_of_programs(arguments, system.scheduler(), console)?;
     let task = arguments.explain.as_deref().map(|name| input::find_task(system, name, console)).transpose()?;
     let svg = arguments.svg.as_deref().map(|path| ResultFile::open(path, "--svg", console)).transpose()?;
@@ -82,7 +80,14 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
             analysis,
         }
     };
-    let mut answers: Vec<Answer> = charged.iter().map(|(protocol, charged)| answer((*protocol, charged))).collect();
+    let mut answers: Vec<Answer> = Vec::new();
+    for (protocol, charged) in &charged {
+        answers.push(answer((*protocol, charged)));
+        if interrupt::requested() {
+            break;
+        }
+    }
+    let missing: Vec<Protocol> = charged[answers.len()..].iter().map(|(protocol, _)| *protocol).collect();
     note_uncovered(&uncovered, console);
     answers.sort_by_key(|answer| Rank::of(system, &answer.report));
     if let Some(file) = svg {
@@ -91,7 +96,8 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         console.note(format!("the picture of the bounds is in {}", path.display()));
     }
     let charged = arguments.subject.overheads.as_deref().map(json::Charged::given);
-    let output = Output { overheads: charged, ..as_json(&input, &answers) };
+    let interrupted = (!missing.is_empty()).then_some(true);
+    let output = Output { overheads: charged, interrupted, ..as_json(&input, &answers) };
     if let Some(file) = html {
         let shown = groups(system, &answers);
         let shown: Vec<_> = shown.iter().map(|(answer, _)| (&answer.report, &answer.analysis)).collect();
@@ -110,11 +116,8 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         };
         console.print_text(&(text + &charges::note(arguments.subject.overheads.as_deref())))?;
     }
-    if interrupt::requested() {
-        console.note("interrupted: the sensitivity is incomplete");
-        return Ok(Exit::Interrupted);
-    }
-    Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
+    let holds = answers.iter().all(|answer| answer.report.holds());
+    Ok(scheduled::ended(&missing, arguments.sensitivity, holds, console))
 }
 
 /// Refuses `--sensitivity` with `--bound lp`, where that has an effect.
@@ -141,7 +144,7 @@ fn note_uncovered(uncovered: &[(Protocol, String)], console: &Console) {
     let names: Vec<String> = uncovered.iter().map(|(protocol, _)| protocol.to_string()).collect();
     let Some((_, first)) = uncovered.first() else { return };
     let why = match uncovered.iter().all(|(_, why)| why == first) {
-        true => format!(": {}", tame(first)),
+        true => format!(": {}", line(first)),
         false => "; `--protocol` with one of them prints why".to_owned(),
     };
     let names = names.join(", ");
@@ -210,7 +213,7 @@ fn compare(input: &Input, answers: &[Answer], layout: Layout) -> String {
     let mut text = ranking(input, &reports, layout);
     for &answer in &shown {
         if let Some(found) = of_all(system, answers, answer) {
-            text.push_str(&tame(&beside::sentence(system, &answer.report.protocol, &found)));
+            text.push_str(&(line(&beside::sentence(system, &answer.report.protocol, &found)) + "\n"));
         }
     }
     text.push_str(&first_reasons(system, &shown));
@@ -256,19 +259,19 @@ fn first_reasons(system: &System, answers: &[&Answer]) -> String {
     for report in answers.iter().map(|answer| &answer.report) {
         let first = report.rows.iter().find_map(|row| Some((row.task, row.bound.reason.as_ref()?)));
         if let Some((task, reason)) = first {
-            text.push_str(&format!("  {}: {}: {reason}\n", report.protocol, system.task(task).name));
+            text.push_str(&(line(&format!("  {}: {}: {reason}", report.protocol, system.task(task).name)) + "\n"));
         }
     }
-    if text.is_empty() { text } else { format!("\nWithout a bound, among others:\n{}", tame(&text)) }
+    if text.is_empty() { text } else { format!("\nWithout a bound, among others:\n{text}") }
 }
 
 fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term], layout: Layout) -> String {
     let bound = report.rows.iter().find(|row| row.task == task).and_then(|row| row.bound.response);
     let name = &system.task(task).name;
     let title = match bound {
-        Some(response) => format!("{name}: every term of its response bound R = {}\n", units::text(response)),
-        None => format!("{name}: no response bound; the terms known without one\n"),
+        Some(response) => format!("{name}: every term of its response bound R = {}", units::text(response)),
+        None => format!("{name}: no response bound; the terms known without one"),
     };
     let sum = terms.iter().try_fold(Duration::ZERO, |sum, term| sum.checked_add(term.total));
-    tame(&title) + "\n" + &terms_table(system, terms, bound.and(sum).map(|sum| ("R", sum)), layout)
+    line(&title) + "\n\n" + &terms_table(system, terms, bound.and(sum).map(|sum| ("R", sum)), layout)
 }

@@ -107,7 +107,7 @@ impl Layout {
             };
             match parts.last_mut().filter(|part| !is_full(part)) {
                 Some(part) => part.push(column.clone()),
-                None => parts.push([fixed, &[column.clone()]].concat()),
+                None => parts.push([fixed, std::slice::from_ref(column)].concat()),
             }
         }
         parts

@@ -22,6 +22,7 @@ pub mod export;
 pub mod exported;
 pub mod fault;
 pub mod figure;
+mod horizon;
 mod html;
 pub mod import;
 pub mod input;

@@ -6,6 +6,7 @@ use crate::bars;
 use crate::charges::{self, Charges};
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::horizon;
 use crate::html::{self, Account, Watched};
 use crate::input::{self, Input};
 use crate::interrupt;
@@ -17,20 +18,15 @@ use crate::same::{self, Once, grouped};
 use crate::schedule::ScheduleFiles;
 use crate::scheduled;
 use crate::table;
-use crate::tame::tame;
+use crate::tame::line;
 use crate::units;
 use lockwright::tasks::MachineError;
 use lockwright_engine::observe::{Timeline, timeline};
 use lockwright_engine::{Audit, Control, Ended, Job, Outcome, RunConfig, RunError, Taker, TaskOutcome};
 use lockwright_model::{Duration, Event, Instant, Overheads, Protocol, Record, Scheduler, System, TaskId};
-use lockwright_sim::default_horizon;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Shortest run without `--for`.
-const SHORTEST: Duration = Duration::from_ms(1_000);
-/// Longest run without `--for`.
-const LONGEST: Duration = Duration::from_ms(10_000);
 /// Greatest number of occupants of a CPU that are listed; the others are summed up.
 const TAKERS_SHOWN: usize = 4;
 /// Time between two updates of the progress bar.
@@ -81,20 +77,20 @@ impl Stopper {
 }
 
 /// The length of a run, and the reason for it.
-#[derive(Clone, Copy)]
 pub(crate) struct Length {
     pub(crate) duration: Duration,
-    /// In words, after the duration.
-    pub(crate) reason: &'static str,
+    /// In words; `None` if the user chose it.
+    reason: Option<String>,
 }
 
 impl Length {
     /// The value of `--for`, or the default.
     pub(crate) fn of(option: Option<Duration>, system: &System) -> Self {
         match option {
-            Some(duration) => Self { duration, reason: "" },
+            Some(duration) => Self { duration, reason: None },
             None => {
-                Self { duration: default_duration(system), reason: " (two hyperperiods, at least 1 s, at most 10 s)" }
+                let (duration, reason) = horizon::of_run(system);
+                Self { duration, reason: Some(reason) }
             }
         }
     }
@@ -129,6 +125,11 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         console.error(why, help);
         return Err(Exit::BadInput);
     }
+    // Under EDF, tests say so if overheads leave no time.
+    let protocols = match by_deadline {
+        true => protocols,
+        false => Charges::possible(charges.as_ref(), protocols, system, console)?,
+    };
     let is_strict = arguments.strict || charges.is_some();
     let standard = if is_strict { Standard::WithinBound } else { Standard::InTime };
     let bounds = |&protocol: &Protocol| {
@@ -144,35 +145,31 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
     let length = Length::of(arguments.execution.duration, system);
     let stopper = Stopper::listen(console);
-    let mut runs: Vec<Ran> = Vec::new();
     // Before anything is executed, so that a bad path costs no run.
     let html = html::open(&arguments.execution.subject, console)?;
     let files = |&(protocol, _): &(Protocol, Report)| {
         ScheduleFiles::create(system, &arguments.execution.schedules, protocol, groups.len(), console)
     };
     let files = groups.iter().map(files).collect::<Result<Vec<_>, Exit>>()?;
-    for ((protocol, bounds), files) in groups.iter().zip(files) {
-        let Some(control) = stopper.control() else { break };
-        let config = RunConfig {
-            audit: arguments.audit,
-            sched_deadline: arguments.sched_deadline,
-            ..RunConfig::new(*protocol, length.duration)
-        };
-        let outcome = execute(&input, config, files, &control, console)?;
-        runs.push(Ran::new(system, *protocol, bounds.clone(), outcome));
-    }
+    let config = |protocol| RunConfig {
+        audit: arguments.audit,
+        sched_deadline: arguments.sched_deadline,
+        ..RunConfig::new(protocol, length.duration)
+    };
+    let (runs, mut ended) = execute_all(&input, &groups, files, config, &stopper, console)?;
     warn(&runs, system, console);
     let charged = arguments.execution.subject.overheads.as_deref().map(json::Charged::given);
-    let output = Output { overheads: charged, ..as_json(json::Verb::Run, &input, length, &runs) };
+    let output = Output { overheads: charged, ..as_json(json::Verb::Run, &input, &length, &runs) };
     if let Some(file) = html {
         let overheads = charges.as_ref().map(|charges| &charges.overheads);
-        write_page(file, &input, &output, &runs, overheads, &arguments.execution.subject, console)?;
+        let page = write_page(file, &input, &output, &runs, overheads, &arguments.execution.subject, console);
+        ended = ended.and(page);
     }
     if arguments.execution.subject.json {
         console.print(&json::to_text(&output))?;
     } else {
         let charging = charges.as_ref().map(|charges| charges.name.as_str());
-        let texts: Vec<String> = runs.iter().map(|ran| ran.text(&input, length, charging, console)).collect();
+        let texts: Vec<String> = runs.iter().map(|ran| ran.text(&input, &length, charging, console)).collect();
         let compared = compared(&input, &runs, console);
         let note = charges::note(arguments.execution.subject.overheads.as_deref());
         console.print_text(&(compared + &texts.join("\n") + &note))?;
@@ -182,6 +179,7 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         console.warn(interrupt_text(&missing));
         return Ok(Exit::Interrupted);
     }
+    ended?;
     if let Some(lost) = runs.iter().find_map(|ran| audit::lost(ran.outcome.audit.as_ref()?)) {
         console.error(lost, "use a shorter --for");
         return Ok(Exit::Machine);
@@ -259,22 +257,45 @@ pub(crate) fn warn(runs: &[Ran], system: &System, console: &Console) {
     }
 }
 
-/// Two hyperperiods, at least a second, at most ten.
-fn default_duration(system: &System) -> Duration {
-    default_horizon(system).duration.clamp(SHORTEST, LONGEST)
-}
-
-/// Executes the tasks with a progress bar, and writes the files that show the schedule.
+/// Executes the tasks under each protocol until a signal or an error, and writes the files that show the schedules. An
+/// error costs no earlier results: it is returned beside them.
 ///
 /// # Errors
-/// There is no outcome, or a file cannot be written; the console has the message.
-pub(crate) fn execute(
+/// There is no outcome at all; the console has the message.
+pub(crate) fn execute_all(
     input: &Input,
-    config: RunConfig,
-    files: ScheduleFiles,
-    control: &Control,
+    groups: &[(Protocol, Report)],
+    files: Vec<ScheduleFiles>,
+    config: impl Fn(Protocol) -> RunConfig,
+    stopper: &Stopper,
     console: &Console,
-) -> Result<Outcome, Exit> {
+) -> Result<(Vec<Ran>, Result<(), Exit>), Exit> {
+    let (mut runs, mut ended) = (Vec::new(), Ok(()));
+    for ((protocol, bounds), files) in groups.iter().zip(files) {
+        let Some(control) = stopper.control() else { break };
+        let outcome = match execute(input, config(*protocol), &control, console) {
+            Ok(outcome) => outcome,
+            Err(exit) if runs.is_empty() => return Err(exit),
+            Err(exit) => {
+                let missing: Vec<&str> = groups[runs.len()..].iter().map(|(protocol, _)| protocol.name()).collect();
+                console.warn(format!("no results under {}", missing.join(", ")));
+                ended = Err(exit);
+                break;
+            }
+        };
+        let title = format!("{} under {protocol}, executed", input.name);
+        let end = outcome.records.last().map_or(Instant::ZERO, |last| last.at).max(Instant::ZERO + outcome.elapsed);
+        ended = ended.and(files.write(&input.system, &title, &outcome.records, end, console));
+        runs.push(Ran::new(&input.system, *protocol, bounds.clone(), outcome));
+    }
+    Ok((runs, ended))
+}
+
+/// Executes the tasks with a progress bar.
+///
+/// # Errors
+/// There is no outcome; the console has the message.
+fn execute(input: &Input, config: RunConfig, control: &Control, console: &Console) -> Result<Outcome, Exit> {
     let config = RunConfig { watch: true, ..config };
     let (system, protocol) = (&input.system, config.protocol);
     console.note(format!("running {} under {protocol} for {}", input.name, units::text(config.duration)));
@@ -288,11 +309,7 @@ pub(crate) fn execute(
         console
             .note("each CPU becomes a cpuset partition of its own, which takes some seconds before and after the run; if the kernel refuses SCHED_DEADLINE afterwards, see docs/edf.md");
     }
-    let outcome = watch(&input.system, &config, control, console)?;
-    let title = format!("{} under {protocol}, executed", input.name);
-    let end = outcome.records.last().map_or(Instant::ZERO, |last| last.at).max(Instant::ZERO + outcome.elapsed);
-    files.write(&input.system, &title, &outcome.records, end, console)?;
-    Ok(outcome)
+    watch(system, &config, control, console)
 }
 
 fn watch(system: &System, config: &RunConfig, control: &Control, console: &Console) -> Result<Outcome, Exit> {
@@ -407,7 +424,7 @@ impl Ran {
                 "{} of `{}` executed longer than the execution time and its margin; the kernel may have stopped each until \
                  its deadline (docs/edf.md)",
                 units::count(seen.throttled, "job"),
-                tame(&task.name)
+                line(&task.name)
             ));
         }
         if !outcome.memory_locked {
@@ -419,13 +436,14 @@ impl Ran {
 
 impl Ran {
     /// The table, and the jobs that were late or above their bounds. `charging` names the overheads in the bounds.
-    pub(crate) fn text(&self, input: &Input, length: Length, charging: Option<&str>, console: &Console) -> String {
+    pub(crate) fn text(&self, input: &Input, length: &Length, charging: Option<&str>, console: &Console) -> String {
         let (system, report) = (&input.system, &self.report);
         let mut text = table::headline(&input.name, system, report);
         let cpus: Vec<String> = self.outcome.cpus.iter().map(ToString::to_string).collect();
         let observed = self.observed(length.duration);
         let part = if observed < length.duration { format!("{} of ", units::text(observed)) } else { String::new() };
-        let (duration, reason) = (units::text(length.duration), length.reason);
+        let duration = units::text(length.duration);
+        let reason = length.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
         text.push_str(&format!("executed for {part}{duration}{reason} on CPU {} of this machine\n\n", cpus.join(", ")));
         text.push_str(&table::tasks(system, report, console));
         text.push_str(&table::reasons(system, report));
@@ -444,7 +462,7 @@ impl Ran {
         for (title, worst) in [(above_title, above), (refuted_title, refuted), ("Late:".into(), late)] {
             if !worst.is_empty() {
                 text.push_str(&format!("\n{title}\n"));
-                text.extend(worst.iter().map(|worst| tame(&worst.describe(system, report.charged.as_ref()))));
+                text.extend(worst.iter().map(|worst| worst.describe(system, report.charged.as_ref())));
             }
         }
         text
@@ -483,7 +501,7 @@ impl Worst {
             .executed
             .iter()
             .map(|&(task, time)| {
-                let task_name = &system.task(task).name;
+                let task_name = line(&system.task(task).name);
                 if task != self.task {
                     return format!("`{task_name}` {}", units::text(time));
                 }
@@ -514,7 +532,7 @@ impl Worst {
         let (cpus, one_cpu) = if is_alone { ("its CPU", "it") } else { ("its CPUs", "one of them") };
         format!(
             "  {}: the job that arrived at {} took {}, {}.\n    {} executed {}; for {} {} executed no task ({})\n",
-            system.task(self.task).name,
+            line(&system.task(self.task).name),
             self.job.arrival,
             units::text(response),
             faults.join(", "),
@@ -522,7 +540,7 @@ impl Worst {
             if executed.is_empty() { "none of the tasks".into() } else { executed.join(", ") },
             units::text(self.timeline.unaccounted()),
             one_cpu,
-            self.takers_text(),
+            line(&self.takers_text()),
         )
     }
 
@@ -572,7 +590,7 @@ fn executed_by(task: TaskId, timeline: &Timeline) -> Duration {
     timeline.executed.iter().filter(|(known, _)| *known == task).map(|&(_, time)| time).sum()
 }
 
-pub(crate) fn as_json(verb: json::Verb, input: &Input, length: Length, runs: &[Ran]) -> Output {
+pub(crate) fn as_json(verb: json::Verb, input: &Input, length: &Length, runs: &[Ran]) -> Output {
     let asked = length.duration;
     let system = &input.system;
     let with = |ran: &Ran, mut result: ProtocolResult| {

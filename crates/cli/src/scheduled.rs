@@ -11,10 +11,10 @@ use crate::interrupt;
 use crate::json::{self, BlockedBy, Explain, Output, PointResult, ProtocolResult, SensitivityResult, TestResult};
 use crate::layout::{Column, Layout};
 use crate::ranking::ranking;
-use crate::report::{Bound, Rank, Report, Row, Standard};
+use crate::report::{Bound, Rank, Report, Row, Standard, interrupt_text};
 use crate::same::grouped;
 use crate::table;
-use crate::tame::tame;
+use crate::tame::line;
 use crate::terms::{grown, grown_for, terms_table};
 use crate::units;
 use lockwright_analysis::{
@@ -112,7 +112,7 @@ pub fn executable(
     let refused = |protocol: Protocol| Some((system.refused_globally(protocol)?, protocol));
     if let (true, Some((resource, protocol))) = (protocols.len() == 1, protocols.first().and_then(|&one| refused(one)))
     {
-        let (name, named) = (tame(&system.resource(resource).name), system.protocol_of(resource, protocol));
+        let (name, named) = (line(&system.resource(resource).name), system.protocol_of(resource, protocol));
         let why = format!("`{name}` is under `{named}`, which assigns tasks to CPUs");
         let scheduler = system.scheduler();
         console.error(
@@ -167,11 +167,12 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     if system.scheduler().is_global() && arguments.bound != BoundChoice::Best {
         console.note(format!("--bound has no effect here: `{}` has no linear programs", system.scheduler()));
     }
-    let answers = answers(arguments, system, overheads, task, console)?;
+    let (answers, missing) = answers(arguments, system, overheads, task, console)?;
     let given = arguments.subject.overheads.is_some();
     let results = answers.iter().map(result).collect();
     let mut output = Output::new(json::Verb::Check, &input.name, results);
     output.overheads = arguments.subject.overheads.as_deref().map(json::Charged::given);
+    output.interrupted = (!missing.is_empty()).then_some(true);
     if let Some(file) = html {
         let charged = given.then_some(overheads);
         html::write(
@@ -194,29 +195,42 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
         texts.extend(shown.map(|answer| text(input, answer, console)));
         console.print_text(&(texts.join("\n") + &charges::note(arguments.subject.overheads.as_deref())))?;
     }
-    if interrupt::requested() {
-        console.note("interrupted: the sensitivity is incomplete");
-        return Ok(Exit::Interrupted);
-    }
-    Ok(Exit::from_holds(answers.iter().all(|answer| answer.found.schedulable)))
+    let holds = answers.iter().all(|answer| answer.found.schedulable);
+    Ok(ended(&missing, arguments.sensitivity, holds, console))
 }
 
-/// The results under each chosen protocol that the tests cover, the best first.
+/// The status, with a warning if a signal made the results of `check` incomplete.
+pub(crate) fn ended(missing: &[Protocol], sensitivity: bool, holds: bool, console: &Console) -> Exit {
+    if !missing.is_empty() {
+        console.warn(interrupt_text(missing));
+    } else if sensitivity && interrupt::requested() {
+        console.warn("interrupted: the sensitivity is incomplete");
+    } else {
+        return Exit::from_holds(holds);
+    }
+    Exit::Interrupted
+}
+
+/// The results under each chosen protocol that the tests cover, the best first, and the protocols that were not reached
+/// before a signal.
 fn answers(
     arguments: &Check,
     system: &System,
     overheads: &Overheads,
     task: Option<TaskId>,
     console: &Console,
-) -> Result<Vec<Answer>, Exit> {
+) -> Result<(Vec<Answer>, Vec<Protocol>), Exit> {
     let protocols = protocols(arguments.subject.protocol, system, console);
     let mut answers = Vec::new();
-    for &protocol in &protocols {
+    let mut missing = protocols.as_slice();
+    while let Some((&protocol, rest)) = missing.split_first().filter(|_| answers.is_empty() || !interrupt::requested())
+    {
+        missing = rest;
         let system = system.clone().with_protocol(protocol);
         let found = match tested(arguments.bound, &system, overheads, console) {
             Ok(found) => found,
             Err(why) if protocols.len() > 1 => {
-                console.note(format!("{protocol} is left out: {}", tame(&why.describe(&system))));
+                console.note(format!("{protocol} is left out: {}", line(&why.describe(&system))));
                 continue;
             }
             Err(why) => {
@@ -227,7 +241,7 @@ fn answers(
                     Untested::Uncharged(_) => UNCHARGED.into(),
                     _ => format!("use {first}`p-fp`, or remove from the file what is not covered"),
                 };
-                console.error(tame(&why.describe(&system)), &help);
+                console.error(line(&why.describe(&system)), &help);
                 return Err(Exit::BadInput);
             }
         };
@@ -243,8 +257,8 @@ fn answers(
         console.error("no test covers this system under any protocol", "the notes above give the reasons");
         return Err(Exit::BadInput);
     }
-    answers.sort_by_key(|answer| Rank::of(system, &answer.report));
-    Ok(answers)
+    answers.sort_by_key(|answer: &Answer| Rank::of(system, &answer.report));
+    Ok((answers, missing.to_vec()))
 }
 
 /// The tests of the chosen method.
@@ -260,7 +274,7 @@ fn tested(
     let (found, uncovered) = best_scheduled(system, overheads)?;
     // As for the bounds under fixed priorities.
     if let Some(why) = uncovered.filter(|why| choice == BoundChoice::Lp || *why == Uncovered::Work) {
-        let why = tame(&why.describe(system));
+        let why = line(&why.describe(system));
         console.note(format!("linear programs do not prove all that they could, so the classic test decides: {why}"));
     }
     Ok(found)
@@ -274,7 +288,7 @@ fn explain(
     console: &Console,
 ) -> Result<(TaskId, Demanded), Exit> {
     let demanded = explain_demand(system, overheads, found, task).map_err(|why| {
-        console.error(tame(&why.describe(system)), "remove --explain");
+        console.error(line(&why.describe(system)), "remove --explain");
         Exit::BadInput
     })?;
     Ok((task, demanded))
@@ -288,13 +302,12 @@ fn taken_apart(system: &System, task: TaskId, demanded: &Demanded, layout: Layou
     };
     if system.scheduler().is_global() {
         let title = "every term of the execution time that the tests count for a job";
-        let title = format!("{}: {title}\n", system.task(task).name);
-        return tame(&title) + "\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("counted", sum)), layout);
+        let title = format!("{}: {title}", system.task(task).name);
+        return line(&title) + "\n\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("counted", sum)), layout);
     }
     let interval = units::text(demanded.interval);
-    let title =
-        format!("{}: every term of what is due on its CPU in {interval}, which {fits}\n", system.task(task).name);
-    tame(&title) + "\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("due", sum)), layout)
+    let title = format!("{}: every term of what is due on its CPU in {interval}, which {fits}", system.task(task).name);
+    line(&title) + "\n\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("due", sum)), layout)
 }
 
 /// The bounds that the tests give.
@@ -342,13 +355,13 @@ pub fn promised(
     match found {
         Ok(found) => {
             if let Some((because, test)) = found.tests.iter().find_map(|test| Some((undecided(test.name)?, test))) {
-                let why = tame(&test.describe(system).unwrap_or_default());
+                let why = line(&test.describe(system).unwrap_or_default());
                 console.note(format!("no deadline is proved, because {because}: {why}"));
             }
             Ok(Report { charged, ..report(system, protocol, &found) })
         }
         Err(why @ Untested::Nested(_)) if !system.scheduler().is_global() => {
-            console.error(tame(&why.describe(system)), "put both into one section, or both on one CPU");
+            console.error(line(&why.describe(system)), "put both into one section, or both on one CPU");
             Err(Exit::BadInput)
         }
         Err(why) => {
@@ -356,7 +369,7 @@ pub fn promised(
                 Untested::Protocol(_) if !system.scheduler().is_global() => format!("; here, {RULED}"),
                 _ => String::new(),
             };
-            console.note(format!("there are no bounds: {}{instead}", tame(&why.describe(system))));
+            console.note(format!("there are no bounds: {}{instead}", line(&why.describe(system))));
             let row = |task| Row { task, bound: Bound::default(), seen: None, standard: Standard::default() };
             let rows = table_order(system).into_iter().map(row).collect();
             Ok(Report { protocol: protocol.to_string(), same: Vec::new(), rows, charged })

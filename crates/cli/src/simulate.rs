@@ -5,6 +5,7 @@ use crate::bars;
 use crate::charges::{self, Charges};
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::horizon::{Horizon, JOBS_BUDGET};
 use crate::html::{self, Account, Watched};
 use crate::input::{self, Input};
 use crate::interrupt;
@@ -21,15 +22,13 @@ use crate::table;
 use crate::units;
 use hdrhistogram::Histogram;
 use lockwright_model::{DURATION_MAX, Duration, Instant, Observation, Protocol, Record, Scheduler, System, Task};
-use lockwright_sim::{Config, Execution, HorizonReason, Offsets, Simulation, Tracer, default_horizon};
+use lockwright_sim::{Config, Execution, Offsets, Simulation, Tracer};
 use std::time;
 
 /// Default number of schedules with random offsets.
 const RANDOM_RUNS: u32 = 100;
 /// Default number of offsets of each task in a sweep.
 const SWEEP_STEPS: u32 = 16;
-/// Greatest number of jobs in all schedules of one protocol together, without `--for`.
-const JOBS_BUDGET: u64 = 20_000_000;
 /// Greatest number of records in a trace: about a gigabyte.
 const RECORDS_MAX: usize = 20_000_000;
 /// Time between two checks for signals.
@@ -48,7 +47,7 @@ struct Plan<'a> {
     schedules: u64,
     duration: Duration,
     /// Reason for the length, in words; `None` if the user chose it.
-    reason: Option<&'static str>,
+    reason: Option<String>,
 }
 
 impl<'a> Plan<'a> {
@@ -73,7 +72,7 @@ impl<'a> Plan<'a> {
         let (duration, reason) = match arguments.duration {
             Some(duration) => (duration, None),
             None => {
-                let horizon = horizon(executed, offsets, schedules);
+                let horizon = Horizon::of_simulation(executed, offsets, schedules);
                 if horizon.schedules < schedules {
                     console.note(format!(
                         "simulating {} instead of {schedules}, to stay below {JOBS_BUDGET} jobs in all; --for lifts this limit",
@@ -147,7 +146,7 @@ impl<'a> Plan<'a> {
             (all, None) if played.schedules == all => format!("{all} schedules of "),
             (all, _) => format!("{} of {all} schedules of ", played.schedules),
         };
-        let reason = self.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+        let reason = self.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
         let seed = self.seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
         let jitter = if self.has_jitter { ", release jitter is random" } else { "" };
         let cut = match played.cut {
@@ -176,54 +175,6 @@ impl Played {
     }
 }
 
-/// Defaults for the length and the number of schedules.
-struct Horizon {
-    /// Of each schedule.
-    duration: Duration,
-    /// Reason for the length, in words.
-    reason: &'static str,
-    /// Number of schedules.
-    schedules: u64,
-}
-
-/// Default length of each schedule, and the number of schedules of that length within the budget.
-fn horizon(system: &System, offsets: OffsetsChoice, schedules: u64) -> Horizon {
-    let horizon = default_horizon(system);
-    let (mut duration, mut reason) = match horizon.reason {
-        HorizonReason::Hyperperiods => (horizon.duration, "two hyperperiods"),
-        _ => (horizon.duration, "a million jobs; two hyperperiods are longer"),
-    };
-    if matches!(offsets, OffsetsChoice::Random | OffsetsChoice::Sweep) {
-        let longest = system.tasks().iter().map(|task| task.period).max().unwrap_or_default();
-        duration = duration.checked_add(longest).unwrap_or(DURATION_MAX);
-        if horizon.reason == HorizonReason::Hyperperiods {
-            reason = "two hyperperiods and the longest period";
-        }
-    }
-    // Jobs in a nanosecond.
-    let rate: f64 = system.tasks().iter().map(|task| 1.0 / task.period.as_ns() as f64).sum();
-    let budget = JOBS_BUDGET as f64 / rate;
-    let share = Duration::from_ns((budget / schedules.max(1) as f64) as u64);
-    if share >= duration {
-        return Horizon { duration: duration.min(DURATION_MAX), reason, schedules };
-    }
-    // A shorter schedule may end before a task finishes its first job: simulate fewer schedules instead.
-    let longest = |of: fn(&Task) -> Duration| system.tasks().iter().map(of).max().unwrap_or_default();
-    let floor = longest(|task| task.period.max(task.offset)) + longest(|task| task.deadline);
-    if share >= floor {
-        reason = "as long as twenty million jobs in all allow; two hyperperiods are longer";
-        return Horizon { duration: share, reason, schedules };
-    }
-    let duration = floor.min(duration).min(Duration::from_ns(budget as u64));
-    let most = ((budget / duration.as_ns().max(1) as f64) as u64).max(1);
-    let schedules = match (offsets, system.tasks().len() as u64) {
-        // The same number of steps for each task.
-        (OffsetsChoice::Sweep, tasks) => 1 + (most - 1) / tasks.max(1) * tasks,
-        _ => most.min(schedules),
-    };
-    Horizon { duration, reason: "the longest period and the longest deadline", schedules }
-}
-
 fn has_jitter(system: &System) -> bool {
     system.tasks().iter().any(|task| task.jitter > Duration::ZERO)
 }
@@ -241,6 +192,7 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         true => scheduled::executable(arguments.subject.protocol, system, charges.is_some(), console)?,
         false => input::executable(&arguments.subject, system, console)?,
     };
+    let protocols = Charges::possible(charges.as_ref(), protocols, system, console)?;
     let bounds = |&protocol: &Protocol| Ok((protocol, bounds(&input, protocol, charges.as_ref(), console)?));
     let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
     let first = groups.first().map_or(system, |(_, bounds)| bounds.analysed(system));
@@ -252,6 +204,8 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     }
     let html = html::open(&arguments.subject, console)?;
     let (mut reports, mut watched) = (Vec::new(), Vec::new());
+    // A file that cannot be written costs no results: its status comes after them.
+    let mut written = Ok(());
     for (protocol, bounds) in &groups {
         let files = ScheduleFiles::create(system, &arguments.schedules, *protocol, groups.len(), console)?;
         let executed = bounds.analysed(system);
@@ -262,7 +216,7 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         }
         if files.need_records() {
             let title = format!("{} under {protocol}, simulated", input.name);
-            files.write(executed, &title, &found.records, found.end, console)?;
+            written = written.and(files.write(executed, &title, &found.records, found.end, console));
         }
         reports.push((bounds.clone().with_seen(&found.seen), found.played));
         if html.is_some() {
@@ -298,7 +252,7 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         if let (Some(seed), None) = (plan.seed, arguments.seed) {
             account.options.push(format!("--seed={seed}"));
         }
-        html::write(file, &account, console)?;
+        written = written.and(html::write(file, &account, console));
     }
     if arguments.subject.json {
         console.print(&json::to_text(&output))?;
@@ -311,6 +265,7 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         console.warn(interrupt_text(&missing));
         return Ok(Exit::Interrupted);
     }
+    written?;
     Ok(Exit::from_holds(reports.iter().all(|(report, _)| report.holds())))
 }
 
@@ -413,7 +368,7 @@ struct Wants {
 fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, wants: Wants, console: &Console) -> Found {
     let progress = Progress::new(console, &format!("simulating {protocol}"));
     let mut seen = vec![Observation::default(); executed.tasks().len()];
-    let mut worst = (Badness::default(), 0);
+    let mut worst: Option<Worst> = None;
     let mut recorder = Recorder {
         records: (wants.records && plan.schedules == 1).then(Vec::new),
         responses: (wants.responses || plan.has_quantile()).then(|| Responses::new(plan.system.tasks().len())),
@@ -424,6 +379,7 @@ fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, wants: Wants
         let done = |part: Instant| {
             let share = u128::from(part.as_ns()) * 1000 / u128::from(plan.duration.as_ns().max(1));
             progress.set(number * 1000 + u64::try_from(share).unwrap_or(1000), plan.schedules * 1000);
+            !interrupt::requested()
         };
         let (one, reached) = if recorder.is_needed() {
             recorder.begin();
@@ -436,8 +392,8 @@ fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, wants: Wants
         };
         played = Played { schedules: number + 1, cut: (reached < plan.duration).then_some(reached) };
         let badness = Badness::of(plan.system, &one);
-        if badness > worst.0 {
-            worst = (badness, number);
+        if worst.as_ref().is_none_or(|worst| badness > worst.badness) {
+            worst = Some(Worst { badness, number, reached });
         }
         for (all, one) in seen.iter_mut().zip(&one) {
             merge(all, one);
@@ -447,11 +403,14 @@ fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, wants: Wants
         }
     }
     let mut end = Instant::ZERO + played.cut.unwrap_or(plan.duration);
-    if wants.records && plan.schedules > 1 {
-        // The same seed gives the same schedule: simulate the worst one again, now with a recorder.
-        let (system, config) = plan.schedule(worst.1, protocol, executed);
+    if wants.records && interrupt::requested() {
+        console.note("interrupted; the schedule is still written (a second Ctrl-C ends the command at once)");
+    }
+    if let Some(worst) = worst.filter(|_| wants.records && plan.schedules > 1) {
+        // The same seed gives the same schedule: simulate the worst one again, as far as it went, now with a recorder.
+        let (system, config) = plan.schedule(worst.number, protocol, executed);
         let again = Recorder { records: Some(Vec::new()), responses: None };
-        let (_, reached, again) = play(&system, &config, plan.duration, again, |_| ());
+        let (_, reached, again) = play(&system, &config, worst.reached, again, |_| true);
         (end, recorder.records) = (Instant::ZERO + reached, again.records);
     }
     let responses = recorder.responses.map_or_else(Vec::new, Responses::histograms);
@@ -467,23 +426,22 @@ fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, wants: Wants
     Found { seen, played, records, end, responses }
 }
 
-/// Simulates one schedule, up to a signal: the observations and the simulated time.
+/// Simulates one schedule while `goes_on` holds, which gets the simulated time: the observations, and how far it went.
 fn play<T: Tracer>(
     system: &System,
     config: &Config,
     duration: Duration,
     tracer: T,
-    progress: impl Fn(Instant),
+    goes_on: impl Fn(Instant) -> bool,
 ) -> (Vec<Observation>, Duration, T) {
     let mut simulation = Simulation::new(system, config, tracer);
     let end = Instant::ZERO + duration;
     let mut slice = (duration.as_ns() / 1000).max(1);
     // BOUND: every slice is at least a nanosecond, and slices grow while they are quick.
-    while simulation.now() < end && !interrupt::requested() {
+    while simulation.now() < end && goes_on(simulation.now()) {
         let started = time::Instant::now();
         let next = simulation.now().checked_add(Duration::from_ns(slice)).unwrap_or(end);
         simulation.run_until(next.min(end));
-        progress(simulation.now());
         let took = started.elapsed();
         if took < SLICE / 2 {
             slice = slice.saturating_mul(2);
@@ -501,6 +459,14 @@ fn merge(all: &mut Observation, one: &Observation) {
     all.blocking = all.blocking.max(one.blocking);
     all.lock_wait = all.lock_wait.max(one.lock_wait);
     all.restarts = all.restarts.saturating_add(one.restarts);
+}
+
+/// The worst schedule of a series.
+struct Worst {
+    badness: Badness,
+    number: u64,
+    /// It was simulated up to this time.
+    reached: Duration,
 }
 
 /// Orders schedules: more misses, then the response nearest to (or furthest beyond) its deadline.
@@ -551,43 +517,5 @@ impl Tracer for Recorder {
         if let Some(records) = self.records.as_mut().filter(|records| records.len() < RECORDS_MAX) {
             records.push(record);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lockwright_model::format::parse_system_bytes;
-
-    fn system(periods: &[&str]) -> System {
-        let task = |(index, period): (usize, &&str)| {
-            format!("[[task]]\nname = \"t{index}\"\nperiod = \"{period}\"\nwcet = \"1 us\"\n")
-        };
-        let tasks: String = periods.iter().enumerate().map(task).collect();
-        let text = format!("[platform]\ncpus = 1\npriorities = \"rate-monotonic\"\n{tasks}");
-        parse_system_bytes(text.as_bytes()).expect("valid")
-    }
-
-    #[test]
-    fn schedules_are_long_enough_for_every_task() {
-        let system = system(&["1 ms", "100 ms"]);
-        let floor = Duration::from_ms(200);
-        let (sweep, random) = (OffsetsChoice::Sweep, OffsetsChoice::Random);
-        for (offsets, schedules) in [(sweep, 31), (sweep, 2_000_001), (random, 100), (random, 1_000_000)] {
-            let horizon = horizon(&system, offsets, schedules);
-            assert!(horizon.duration >= floor && horizon.schedules <= schedules, "{offsets:?}");
-            let jobs =
-                horizon.schedules * (horizon.duration.as_ns() / 1_000_000 + horizon.duration.as_ns() / 100_000_000);
-            assert!(jobs <= JOBS_BUDGET, "{offsets:?}: {jobs}");
-            assert!(offsets != sweep || horizon.schedules % 2 == 1, "as many steps for each task");
-            assert_eq!(horizon.schedules < schedules, schedules > 1_000, "{offsets:?}");
-        }
-    }
-
-    #[test]
-    fn very_different_periods_end() {
-        let horizon = horizon(&system(&["10 us", "60 min"]), OffsetsChoice::Sweep, 31);
-        assert_eq!(horizon.schedules, 1);
-        assert!(horizon.duration.as_ns() / 10_000 <= JOBS_BUDGET);
     }
 }

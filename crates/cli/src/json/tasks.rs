@@ -40,7 +40,7 @@ pub struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<u64>,
     /// Whether a signal ended the verb early; protocols that were not reached have no result then. `simulate`, `run`
-    /// and `verify`.
+    /// and `verify`; `check` only if protocols were not reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<bool>,
 }

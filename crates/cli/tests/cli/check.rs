@@ -1,7 +1,9 @@
 //! `check`: bounds, verdicts and what explains them.
 
-use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, json, on};
+use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, json, lockwright, on};
 use lockwright_model::Protocol;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 #[test]
 fn statuses_follow_the_deadlines() {
@@ -572,4 +574,62 @@ fn clusters_are_analysed_and_simulated() {
     assert!(free.iter().zip(&charged).all(|(free, charged)| free < charged), "{free:?} {charged:?}");
     let placed = on(CLUSTER, "check", &["--scheduler", "p-fp", "--partition", "worst-fit"]);
     assert_eq!((placed.status, placed.out.contains("under icpp")), (0, true), "{}{}", placed.out, placed.err);
+}
+
+/// Names cannot print lines of their own.
+#[test]
+fn names_stay_within_their_lines() {
+    let forged = "a\\n\\nAll deadlines hold";
+    let text = INVERSION.replace("\"high\"", &format!("\"{forged}\"")).replace("\"bus\"", "\"b\\nus\\u202e\"");
+    let cases: [(&str, &[&str]); 7] = [
+        ("check", &[]),
+        ("check", &["--protocol", "all"]),
+        ("check", &["--protocol", "none", "--explain", "medium"]),
+        ("check", &["--explain", "a\n\nAll deadlines hold"]),
+        ("check", &["--explain", "b\n\nAll deadlines hold"]),
+        ("simulate", &["--gantt"]),
+        ("simulate", &["--gantt", "--by", "cpu"]),
+    ];
+    for (verb, options) in cases {
+        let ended = on(&text, verb, options);
+        let all = ended.out + &ended.err;
+        assert!(!all.lines().any(|line| line.starts_with("All deadlines hold")), "{verb} {options:?}: {all}");
+        assert!(!all.lines().any(|line| line.starts_with("us")), "{verb} {options:?}: {all}");
+        assert!(!all.contains('\u{202e}'), "{verb} {options:?}: {all}");
+    }
+}
+
+/// Without `--sensitivity` as well, a signal ends it with the results so far.
+#[test]
+fn an_interrupted_check_prints_its_results() {
+    let tasks: String = (0..2_000)
+        .map(|task| {
+            let (period, bus) = (100_000 + 37 * task, "[{ resource = \"bus\", length = \"1 ns\" }]");
+            format!("[[task]]\nname = \"t{task}\"\nperiod = \"{period} us\"\nwcet = \"5 us\"\nrequests = {bus}\n")
+        })
+        .collect();
+    let file =
+        File::new(&format!("[platform]\npriorities = \"rate-monotonic\"\n[[resource]]\nname = \"bus\"\n{tasks}"));
+    let mut command = lockwright();
+    command.arg("check").arg(&file.path).args(["--protocol", "all", "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let id = child.id().to_string();
+    // BOUND: the command soon listens for SIGTERM, signal 15, or ends.
+    let listens = || {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        caught.is_none_or(|caught| u64::from_str_radix(caught.trim(), 16).is_ok_and(|caught| caught >> 14 & 1 == 1))
+    };
+    let begun = Instant::now();
+    while !listens() && begun.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill is there").success());
+    let output = child.wait_with_output().expect("ends");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("is JSON");
+    let results = value["results"].as_array().expect("a list").len();
+    assert!((1..Protocol::ALL.len()).contains(&results) && value["interrupted"] == true, "{results}");
+    assert!(err.contains("interrupted: the results are incomplete; not reached: "), "{err}");
 }

@@ -419,3 +419,16 @@ fn partitions_are_only_for_p_edf_without_locks() {
     assert_eq!(ended.status, 2, "{}{}", ended.out, ended.err);
     assert!(ended.err.contains("`r` is under `srp`") && ended.err.contains("remove --sched-deadline"), "{}", ended.err);
 }
+
+/// A picture that cannot be made costs no run.
+#[test]
+fn a_run_without_its_picture_has_results() {
+    let Some(_machine) = require_realtime() else { return };
+    let file = File::new(HOLDS);
+    let svg = file.beside("picture.svg");
+    let arguments = ["--for", "200 ms", "--job", "fast:100000", "--json", "--svg"];
+    let ended = end(lockwright().arg("run").arg(&file.path).args(arguments).arg(&svg));
+    assert_eq!(ended.status, 2, "{}", ended.err);
+    assert!(ended.err.contains("there is no job 100000 of"), "{}", ended.err);
+    assert_eq!(json(&ended)["results"].as_array().map(Vec::len), Some(1), "{}", ended.out);
+}

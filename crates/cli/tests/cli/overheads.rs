@@ -8,7 +8,7 @@ use lockwright_model::{Overhead, Overheads, Protocol};
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// One task whose bound is its execution time: with real threads, each job takes longer by at least a wake-up.
@@ -563,4 +563,61 @@ fn a_fault_that_nothing_explains_is_not_a_disturbance() {
     };
     assert!(nothing("completed").is_err());
     assert_eq!(nothing("watchdog").as_deref(), Ok(WATCHDOG));
+}
+
+/// Objects whose cost was measured for fewer users: the other protocols have results.
+#[test]
+fn protocols_whose_overheads_are_unknown_are_left_out() {
+    let system = HOLDS.replace("[[resource]]\n", "[[resource]]\nobject = \"queue\"\n");
+    let overheads = "[object.queue]\nlock_free = [[1, \"1 us\"]]\n";
+    for verb in ["check", "simulate"] {
+        let ended = charged(&system, verb, overheads, &["--protocol", "all", "--json"]);
+        assert!(ended.status < 2, "{verb}: {}", ended.err);
+        let all = json(&ended);
+        let names: Vec<_> = all["results"].as_array().expect("a list").iter().map(|one| &one["protocol"]).collect();
+        assert!(names.len() > 5 && !names.contains(&&"lock_free".into()), "{verb}: {names:?}");
+        assert!(
+            ended.err.contains("note: left out under lock_free: the overheads cannot be charged: "),
+            "{}",
+            ended.err
+        );
+        let alone = charged(&system, verb, overheads, &["--protocol", "lock_free"]);
+        assert_eq!((alone.status, alone.out.as_str()), (2, ""), "{verb}: {}", alone.err);
+        assert!(alone.err.contains("error: the overheads cannot be charged: "), "{verb}: {}", alone.err);
+    }
+}
+
+#[test]
+fn late_releases_are_the_fault_of_the_overheads() {
+    for system in [HOLDS.to_owned(), by_deadline(HOLDS)] {
+        let ended = charged(&system, "simulate", "release_latency = \"900 s\"\n", &[]);
+        assert_eq!(ended.status, 2, "{}", ended.err);
+        assert!(!ended.err.contains("lower the jitter"), "{}", ended.err);
+        let parts = ["late releases (up to 900 s) use up the deadline", "`release_latency`", "in the overheads"];
+        assert!(parts.iter().all(|part| ended.err.contains(part)), "{}", ended.err);
+    }
+}
+
+/// A pipe is opened once: its reader ends when it is closed.
+#[test]
+fn verify_writes_into_a_pipe() {
+    let Some(_machine) = require_realtime() else { return };
+    let file = File::named("overheads.toml", "schedule = \"1 us\"\n");
+    let [system, pipe] = ["system.toml", "pipe"].map(|name| file.beside(name));
+    std::fs::write(&system, HOLDS).expect("a temporary file");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there").success());
+    let mut command = lockwright();
+    command.arg("verify").arg(&system).args(["--for", "200 ms", "--trace"]).arg(&pipe).arg("--overheads");
+    let mut child = command.arg(&file.path).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
+    let read = std::thread::spawn(move || std::fs::read(pipe).expect("is read"));
+    // BOUND: a minute; the run takes less than a second.
+    for _ in 0..600 {
+        if child.try_wait().expect("is ours").is_some() {
+            assert!(!read.join().expect("reads").is_empty());
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    child.kill().expect("is ours");
+    panic!("it waits for a second reader");
 }

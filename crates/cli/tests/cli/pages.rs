@@ -392,6 +392,42 @@ fn csv_caption() -> String {
 }
 
 #[test]
+fn many_results_are_compared_in_parts() {
+    let results: Vec<String> =
+        (1..=9).map(|cost| result(&HOLDS.replace("100 us", &format!("{cost}00 us")), "check", &[])).collect();
+    let file = File::new("");
+    let mut command = lockwright();
+    command.arg("report").env("COLUMNS", "80");
+    for (number, content) in results.iter().enumerate() {
+        let path = file.beside(&format!("result-{number}.json"));
+        std::fs::write(&path, content).expect("written");
+        command.arg(path);
+    }
+    let ended = end(&mut command);
+    let table: Vec<&str> = ended.out.lines().skip_while(|line| !line.starts_with("What changed")).collect();
+    assert!(table.iter().all(|line| line.chars().count() <= 80), "{}", ended.out);
+    let heads: Vec<&&str> = table.iter().filter(|line| line.starts_with("task ")).collect();
+    assert!(heads.len() > 1 && heads.iter().all(|head| head.contains("result-0.json")), "{}", ended.out);
+    for number in 1..9 {
+        let name = format!("result-{number}.json");
+        assert_eq!(heads.iter().filter(|head| head.contains(&name)).count(), 1, "{name}: {}", ended.out);
+    }
+}
+
+#[test]
+fn whatever_changed_is_not_called_unchanged() {
+    let before = result(HOLDS, "check", &[]);
+    let (same, _) = report(&[&before, &before]);
+    assert!(same.out.contains("Nothing changed."), "{}", same.out);
+    let (moved, html) = report(&[&before, &before.replace("\"cpu\": 0", "\"cpu\": 1")]);
+    assert!(moved.out.contains("cpu") && !moved.out.contains("Nothing changed"), "{}", moved.out);
+    assert!(!html.expect("is written").contains("Nothing changed"));
+    let (other, _) = report(&[&before, &result(HOLDS, "check", &["--sensitivity"])]);
+    let text = "No value of a task changed; other keys of the files differ.";
+    assert!(other.out.contains(text) && !other.out.contains("Nothing changed"), "{}", other.out);
+}
+
+#[test]
 fn conclusions_of_a_paper_are_checks() {
     let file = File::new(HOLDS);
     let folder = file.beside("results");
@@ -465,40 +501,4 @@ fn a_build_without_a_server_says_so() {
     let file = File::new(HOLDS);
     let ended = end(lockwright().arg("serve").arg(&file.path));
     assert!(ended.status == 3 && ended.err.contains("was built without the feature `serve`"), "{}", ended.err);
-}
-
-#[test]
-fn many_results_are_compared_in_parts() {
-    let results: Vec<String> =
-        (1..=9).map(|cost| result(&HOLDS.replace("100 us", &format!("{cost}00 us")), "check", &[])).collect();
-    let file = File::new("");
-    let mut command = lockwright();
-    command.arg("report").env("COLUMNS", "80");
-    for (number, content) in results.iter().enumerate() {
-        let path = file.beside(&format!("result-{number}.json"));
-        std::fs::write(&path, content).expect("written");
-        command.arg(path);
-    }
-    let ended = end(&mut command);
-    let table: Vec<&str> = ended.out.lines().skip_while(|line| !line.starts_with("What changed")).collect();
-    assert!(table.iter().all(|line| line.chars().count() <= 80), "{}", ended.out);
-    let heads: Vec<&&str> = table.iter().filter(|line| line.starts_with("task ")).collect();
-    assert!(heads.len() > 1 && heads.iter().all(|head| head.contains("result-0.json")), "{}", ended.out);
-    for number in 1..9 {
-        let name = format!("result-{number}.json");
-        assert_eq!(heads.iter().filter(|head| head.contains(&name)).count(), 1, "{name}: {}", ended.out);
-    }
-}
-
-#[test]
-fn whatever_changed_is_not_called_unchanged() {
-    let before = result(HOLDS, "check", &[]);
-    let (same, _) = report(&[&before, &before]);
-    assert!(same.out.contains("Nothing changed."), "{}", same.out);
-    let (moved, html) = report(&[&before, &before.replace("\"cpu\": 0", "\"cpu\": 1")]);
-    assert!(moved.out.contains("cpu") && !moved.out.contains("Nothing changed"), "{}", moved.out);
-    assert!(!html.expect("is written").contains("Nothing changed"));
-    let (other, _) = report(&[&before, &result(HOLDS, "check", &["--sensitivity"])]);
-    let text = "No value of a task changed; other keys of the files differ.";
-    assert!(other.out.contains(text) && !other.out.contains("Nothing changed"), "{}", other.out);
 }

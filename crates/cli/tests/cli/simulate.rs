@@ -1,7 +1,8 @@
 //! `simulate`.
 
-use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
+use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, Started, end, json, lockwright, on};
 use lockwright_model::Protocol;
+use std::time::Duration;
 
 #[test]
 fn statuses_follow_the_observed_deadlines() {
@@ -230,4 +231,43 @@ fn a_thousand_jobs_have_a_percentile() {
     let value = json(&on(FREQUENT, "simulate", &["--for", "20 ms", "--offsets", "random", "--runs", "60", "--json"]));
     let frequent = &value["results"][0]["tasks"][1];
     assert!(frequent["jobs"].as_u64() >= Some(1_000) && frequent["observed_p999_ns"].is_u64(), "{frequent}");
+}
+
+/// A signal in a series of schedules: the files show its worst schedule so far.
+#[test]
+fn an_interrupted_series_shows_its_worst_schedule() {
+    let file = File::new(INVERSION);
+    let [trace, svg] = ["trace", "picture.svg"].map(|name| file.beside(name));
+    let mut command = lockwright();
+    command.arg("simulate").arg(&file.path).args(["--offsets", "random", "--runs", "1000000", "--for", "1s", "--json"]);
+    // The first word is the seed.
+    let started = Started::new(command.args(["--job", "high:1"]).arg("--trace").arg(&trace).arg("--svg").arg(&svg));
+    // Some of the schedules end meanwhile.
+    std::thread::sleep(Duration::from_millis(500));
+    started.signal("TERM");
+    let ended = started.end();
+    assert_eq!(ended.status, 130, "{}", ended.err);
+    assert!(json(&ended)["runs"].as_u64() > Some(1), "{}", ended.out);
+    assert!(ended.err.contains("the schedule is still written"), "{}", ended.err);
+    assert!(std::fs::metadata(&trace).expect("is written").len() > 5_000, "{}", ended.err);
+    assert!(std::fs::read_to_string(&svg).expect("is written").contains("executes"), "{}", ended.err);
+}
+
+#[test]
+fn a_picture_that_cannot_be_made_costs_no_result() {
+    let file = File::new(LATE);
+    let svg = file.beside("picture.svg");
+    let arguments = ["--protocol", "all", "--job", "first:100000", "--json", "--svg"];
+    let ended = end(lockwright().arg("simulate").arg(&file.path).args(arguments).arg(&svg));
+    assert_eq!(ended.status, 2, "{}", ended.err);
+    assert!(ended.err.contains("there is no job 100000 of `first`"), "{}", ended.err);
+    assert!(json(&ended)["results"].as_array().expect("a list").len() > 5, "{}", ended.out);
+}
+
+#[test]
+fn the_reason_for_the_length_is_the_one_that_decided() {
+    let text = "[platform]\npriorities = \"rate-monotonic\"\n\
+                [[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\noffset = \"7 ms\"\n";
+    let ended = on(text, "simulate", &[]);
+    assert!(ended.out.contains("simulated 27 ms (the longest offset and two hyperperiods),"), "{}", ended.out);
 }

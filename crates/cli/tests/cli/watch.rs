@@ -97,7 +97,7 @@ fn mutexes_are_watched() {
     let text = watch(std::process::id(), &["--once"]);
     assert!(text.out.contains("0x5000") && text.out.contains("1 waiting"), "{}", text.out);
     #[cfg(feature = "screen")]
-    for (ends, status) in [("printf q", 0), ("printf '\\033'", 0), ("printf '\\003'", 0), ("kill -TERM $0", 130)] {
+    for (ends, status) in [("printf q", 0), ("printf '\\033'", 0), ("printf '\\003'", 130), ("kill -TERM $0", 130)] {
         screen::is_renewed_until(ends, status, || {
             let _ = counters.asks(0x5000, Some(u32::MAX));
         });
