@@ -34,6 +34,8 @@ pub(super) struct Machine {
     pub(super) fault: Cell<Option<(u32, Fault)>>,
     /// Whether another process makes its first group while this one waits.
     pub(super) is_joined: Cell<bool>,
+    /// Whether another process ends, and sets the switch back, just before this one makes its first group.
+    pub(super) is_left: Cell<bool>,
 }
 
 pub(super) type Shared = Rc<Machine>;
@@ -52,6 +54,7 @@ impl Machine {
             waited: Cell::default(),
             fault: Cell::new(None),
             is_joined: Cell::new(false),
+            is_left: Cell::new(false),
         };
         let kind = if version == Version::One { "cgroup cgroup rw,cpuset" } else { "cgroup2 cgroup2 rw" };
         let mounts = format!("21 20 0:1 / /proc rw - proc proc rw\n30 20 0:2 / {ROOT} rw - {kind}\n");
@@ -166,6 +169,9 @@ impl Files for Shared {
 
     fn make(&self, path: &Path) -> io::Result<()> {
         self.step()?;
+        if self.is_left.take() {
+            self.set(format!("{ROOT}/cgroup.subtree_control"), "cpu");
+        }
         self.folder(&path.to_string_lossy());
         Ok(())
     }

@@ -114,12 +114,15 @@ impl<F: Files> Partitions<F> {
         // In version 1, the root has the CPUs of its groups as well.
         let is_left = |cpu: &usize| self.hierarchy.version == Version::One || !apart.contains(cpu);
         self.root_cpus = all.into_iter().filter(is_left).collect();
+        let part = |cpu: &usize| format!("cpu{cpu}");
         if self.hierarchy.version == Version::Two {
+            // Before the look at the switch: a process that ends meanwhile would set it back.
+            apart.first().map(|first| self.mark(&part(first))).transpose()?;
             self.switch_root()?;
         }
-        for &cpu in apart {
-            let group = self.group(&format!("cpu{cpu}"), &cpu.to_string(), true)?;
-            self.entries.push((cpu, Entry(self.hierarchy.threads(&group))));
+        for cpu in apart {
+            let group = self.group(&part(cpu), &cpu.to_string(), true)?;
+            self.entries.push((*cpu, Entry(self.hierarchy.threads(&group))));
         }
         match self.hierarchy.version {
             Version::Two => self.come_to_root(),
@@ -142,13 +145,16 @@ impl<F: Files> Partitions<F> {
         Ok(group)
     }
 
-    /// Makes a group without settings. The first one fails if another process has one by now: of two processes that
+    /// Makes a group without settings, unless it is made already. The first one fails if another process has one by now: of two processes that
     /// make their first groups at the same time, at least one sees that of the other.
     fn mark(&mut self, part: &str) -> Result<PathBuf, CpusetError> {
         let process = std::process::id();
         let unknown = || CpusetError::File { path: stat(process), errno: libc::ESRCH };
         let started = started(&self.files, process).ok_or_else(unknown)?;
         let group = self.hierarchy.root.join(format!("{PREFIX}.{process}.{started}.{part}"));
+        if self.made.contains(&group) {
+            return Ok(group);
+        }
         self.files.make(&group).map_err(|error| CpusetError::file(&group, &error))?;
         self.made.push(group.clone());
         if self.made.len() > 1 {
@@ -168,6 +174,10 @@ impl<F: Files> Partitions<F> {
             return Ok(());
         }
         self.mark(SWITCH)?;
+        if self.hierarchy.version == Version::Two {
+            // It is removed last, when no group needs the switch.
+            self.made.rotate_right(1);
+        }
         let (path, needed, _) = self.hierarchy.switch();
         self.write(&path, needed)
     }

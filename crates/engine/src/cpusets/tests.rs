@@ -135,6 +135,17 @@ fn of_two_processes_only_one_makes_partitions() {
 }
 
 #[test]
+fn the_switch_is_set_if_another_process_ends_before_the_first_group() {
+    let machine = Machine::new(Version::Two, true);
+    machine.is_left.set(true);
+    let hierarchy = super::Hierarchy::find(&machine).expect("mounted");
+    let partitions = Partitions::make_in(Rc::clone(&machine), &CPUS).expect("made");
+    assert_eq!(hierarchy.is_switched(&machine), Ok(true));
+    drop(partitions);
+    assert_eq!(hierarchy.is_switched(&machine), Ok(false));
+}
+
+#[test]
 fn the_switch_stays_while_another_process_needs_it() {
     // A process that finds the switch set and then removes its first group again does not set the switch back.
     for (version, part, needs) in
