@@ -305,6 +305,8 @@ fn program_waits(ruling: Protocol) -> &'static str {
         Protocol::FmlpShort | Protocol::Msrp | Protocol::Mrsp => {
             "one spin for this section: by this task, a more urgent one, or the task that delays it at its arrival"
         }
+        // A section of an owner on the task's own processor may also count as one that is boosted.
+        Protocol::Mpcp => "delays a request, or a section for which a request waits",
         _ => "delays a request, or a section for which a request waits; each counts once",
     }
 }
