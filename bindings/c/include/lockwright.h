@@ -1701,7 +1701,8 @@ int lw_taskset_write_trace(const struct lw_taskset_t *set, const char *path, uin
 // Returns:
 // - 0: success.
 // - EINVAL: `set` is not a task set that is built, or it has no such task.
-// - EBUSY: another thread is that task, or the calling thread is already a task.
+// - EBUSY: another thread is that task, or the calling thread is already a task. In a child of `fork`, the thread that
+//   forked stays one until it calls `lw_task_leave`.
 // - EPERM: no permission for SCHED_FIFO. The thread needs CAP_SYS_NICE or an rtprio limit of 99.
 // - Any other number is an error of the kernel.
 int lw_task_join(const struct lw_taskset_t *set, uint32_t task);
@@ -1775,7 +1776,8 @@ int lw_task_end(void);
 //
 // Returns:
 // - 0: success.
-// - EPERM: the thread is not a task.
+// - EPERM: the thread is not a task. In a child of `fork`, the thread that forked may join a task set of the child
+//   afterwards.
 // - Any other number: the end of the job failed with this number, or the kernel did not restore the policy or the
 //   CPUs. The thread is nevertheless no longer a task.
 int lw_task_leave(void);

@@ -60,7 +60,8 @@ fn id(number: u32) -> u16 {
 /// Returns:
 /// - 0: success.
 /// - EINVAL: `set` is not a task set that is built, or it has no such task.
-/// - EBUSY: another thread is that task, or the calling thread is already a task.
+/// - EBUSY: another thread is that task, or the calling thread is already a task. In a child of `fork`, the thread that
+///   forked stays one until it calls `lw_task_leave`.
 /// - EPERM: no permission for SCHED_FIFO. The thread needs CAP_SYS_NICE or an rtprio limit of 99.
 /// - Any other number is an error of the kernel.
 #[unsafe(no_mangle)]
@@ -175,7 +176,8 @@ pub unsafe extern "C" fn lw_task_end() -> c_int {
 ///
 /// Returns:
 /// - 0: success.
-/// - EPERM: the thread is not a task.
+/// - EPERM: the thread is not a task. In a child of `fork`, the thread that forked may join a task set of the child
+///   afterwards.
 /// - Any other number: the end of the job failed with this number, or the kernel did not restore the policy or the
 ///   CPUs. The thread is nevertheless no longer a task.
 #[unsafe(no_mangle)]

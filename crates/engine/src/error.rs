@@ -151,8 +151,8 @@ impl fmt::Display for RunError {
             Self::NoTrace(why) => write!(f, "no audit: {why}"),
             Self::SetUp => f.write_str("a thread ended while it was set up; this is a bug in Lockwright"),
             Self::NotReady => f.write_str(
-                "the threads of the run were not ready in time; other programs keep them from their CPUs, for example \
-                 busy real-time threads at level 99 (`chrt -p PID` shows the level of a process)",
+                "the threads were not ready within 30 s, or within 1 s of a stop; other programs may keep them from \
+                 their CPUs, for example busy real-time threads at level 99 (`chrt -p PID` shows the level of a process)",
             ),
             Self::TooLong => f.write_str("the duration and the longest deadline are too long together"),
             Self::Lock { task, resource, error } => {

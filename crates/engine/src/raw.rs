@@ -4,4 +4,4 @@
 
 pub use crate::occupancy::Recorder;
 pub use crate::switches::Ring;
-pub use crate::team::{Ends, Gate, Muster, Place, become_realtime, spawn, wait_for_ends};
+pub use crate::team::{END_NS, Ends, Gate, Muster, Place, become_realtime, spawn, wait_for_ends};

@@ -22,7 +22,7 @@ const STOPPED_NS: u64 = 1_000_000_000;
 /// The time between two looks for a stop during the set-up, in nanoseconds.
 const STOP_LOOK_NS: u64 = 20_000_000;
 /// How long threads without work may take to end, in nanoseconds. A thread that leaves SCHED_DEADLINE may take 4.2 s.
-const END_NS: u64 = 10_000_000_000;
+pub const END_NS: u64 = 10_000_000_000;
 /// The time between two looks for the end of a thread, in nanoseconds.
 const END_LOOK_NS: u64 = 1_000_000;
 
@@ -48,23 +48,24 @@ pub fn become_realtime(level: u8, cpus: &[usize]) -> Result<(), SysError> {
     sched::set_affinity(me, cpus)
 }
 
-/// Waits for the ends of threads that have no work left. Returns the places of those that have not ended in time: other
-/// programs keep them from executing. They are left behind. The threads are not joined, because a join has no limit.
+/// Waits until threads that have no work left have ended: a join has no limit, and other programs may keep them from
+/// executing. `have_ended` says whether they have.
 ///
 /// BOUND: END_NS.
-pub fn wait_for_ends<T>(threads: Vec<JoinHandle<T>>) -> Vec<usize> {
+pub(crate) fn wait_until(have_ended: impl Fn() -> bool) {
     let until_ns = clock::now_ns() + END_NS;
-    let ends = |thread: &JoinHandle<T>| {
-        // BOUND: see above.
-        while !thread.is_finished() {
-            if clock::now_ns() >= until_ns {
-                return false;
-            }
-            let _ = clock::sleep_until(clock::now_ns() + END_LOOK_NS);
-        }
-        true
-    };
-    (0..threads.len()).filter(|&place| !ends(&threads[place])).collect()
+    // BOUND: see above.
+    while !have_ended() && clock::now_ns() < until_ns {
+        let _ = clock::sleep_until(clock::now_ns() + END_LOOK_NS);
+    }
+}
+
+/// Waits for the ends of threads that have no work left. Returns the places of those that have not ended in time.
+///
+/// BOUND: END_NS.
+pub fn wait_for_ends<T>(threads: &[JoinHandle<T>]) -> Vec<usize> {
+    wait_until(|| threads.iter().all(JoinHandle::is_finished));
+    (0..threads.len()).filter(|&place| !threads[place].is_finished()).collect()
 }
 
 /// Counts the threads that are being set up. A thread that ends without an answer counts as a failure.
@@ -76,30 +77,32 @@ pub struct Muster {
 }
 
 impl Muster {
-    /// Waits for the answers of all places. Returns the first failure, or [`RunError::NotReady`] if answers are missing
-    /// at the end of the time for the set-up.
+    /// Waits for the answers of all places, or for the first failure, which it returns. Returns [`RunError::NotReady`]
+    /// if answers are missing at the end of the time for the set-up.
     ///
     /// BOUND: SET_UP_NS; after a stop, STOPPED_NS and STOP_LOOK_NS.
     pub fn wait(&self, control: &Control) -> Result<(), RunError> {
         let mut until_ns = clock::now_ns() + SET_UP_NS;
-        // BOUND: see above; the last place wakes this thread.
-        let in_time = loop {
+        // BOUND: see above; a failure and the last place wake this thread.
+        loop {
             // ORDERING: Acquire pairs with the Release in `Place::drop`.
             let missing = self.missing.load(Ordering::Acquire);
+            if let Some(fault) = self.fault.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return Err(fault);
+            }
             if missing == 0 {
-                break Ok(());
+                return Ok(());
             }
             let now_ns = clock::now_ns();
             if control.is_stopped() {
                 until_ns = until_ns.min(now_ns + STOPPED_NS);
             }
             if now_ns >= until_ns {
-                break Err(RunError::NotReady);
+                return Err(RunError::NotReady);
             }
             let look = Deadline::monotonic(until_ns.min(now_ns + STOP_LOOK_NS));
             futex::wait(Scope::Private, &self.missing, missing, Some(look)).or_panic();
-        };
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(in_time, Err)
+        }
     }
 }
 
@@ -126,11 +129,13 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let muster = &self.muster;
-        if let Err(fault) = self.answer.take().unwrap_or(Err(RunError::SetUp)) {
+        let answer = self.answer.take().unwrap_or(Err(RunError::SetUp));
+        let failed = answer.is_err();
+        if let Err(fault) = answer {
             muster.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
         }
         // ORDERING: Release pairs with the Acquire in `Muster::wait`.
-        if muster.missing.fetch_sub(1, Ordering::Release) == 1 {
+        if muster.missing.fetch_sub(1, Ordering::Release) == 1 || failed {
             futex::wake(Scope::Private, &muster.missing, 1);
         }
     }
@@ -237,5 +242,23 @@ impl<T> Ends<T> {
     /// Takes the report of a finished task. Later calls return `None`.
     pub fn take(&self, task: TaskId) -> Option<T> {
         self.reports[task.index()].lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_before_all_have_answered() {
+        let muster = Arc::default();
+        let (late, failed) = (Place::new(&muster), Place::new(&muster));
+        failed.answer(Err(RunError::NoSlot));
+        let control = Control::new();
+        control.stop();
+        let begin_ns = clock::now_ns();
+        assert_eq!(muster.wait(&control), Err(RunError::NoSlot));
+        assert!(clock::now_ns() - begin_ns < STOPPED_NS / 2, "it waited for the other one");
+        late.answer(Ok(()));
     }
 }

@@ -1,7 +1,7 @@
 //! The cost of locks without contention.
 
 use super::counter::{Counter, TooCoarse};
-use super::harness::{Batches, Timed, become_measuring, in_turns, measuring, one_cpu};
+use super::harness::{Batches, Timed, in_turns, measuring, one_cpu};
 use super::subject::{ALL, Candidate, Subject};
 use lockwright_engine::{Control, RunError};
 use lockwright_locks::Slot;
@@ -96,18 +96,17 @@ pub(super) fn cost_of<S: Subject + ?Sized>(
     readings: usize,
     control: &Control,
 ) -> Result<Costs, CostError> {
-    let control = control.clone();
-    measuring(move || measure(all, Counter::of_processor(), readings, &control))
+    let (cpu, own) = (one_cpu()?, control.clone());
+    measuring(cpu, control, move |realtime| measure(all, Counter::of_processor(), readings, (cpu, realtime), &own))
 }
 
 fn measure<S: Subject + ?Sized>(
     candidates: &[Candidate<S>],
     counter: Counter,
     readings: usize,
+    (cpu, realtime): (usize, bool),
     control: &Control,
 ) -> Result<Costs, CostError> {
-    let cpu = one_cpu()?;
-    let realtime = become_measuring(cpu).map_err(RunError::from)?;
     let slot = Slot::claim().ok_or(RunError::NoSlot)?;
     let locks: Vec<Box<S>> = candidates.iter().map(|candidate| (candidate.new)()).collect();
     let mut costs = Vec::new();
@@ -158,7 +157,7 @@ mod tests {
         let _slots = all_slots();
         // The mutant of the counter has steps of 268 million cycles.
         let coarse = Counter::new(|| cycles::now() >> 28 << 28);
-        let refused = measure(&ALL, coarse, 25, &Control::new());
+        let refused = measure(&ALL, coarse, 25, (one_cpu().expect("a CPU set"), false), &Control::new());
         assert!(matches!(refused, Err(CostError::CoarseCounter { lock: "tas", .. })), "{refused:?}");
     }
 

@@ -1,9 +1,13 @@
 //! The harness of all measurements: their threads, the turns they take, and their readings.
 
 use super::pace::{LEVEL, Pace};
-use lockwright_engine::raw::{Gate, Muster, Place, become_realtime, spawn, wait_for_ends};
+use lockwright::raw::WATCHDOG_LEVEL;
+use lockwright_engine::raw::{END_NS, Ends, Gate, Muster, Place, become_realtime, spawn, wait_for_ends};
 use lockwright_engine::{Control, RunError};
-use lockwright_sys::{SysError, sched, signal};
+use lockwright_model::TaskId;
+use lockwright_sys::sched::{self, ME};
+use lockwright_sys::{SysError, clock, signal};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -134,19 +138,56 @@ pub(super) fn one_cpu() -> Result<usize, RunError> {
     sched::affinity()?.last().copied().ok_or(RunError::SetUp)
 }
 
-/// Executes `body` on a thread of its own, with all signals blocked.
+/// Executes `body` on a thread of its own on this CPU, with all signals blocked, at the level of measurements if it has
+/// permission. `body` learns whether it has, and looks for a stop. A thread that does not end is left behind.
+///
+/// BOUND: that of [`Muster::wait`], and that of `body`. If a thread of another program keeps the CPU: END_NS after a
+/// stop.
 pub(super) fn measuring<T: Send + 'static, E: From<RunError> + Send + 'static>(
-    body: impl FnOnce() -> Result<T, E> + Send + 'static,
+    cpu: usize,
+    control: &Control,
+    body: impl FnOnce(bool) -> Result<T, E> + Send + 'static,
 ) -> Result<T, E> {
-    let thread = signal::with_all_blocked(|| spawn("measure", body))?;
-    thread.join().map_err(|_| RunError::SetUp)?
+    const ALONE: TaskId = TaskId::new(0);
+    let (muster, gate, ends) = (Arc::default(), Arc::new(Gate::default()), Arc::new(Ends::new(1)));
+    let place = Place::new(&muster);
+    let (entrance, end, bell) = (Arc::clone(&gate), Arc::clone(&ends), control.clone());
+    let whole = move || {
+        let set_up = become_measuring(cpu);
+        place.answer(set_up.map(drop).map_err(RunError::from));
+        let Ok(realtime) = set_up else { return };
+        if !entrance.pass() {
+            return;
+        }
+        let measured = catch_unwind(AssertUnwindSafe(|| {
+            if realtime {
+                sched::set_level(ME, LEVEL).map_err(RunError::from)?;
+            }
+            body(realtime)
+        }));
+        end.leave(ALONE, measured.ok(), &bell);
+    };
+    let thread = signal::with_all_blocked(|| spawn("measure", whole))?;
+    if let Err(error) = muster.wait(control) {
+        gate.abandon();
+        return Err(error.into());
+    }
+    gate.open();
+    // This thread sleeps until the bell, because each look would be an interruption of the measurement.
+    let ended = ends.wait(control, u64::MAX / 4, || control.is_stopped())
+        || ends.wait(control, clock::now_ns() + END_NS, || false);
+    if !ended {
+        return Err(RunError::Stuck { tasks: vec![ALONE] }.into());
+    }
+    wait_for_ends(&[thread]);
+    ends.take(ALONE).flatten().ok_or(RunError::SetUp)?
 }
 
-/// Binds the calling thread to this CPU, at the level of measurements if it has permission. Returns whether it has.
-pub(super) fn become_measuring(cpu: usize) -> Result<bool, SysError> {
-    let realtime = become_realtime(LEVEL, &[cpu]).is_ok();
+/// Binds the calling thread to this CPU, above all other threads if it has permission. Returns whether it has.
+fn become_measuring(cpu: usize) -> Result<bool, SysError> {
+    let realtime = become_realtime(WATCHDOG_LEVEL, &[cpu]).is_ok();
     if !realtime {
-        sched::set_affinity(sched::gettid(), &[cpu])?;
+        sched::set_affinity(ME, &[cpu])?;
     }
     Ok(realtime)
 }
@@ -172,8 +213,9 @@ impl<T: Send + 'static> Crew<T> {
     ) -> Result<(), RunError> {
         let (gate, place, cpus) = (Arc::clone(&self.gate), Place::new(&self.muster), cpus.to_vec());
         let whole = move || {
-            place.answer(become_realtime(level, &cpus).map_err(RunError::from));
-            gate.pass().then(body)
+            // A busy thread of another program may keep a thread of this level from executing.
+            place.answer(become_realtime(WATCHDOG_LEVEL, &cpus).map_err(RunError::from));
+            (gate.pass() && sched::set_level(ME, level).is_ok()).then(body)
         };
         self.threads.push(signal::with_all_blocked(|| spawn("measure", whole))?);
         Ok(())
@@ -200,9 +242,17 @@ impl<T: Send + 'static> Crew<T> {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Waits for the ends of the threads, which have been started. Returns their results, in the order of addition.
+    /// Waits for the ends of the threads, which have been started and have no work left. Returns their results, in the
+    /// order of addition. If some do not end, all are left behind.
+    ///
+    /// BOUND: that of [`wait_for_ends`].
     pub(super) fn join(mut self) -> Result<Vec<T>, RunError> {
-        let ends: Vec<_> = std::mem::take(&mut self.threads).into_iter().map(JoinHandle::join).collect();
+        let threads = std::mem::take(&mut self.threads);
+        let stuck = wait_for_ends(&threads);
+        if !stuck.is_empty() {
+            return Err(RunError::Stuck { tasks: stuck.into_iter().map(TaskId::new).collect() });
+        }
+        let ends: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
         ends.into_iter().map(|end| end.ok().flatten().ok_or(RunError::SetUp)).collect()
     }
 
@@ -216,7 +266,7 @@ impl<T> Drop for Crew<T> {
     fn drop(&mut self) {
         if !self.threads.is_empty() {
             self.gate.abandon();
-            wait_for_ends(std::mem::take(&mut self.threads));
+            wait_for_ends(&self.threads);
         }
     }
 }
@@ -224,6 +274,8 @@ impl<T> Drop for Crew<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::{alone, require_realtime};
+    use std::time::{Duration, Instant};
 
     #[test]
     fn quantiles_are_readings() {
@@ -258,6 +310,50 @@ mod tests {
         assert_eq!(half_width((1..=10_000).collect(), 4), (197.0 + 4.0) / 20.0);
         assert_eq!(half_width(vec![7; 100], 26), 1.3);
         assert_eq!(half_width(vec![1, 5], 2), 0.3, "few readings: all of them");
+    }
+
+    /// A thread of another program keeps the CPU of the measurement, above its level.
+    #[test]
+    fn a_stop_ends_the_set_up_of_a_measurement() {
+        let Some(_machine) = require_realtime() else { return };
+        let cpu = one_cpu().expect("a CPU set");
+        if cpu == sched::affinity().expect("a CPU set")[0] {
+            return;
+        }
+        let (begins, begun) = std::sync::mpsc::channel();
+        let burner = std::thread::spawn(move || {
+            become_realtime(WATCHDOG_LEVEL, &[cpu]).expect("permission was checked");
+            begins.send(()).expect("the test waits");
+            let until = Instant::now() + Duration::from_secs(4);
+            // BOUND: `until`.
+            while Instant::now() < until {}
+        });
+        begun.recv().expect("the thread begins");
+        let control = Control::new();
+        control.stop();
+        let result = measuring(cpu, &control, |_| Ok::<_, RunError>(()));
+        let burns = !burner.is_finished();
+        burner.join().expect("it does not panic");
+        assert_eq!((result, burns), (Err(RunError::NotReady), true));
+    }
+
+    #[test]
+    fn a_measurement_that_does_not_end_is_left_after_a_stop() {
+        let _machine = alone();
+        let control = Control::new();
+        let (begins, stop) = (Instant::now(), control.clone());
+        let result = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(50));
+                stop.stop();
+            });
+            measuring(one_cpu().expect("a CPU set"), &control, |_| {
+                std::thread::sleep(Duration::from_nanos(END_NS) + Duration::from_secs(2));
+                Ok::<_, RunError>(())
+            })
+        });
+        assert_eq!(result, Err(RunError::Stuck { tasks: vec![TaskId::new(0)] }));
+        assert!(begins.elapsed() < Duration::from_nanos(END_NS) + Duration::from_secs(1));
     }
 
     #[test]

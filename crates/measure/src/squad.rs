@@ -100,12 +100,15 @@ pub(super) fn squad<D: Duty>(
     });
     let mut threads = Vec::new();
     let assembled = signal::with_all_blocked(|| assemble(&squad, cpus, &mut threads));
-    if let Err(error) = assembled {
+    // The caller handles signals while it waits: one of them may stop the measurement.
+    if let Err(error) = assembled.and_then(|()| squad.muster.wait(control)) {
         squad.ready.abandon();
         squad.start.abandon();
         // Of threads that were not ready, some do not execute, and end when they do.
-        let stuck = if error == RunError::NotReady { Vec::new() } else { wait_for_ends(threads) };
-        return Err(if stuck.is_empty() { error } else { stuck_members(stuck) });
+        if error != RunError::NotReady {
+            wait_for_ends(&threads);
+        }
+        return Err(error);
     }
     squad.ready.open();
     let watched = threads.pop().map(JoinHandle::join);
@@ -119,9 +122,9 @@ pub(super) fn squad<D: Duty>(
     if !stuck.is_empty() {
         return Err(RunError::Stuck { tasks: stuck });
     }
-    let stuck = wait_for_ends(threads);
+    let stuck = wait_for_ends(&threads);
     if !stuck.is_empty() {
-        return Err(stuck_members(stuck));
+        return Err(RunError::Stuck { tasks: stuck.into_iter().map(TaskId::new).collect() });
     }
     if control.is_stopped() {
         return Ok(None);
@@ -130,11 +133,7 @@ pub(super) fn squad<D: Duty>(
     (0..cpus.len()).map(TaskId::new).map(seen).collect::<Result<_, _>>().map(Some)
 }
 
-fn stuck_members(members: Vec<usize>) -> RunError {
-    RunError::Stuck { tasks: members.into_iter().map(TaskId::new).collect() }
-}
-
-/// Starts the members and then the watchdog, and waits until each is ready at its gate.
+/// Starts the members and then the watchdog. Each answers the muster when it is ready at its gate.
 fn assemble<D: Duty>(squad: &Arc<Squad<D>>, cpus: &[usize], threads: &mut Vec<JoinHandle<()>>) -> Result<(), RunError> {
     for (member, &cpu) in cpus.iter().enumerate() {
         let (squad, place) = (Arc::clone(squad), Place::new(&squad.muster));
@@ -142,8 +141,11 @@ fn assemble<D: Duty>(squad: &Arc<Squad<D>>, cpus: &[usize], threads: &mut Vec<Jo
             // ORDERING: Relaxed: the muster orders this store before all loads.
             squad.tids[member].store(sched::gettid().0, Ordering::Relaxed);
             let slot = Slot::claim();
-            let set_up = become_realtime(LEVEL, &[cpu]).map_err(RunError::from);
+            // A busy thread of another program may keep a thread of the level of measurements from executing, and the
+            // set-up has no watchdog yet.
+            let set_up = become_realtime(WATCHDOG_LEVEL, &[cpu]).map_err(RunError::from);
             place.answer(set_up.and(slot.as_ref().map(|_| ()).ok_or(RunError::NoSlot)));
+            let _ = sched::set_level(sched::ME, LEVEL);
             if let (true, Some(slot)) = (squad.start.pass(), slot) {
                 let seen = catch_unwind(AssertUnwindSafe(|| squad.duty.serve(member, &slot, &squad.orders))).ok();
                 squad.ends.leave(TaskId::new(member), seen, &squad.control);
@@ -162,7 +164,7 @@ fn assemble<D: Duty>(squad: &Arc<Squad<D>>, cpus: &[usize], threads: &mut Vec<Jo
             watch(&watched);
         }
     })?);
-    squad.muster.wait(&squad.control)
+    Ok(())
 }
 
 fn watch<D: Duty>(squad: &Squad<D>) {

@@ -174,6 +174,7 @@ impl Interruptions {
 /// The readings of the machine and its kernel. One thread takes them, with a helper on its own or another processor.
 pub(super) struct Works {
     cpus: Vec<usize>,
+    control: Control,
     readings: Vec<Vec<u64>>,
     interruptions: Interruptions,
     turns: usize,
@@ -192,9 +193,10 @@ const LOOK_INTERRUPTIONS: usize = 1 << 13;
 const WINDOWS_NS: [u64; 5] = [500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000];
 
 impl Works {
-    pub(super) fn new(cpus: &[usize]) -> Self {
+    pub(super) fn new(cpus: &[usize], control: &Control) -> Self {
         Self {
             cpus: cpus.to_vec(),
+            control: control.clone(),
             readings: vec![Vec::new(); Work::ALL.len()],
             interruptions: Interruptions::default(),
             turns: 0,
@@ -321,7 +323,7 @@ impl Works {
         let theirs = Arc::clone(&shared);
         let mut crew = Crew::new();
         crew.add(level, &[cpu], move || partner.serve(&theirs))?;
-        crew.start(&Control::new())?;
+        crew.start(&self.control)?;
         let own = partner.meet(&shared);
         let theirs = crew.join()?.concat();
         Ok(if own.is_empty() { theirs } else { own })

@@ -111,7 +111,7 @@ impl<'a> Frame<'a> {
     fn refuse(&self, error: &RunError) -> Exit {
         let message = match error {
             RunError::Stuck { tasks } => {
-                format!("{} of the measuring threads did not return from a lock", tasks.len())
+                format!("{} of the measuring threads did not end; they still wait for a lock or a CPU", tasks.len())
             }
             _ => error.to_string(),
         };

@@ -17,7 +17,7 @@ use crate::error::RunError;
 use crate::log::Log;
 use crate::observe::observe;
 use crate::occupancy::{Occupancy, Recorder};
-use crate::team::{Ends, Gate, Place, become_realtime, spawn, wait_for_ends};
+use crate::team::{Ends, Gate, Place, become_realtime, spawn, wait_for_ends, wait_until};
 use crate::throttling::{Throttling, limits};
 use lockwright::raw::Locks;
 use lockwright::raw::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
@@ -26,7 +26,7 @@ use lockwright::tasks::MachineError;
 use lockwright_model::{Duration, Event, Priority, Protocol, Record, Scheduler, Step, System, TaskId};
 use lockwright_sys::{clock, memory, sched, signal};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// The time from choosing the start to the start itself, in which all threads get from the gate to their sleep.
@@ -58,8 +58,14 @@ const START_DELAY_NS: u64 = 50_000_000;
 /// has passed. Before that, its threads have at most one minute to get ready, and 2 s after a stop. Under
 /// SCHED_DEADLINE the tasks are above the watchdog, which executes in the share of the CPUs that they do not reserve.
 ///
+/// These waits do not look for a stop: 10 s for threads without work to end; for each reservation, up to 5 s until the
+/// kernel admits it; and with partitions, the longest deadline that the kernel admits (4.2 s by default) up to twice
+/// before the run and once after it, and 1 s for each partition that a thread is still in. A run that is stopped while
+/// it waits for an admission may therefore fail with [`RunError::NotReady`].
+///
 /// # Errors
-/// See [`RunError`]. No thread is left running, except after [`RunError::Stuck`] and [`RunError::NotReady`].
+/// See [`RunError`]. No thread is left running, except after [`RunError::Stuck`] and [`RunError::NotReady`], and after
+/// a set-up that failed while other programs kept threads from their CPUs: these end as soon as they execute.
 ///
 /// # Examples
 /// ```no_run
@@ -143,7 +149,8 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     let mut crew = Crew::new(&shared);
     // Signals are delivered to the caller's threads: a handler must not execute in a section or above all tasks.
     let assembled = signal::with_all_blocked(|| crew.assemble(config, &allowed, cpus, partitions.as_ref()));
-    if let Err(error) = assembled {
+    // The caller handles signals while it waits: one of them may stop the run.
+    if let Err(error) = assembled.and_then(|()| shared.muster.wait(control)) {
         return Err(crew.dismiss(error));
     }
     let tasks = || system.task_ids().map(|task| shared.locks.executor.seat(task).tid()).collect::<Vec<_>>();
@@ -270,19 +277,25 @@ fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
 
 /// Tries the highest level on a new thread, which then measures on `cpu`.
 ///
-/// BOUND: that of [`Muster::wait`]. The thread is above all tasks when it answers, and has nothing left to do.
+/// BOUND: that of [`Muster::wait`]. The thread is above all tasks when it answers, and has nothing left to do. If it is
+/// left behind, it measures nothing.
 fn calibrate_on(cpu: usize, control: &Control) -> Result<Calibration, RunError> {
-    let muster = Arc::default();
-    let place = Place::new(&muster);
+    let (muster, is_left) = (Arc::default(), Arc::new(AtomicBool::new(false)));
+    let (place, gives_up) = (Place::new(&muster), Arc::clone(&is_left));
     let probe = move || {
-        let calibration = become_realtime(WATCHDOG_LEVEL, &[cpu]).and_then(|()| calibrate());
-        place.answer(calibration.map(drop).map_err(RunError::from));
-        calibration
+        let set_up = become_realtime(WATCHDOG_LEVEL, &[cpu]).map_err(RunError::from);
+        // ORDERING: Relaxed, here and below: it publishes nothing.
+        let measured = set_up.and_then(|()| match gives_up.load(Ordering::Relaxed) {
+            true => Err(RunError::NotReady),
+            false => Ok(calibrate()?),
+        });
+        place.answer(measured.as_ref().map(drop).map_err(Clone::clone));
+        measured
     };
     let thread = signal::with_all_blocked(|| spawn("lockwright-calibrate", probe))?;
-    muster.wait(control)?;
+    muster.wait(control).inspect_err(|_| is_left.store(true, Ordering::Relaxed))?;
     match thread.join() {
-        Ok(result) => Ok(result?),
+        Ok(result) => result,
         Err(panic) => std::panic::resume_unwind(panic),
     }
 }
@@ -302,7 +315,7 @@ impl<'a> Crew<'a> {
         Self { shared, tasks: Vec::new(), script: None, watchdog: None }
     }
 
-    /// Starts all threads, and waits until each is ready at its gate.
+    /// Starts all threads. Each answers the muster when it is ready at its gate.
     fn assemble(
         &mut self,
         config: &RunConfig,
@@ -314,19 +327,22 @@ impl<'a> Crew<'a> {
         for (task, capacity) in self.shared.system.task_ids().zip(capacities) {
             self.start_task(task, (capacity, config.turns), cpus, partitions)?;
         }
-        let control_cpus = match &allowed[cpus.len()..] {
+        let control_cpus = match (&allowed[cpus.len()..], partitions) {
+            ([], None) => allowed.to_vec(),
             // Threads outside a partition cannot execute on its CPU.
-            [] => partitions.map_or(allowed, Partitions::root_cpus),
-            spare => spare,
+            ([], Some(partitions)) => {
+                let root = partitions.root_cpus();
+                let both: Vec<usize> = root.iter().copied().filter(|cpu| allowed.contains(cpu)).collect();
+                if both.is_empty() { root.to_vec() } else { both }
+            }
+            (spare, _) => spare.to_vec(),
         };
-        let control_cpus = control_cpus.to_vec();
         if !config.changes.is_empty() {
             let mut changes = config.changes.clone();
             changes.sort_by_key(|change| change.at);
             self.start_script(changes, control_cpus.clone())?;
         }
-        self.start_watchdog(control_cpus)?;
-        self.shared.muster.wait(&self.shared.control)
+        self.start_watchdog(control_cpus)
     }
 
     fn start_task(
@@ -351,7 +367,6 @@ impl<'a> Crew<'a> {
             let turns = keeps_turns.then(|| Log::new(log_capacity));
             let thread = TaskThread::new(&shared, task, Log::new(log_capacity), turns);
             let reservation = shared.reservations.get(task.index());
-            let level = reservation.is_none().then(|| executor.first_level(task));
             let set_up = match reservation {
                 Some(reservation) => {
                     let entered = entry.map_or(Ok(()), |entry| go_to(own_cpu, entry.as_ref()));
@@ -365,8 +380,8 @@ impl<'a> Crew<'a> {
             // Only now: a busy thread of another program may keep a thread of this level from executing, and the set-up
             // has no watchdog yet. The kernel always lets a thread lower itself; one that was put under the ordinary
             // policy meanwhile has no level.
-            if let Some(level) = level.filter(|_| !failed) {
-                let _ = sched::set_level(sched::ME, level);
+            if reservation.is_none() && !failed {
+                let _ = executor.take_level(task);
             }
             let begins = shared.start.pass();
             if failed {
@@ -429,22 +444,21 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// Ends all threads after a failed set-up. Returns `error`, or [`RunError::Stuck`] if tasks have not ended.
+    /// Ends all threads after a failed set-up. Returns `error`, which is the cause, also if some have not ended.
     ///
-    /// BOUND: that of [`wait_for_ends`], three times.
+    /// BOUND: that of [`wait_until`].
     fn dismiss(self, error: RunError) -> RunError {
         self.shared.ready.abandon();
         self.shared.start.abandon();
-        if error == RunError::NotReady {
-            // Some of them do not execute, and end when they do.
-            return error;
+        // Otherwise some of them do not execute, and end when they do.
+        if error != RunError::NotReady {
+            wait_until(|| {
+                self.tasks.iter().all(JoinHandle::is_finished)
+                    && self.script.as_ref().is_none_or(JoinHandle::is_finished)
+                    && self.watchdog.as_ref().is_none_or(JoinHandle::is_finished)
+            });
         }
-        wait_for_ends(self.watchdog.into_iter().collect());
-        wait_for_ends(self.script.into_iter().collect());
-        match wait_for_ends(self.tasks) {
-            stuck if stuck.is_empty() => error,
-            stuck => RunError::Stuck { tasks: stuck.into_iter().map(TaskId::new).collect() },
-        }
+        error
     }
 
     /// Waits for the end of the run. Returns its time and the changes that the script made.
@@ -470,7 +484,7 @@ impl<'a> Crew<'a> {
         if !stuck.is_empty() {
             return Err(RunError::Stuck { tasks: stuck });
         }
-        let stuck = wait_for_ends(self.tasks);
+        let stuck = wait_for_ends(&self.tasks);
         if !stuck.is_empty() {
             return Err(RunError::Stuck { tasks: stuck.into_iter().map(TaskId::new).collect() });
         }

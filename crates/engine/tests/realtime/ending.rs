@@ -213,6 +213,30 @@ fn a_run_below_another_program_ends() {
     }
 }
 
+/// A handler of the caller may stop the run while its threads get ready.
+#[test]
+fn the_caller_handles_signals_during_the_set_up() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let second = sched::affinity().expect("the thread exists")[1];
+    let system = system(2, 0, vec![task("t", 1, 1, 10_000, vec![run_us(1_000)])]);
+    let burner = burner(second, 99, std::time::Duration::from_secs(4));
+    let (control, (tell, told)) = (Control::new(), std::sync::mpsc::channel());
+    let (is_blocked, result) = std::thread::scope(|scope| {
+        let caller = scope.spawn(|| {
+            tell.send(sched::gettid()).expect("the test waits");
+            lockwright_engine::run(&system, &RunConfig::new(Protocol::None, Duration::from_ms(50)), &control)
+        });
+        let caller_id = told.recv().expect("the caller begins");
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let status = std::fs::read_to_string(format!("/proc/self/task/{}/status", caller_id.0)).expect("it waits");
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).expect("a mask");
+        control.stop();
+        (u64::from_str_radix(blocked.trim(), 16).expect("a number") != 0, caller.join().expect("it does not panic"))
+    });
+    burner.join().expect("it does not panic");
+    assert_eq!((result.err(), is_blocked), (Some(RunError::NotReady), false));
+}
+
 /// A thread of another program at the level of the watchdog keeps a CPU: the first one, where the costs are measured,
 /// or that of a task.
 #[test]

@@ -1,6 +1,6 @@
 //! The costs of sections without contention.
 
-use crate::harness::{Batches, Crew, Readings, Timed, become_measuring, in_turns, measuring, one_cpu};
+use crate::harness::{Batches, Crew, Readings, Timed, in_turns, measuring, one_cpu};
 use crate::pace::{LEVEL, Pace};
 use lockwright::ics::{Commit, Ics, Kind, Single, Strategy, Var, Word};
 use lockwright_engine::{Control, RunError};
@@ -102,13 +102,11 @@ fn sections<C: Commit + 'static>(all: &mut Vec<Work>, kind: Kind, strategy: impl
 /// # Errors
 /// Fails if threads cannot be started.
 pub fn section_costs(readings: usize, control: &Control) -> Result<SectionCosts, RunError> {
-    let control = control.clone();
-    measuring(move || costs(readings.max(1), &control))
+    let (cpu, own) = (one_cpu()?, control.clone());
+    measuring(cpu, control, move |realtime| costs(readings.max(1), cpu, realtime, &own))
 }
 
-fn costs(readings: usize, control: &Control) -> Result<SectionCosts, RunError> {
-    let cpu = one_cpu()?;
-    let realtime = become_measuring(cpu)?;
+fn costs(readings: usize, cpu: usize, realtime: bool, control: &Control) -> Result<SectionCosts, RunError> {
     let chosen = Strategy::for_cpu(cpu as u32).kind();
     let mut all: Vec<Work> = Vec::new();
     for (name, inherits) in [("glibc mutex", false), ("glibc PI mutex", true)] {

@@ -364,7 +364,7 @@ fn experiment(
     tell: &mut dyn FnMut(usize),
 ) -> Result<Experiment, RunError> {
     let (cpu, mut others) = (one_cpu()?, sched::affinity()?);
-    let solo_ns = measuring(move || solo(cpu, tick_ns))?;
+    let solo_ns = measuring(cpu, control, move |_| solo(cpu, tick_ns))?;
     let shared = Arc::new(Shared::new(mechanism, cpu));
     let strategy = shared.queue.commit().kind();
     let work_ns = operations.saturating_mul((setting.outside + setting.inside) * tick_ns);
@@ -396,8 +396,8 @@ fn experiment(
     })?;
     tasks.start(control)?;
     turns.start(control)?;
-    // BOUND: the thread that gives the quanta ends after `longest_ns`.
-    while !turns.has_ended() {
+    // BOUND: the thread that gives the quanta ends after `longest_ns`, or a stop.
+    while !turns.has_ended() && !control.is_stopped() {
         tell(shared.enqueued.load(Ordering::Relaxed) as usize);
         let _ = clock::sleep_until(clock::now_ns() + TELL_NS);
     }

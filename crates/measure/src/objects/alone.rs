@@ -5,7 +5,7 @@ use super::subjects::{
     Shared, WORDS,
 };
 use super::{CHUNK, CHUNK_NS_MAX, Sharing, calls, empty_reading, time};
-use crate::harness::{Readings, become_measuring, measuring, one_cpu};
+use crate::harness::{Readings, measuring, one_cpu};
 use crate::pace::Pace;
 use lockwright::locks::{Slot, SpinLock, Ticket};
 use lockwright::mutex::{Mutex, MutexProtocol};
@@ -126,10 +126,8 @@ fn subjects() -> Vec<Subject> {
 pub fn object_costs(operations: usize, control: &Control) -> Result<ObjectCosts, RunError> {
     // The objects are made here: the stack of a measuring thread is small.
     let mut subjects = subjects();
-    let control = control.clone();
-    measuring(move || {
-        let cpu = one_cpu()?;
-        let realtime = become_measuring(cpu).map_err(RunError::from)?;
+    let own = control.clone();
+    measuring(one_cpu()?, control, move |realtime| {
         let slot = Slot::claim().filter(|slot| slot.index() < 2).ok_or(RunError::NoSlot)?;
         let (empty, pace) = (empty_reading(), Pace::new(CHUNK_NS_MAX));
         let calls = ObjectKind::ALL.map(|kind| calls(kind, operations.max(1)));
@@ -141,7 +139,7 @@ pub fn object_costs(operations: usize, control: &Control) -> Result<ObjectCosts,
                 let chunk = &calls[begin..calls.len().min(begin + CHUNK)];
                 (subject.timing)(&slot, chunk, empty, &mut subject.readings);
             }
-            if control.is_stopped() {
+            if own.is_stopped() {
                 subjects.clear();
             }
         }

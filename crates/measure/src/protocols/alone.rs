@@ -90,7 +90,7 @@ impl Lonely {
         let executor = &self.locks.executor;
         executor.seat(ME_AS_TASK).sit();
         executor.prepare();
-        sched::set_fifo(ME, executor.first_level(ME_AS_TASK))?;
+        executor.take_level(ME_AS_TASK)?;
         let own: Vec<usize> = self.system.cpus_of(ME_AS_TASK).map(|cpu| cpus[cpu.index()]).collect();
         sched::set_affinity(ME, &own)?;
         // The first round is not recorded, as it finds cold caches.
@@ -121,7 +121,7 @@ impl Lonely {
 /// Takes the readings. The costs come in the order of `kinds`; those of lazy sections and ceilings follow.
 pub(super) fn alone(readings: usize, kinds: &[Kind], cpus: &[usize], control: &Control) -> Result<Alone, RunError> {
     become_realtime(LEVEL, cpus)?;
-    let mut works = Works::new(cpus);
+    let mut works = Works::new(cpus, control);
     let lonely = kinds.iter().map(|&kind| Lonely::new(kind, cpus));
     let mut lonely: Vec<Lonely> = lonely.collect::<Result<_, _>>().map_err(run_error)?;
     let mut lazy: [Vec<u64>; 2] = Default::default();

@@ -80,7 +80,7 @@ fn measured_alone(
 ) -> Result<Protocols, RunError> {
     let cpus = sched::affinity()?;
     let (own, on) = (control.clone(), cpus.clone());
-    let (machine, costs, interruptions) = measuring(move || {
+    let (machine, costs, interruptions) = measuring(cpus[0], control, move |_| {
         let _ring = records_itself.then(|| Ring::of_thread(sched::gettid()));
         alone(readings.max(100), &kinds, &on, &own)
     })?;

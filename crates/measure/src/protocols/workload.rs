@@ -7,7 +7,7 @@
 use super::results::run_error;
 use crate::harness::Readings;
 use lockwright::tasks::{TaskError, TaskSet};
-use lockwright_engine::raw::spawn;
+use lockwright_engine::raw::{spawn, wait_for_ends};
 use lockwright_engine::{Control, RunError};
 use lockwright_model::{Protocol, ResourceId, TaskId};
 use lockwright_sys::{clock, signal};
@@ -65,8 +65,8 @@ pub(super) fn workload(
     let mut left = jobs.len();
     let (mut locks, mut unlocks) = (Vec::new(), Vec::new());
     let mut failure = None;
-    let started = std::time::Instant::now();
-    // BOUND: the planned time and PATIENCE.
+    let mut until = std::time::Instant::now() + planned + PATIENCE;
+    // BOUND: the planned time and PATIENCE; PATIENCE after a stop.
     while left > 0 {
         match receiver.recv_timeout(Wait::from_millis(100)) {
             Ok(Ok((lock, unlock))) => {
@@ -81,10 +81,12 @@ pub(super) fn workload(
                 left -= 1;
             }
             Err(RecvTimeoutError::Timeout) => {
+                let now = std::time::Instant::now();
                 if control.is_stopped() {
                     stop.store(true, Ordering::Relaxed);
+                    until = until.min(now + PATIENCE);
                 }
-                if started.elapsed() > planned + PATIENCE {
+                if now > until {
                     stop.store(true, Ordering::Relaxed);
                     return Err(RunError::Stuck { tasks: jobs.iter().map(|job| job.0).collect() });
                 }
@@ -92,8 +94,9 @@ pub(super) fn workload(
             Err(RecvTimeoutError::Disconnected) => return Err(RunError::SetUp),
         }
     }
-    for thread in threads {
-        thread.join().map_err(|_| RunError::SetUp)?;
+    let stuck = wait_for_ends(&threads);
+    if !stuck.is_empty() {
+        return Err(RunError::Stuck { tasks: stuck.into_iter().map(|index| jobs[index].0).collect() });
     }
     match failure {
         Some(failure) => Err(failure),

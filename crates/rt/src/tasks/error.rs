@@ -215,7 +215,7 @@ impl fmt::Display for TaskError {
                 f.write_str("the task is not declared to use that resource in this way; declare it in the task set, because ceilings and bounds follow from it")
             }
             Self::InChild => f.write_str(
-                "the thread that joined is one of the parent process; a child of `fork` must join as a task of its own",
+                "the thread that joined is one of the parent process; a child of `fork` must join a task set that the child creates",
             ),
             Self::Lock(error) => error.fmt(f),
         }

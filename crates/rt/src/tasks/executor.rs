@@ -263,27 +263,28 @@ impl Executor {
         &self.seats[task.index()]
     }
 
-    /// Returns the level with which the thread of a task begins.
-    #[must_use]
-    pub fn first_level(&self, task: TaskId) -> u8 {
+    /// Gives `task`, the caller, its present level, which others may change from now on. The caller is under
+    /// SCHED_FIFO.
+    ///
+    /// # Errors
+    /// The kernel refuses the level.
+    pub fn take_level(&self, task: TaskId) -> Result<(), SysError> {
         let mut claims = self.seat(task).claims.lock();
         claims.is_vacant = false;
+        claims.calls = claims.calls.wrapping_add(1);
         // An earlier thread of the task may have been refused a level.
         claims.level = self.levels.get(claims.effective());
-        self.order(task, Order::Level(claims.level));
-        self.order(task, Order::LevelSet);
-        claims.level
+        self.set_level_guarded(task, claims.level).map(drop)
     }
 
-    /// Ends the changes of the caller's level and processors by others, until the next [`Executor::first_level`]. A
-    /// late call would change what the caller has after it has left. Does nothing in a child process, whose caller is
-    /// another thread.
+    /// Ends the changes of the caller's level and processors by others, until the next [`Executor::take_level`]. A late
+    /// call would change what the caller has after it has left.
     pub(crate) fn depart(&self, task: TaskId) {
         let seat = self.seat(task);
         // BOUND: the calls in progress, each of a thread that no task preempts; none begins once the caller has no job.
         // A child process that makes its thread this task has copied calls that no thread of its own ends, hence 1 s.
         for _ in 0..DEPART_NAPS_MAX {
-            if seat.tid() != sched::gettid() || seat.claims.lock().vacate() {
+            if seat.claims.lock().vacate() {
                 return;
             }
             // Not by spinning, because the other thread may be on this processor.

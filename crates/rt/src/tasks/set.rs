@@ -7,6 +7,7 @@ use super::lock::{Locks, ResourceError};
 use super::priorities::Levels;
 use super::statistics::Statistics;
 use super::trace::{Note, TRACE_EVENTS_MAX, Trace, Traces};
+use crate::levels::SECTION_LEVEL;
 use lockwright_model::{Duration, Instant, Mode, NESTING_MAX, Protocol, ResourceId, Scheduler, System, TaskId};
 use lockwright_protocol::Refusal;
 use lockwright_sys::clock;
@@ -254,10 +255,11 @@ impl TaskSet {
         executor.seat(task).sit();
         executor.prepare();
         let cpus: Vec<usize> = shared.system.cpus_of(task).map(|cpu| shared.cpus[cpu.index()]).collect();
-        // The order matters: an ordinary thread on a processor that a task keeps busy might never reach the second
-        // call.
-        sched::set_fifo(ME, executor.first_level(task))?;
+        // The order matters: below a busy real-time thread on its present processor or on that of the task, the thread
+        // might never reach the last call.
+        sched::set_fifo(ME, SECTION_LEVEL)?;
         sched::set_affinity(ME, &cpus)?;
+        executor.take_level(task)?;
         Ok(member)
     }
 }
@@ -285,7 +287,9 @@ struct Measured {
 ///
 /// A child process of `fork` has copies of this value, of its job and of its sections, but is no task: what they do in
 /// the parent fails with [`TaskError::InChild`], and dropping them leaves the parent as it is. The thread of the child
-/// keeps the policy, the level and the CPUs of its parent's thread.
+/// keeps the policy, the level and the CPUs of its parent's thread. Once its copy is dropped, it may join a task set
+/// that the child creates. In the child's copy of the parent's set, jobs and owners of the parent never end, so a task
+/// may wait for ever.
 #[derive(Debug)]
 pub struct Member {
     shared: Arc<Shared>,
@@ -313,8 +317,8 @@ impl Member {
     /// Fails in a child process of `fork`, which has a copy of this value, but not the thread that joined. The locks
     /// and the thread of the original belong to the parent.
     fn check_process(&self) -> Result<(), TaskError> {
-        let joined = self.shared.locks.executor.seat(self.task).tid();
-        if joined == sched::gettid() { Ok(()) } else { Err(TaskError::InChild) }
+        let is_here = self.shared.locks.executor.seat(self.task).is_of_this_process();
+        if is_here { Ok(()) } else { Err(TaskError::InChild) }
     }
 
     /// Begins a job with this deadline by the monotonic clock.

@@ -82,7 +82,7 @@ impl Seat {
     }
 
     /// Whether the task's thread is one of this process. A child of `fork` has copies of its parent's tasks.
-    pub(super) fn is_of_this_process(&self) -> bool {
+    pub(crate) fn is_of_this_process(&self) -> bool {
         // ORDERING: Relaxed: a seat is taken before others name it, and the generation changes only in a child.
         self.generation.load(Ordering::Relaxed) == fork::generation()
     }

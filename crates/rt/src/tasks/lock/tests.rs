@@ -1,6 +1,7 @@
 //! The locks one by one: the levels set in the kernel, and the refusals.
 
 use super::*;
+use crate::levels::SECTION_LEVEL;
 use crate::machine::require_realtime;
 use crate::process::holds_in_child;
 use crate::tasks::priorities::Levels;
@@ -52,11 +53,25 @@ fn as_me(protocol: Protocol, body: impl FnOnce(&Locks) + Send + 'static) {
         locks.executor.seat(ME).sit();
         locks.executor.prepare();
         sched::set_affinity(sched::gettid(), &[sched::affinity().expect("a CPU set")[0]]).expect("the CPU is allowed");
-        let level = locks.executor.first_level(ME);
-        sched::set_fifo(sched::gettid(), level).expect("permission was checked");
+        sched::set_fifo(sched::gettid(), SECTION_LEVEL).expect("permission was checked");
+        locks.executor.take_level(ME).expect("permission was checked");
         body(&locks);
     });
     thread.join().expect("the thread does not panic");
+}
+
+/// The priority of a task may change before its thread takes its level.
+#[test]
+fn a_thread_takes_the_present_level_of_its_task() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::Pip, |locks| {
+        locks.executor.depart(ME);
+        let high = Priority::base(3);
+        locks.executor.set_base(ME, high).expect("nobody has a level to change");
+        assert_ne!(level_of_me(), i32::from(locks.executor.level(high)));
+        locks.executor.take_level(ME).expect("permission was checked");
+        assert_eq!(level_of_me(), i32::from(locks.executor.level(high)));
+    });
 }
 
 /// A thread id of 0 would mean the caller, who has no level.

@@ -264,6 +264,42 @@ fn a_busy_task_does_not_delay_a_more_urgent_one_that_joins() {
     assert!(joined >= ATTEMPTS - 1, "the more urgent task joined in {joined} of {ATTEMPTS} attempts");
 }
 
+/// A thread joins a task of a free CPU from one that a more urgent thread keeps busy. There, ordinary threads get a
+/// small share of each second, and a thread at the level of the task gets nothing.
+#[test]
+fn a_busy_cpu_does_not_delay_a_thread_that_joins_elsewhere() {
+    let Some(_machine) = require_realtime() else { return };
+    let cpus = sched::affinity().expect("a CPU set");
+    let Some(&busy) = cpus.get(1) else { return };
+    let mut builder = TaskSet::builder(Protocol::Icpp);
+    let task = builder.task("t", 0, 10, &[]);
+    let set = builder.build().expect("a task set");
+    let (has_joined, (begins, begun)) = (AtomicBool::new(false), std::sync::mpsc::channel());
+    let joined = std::thread::scope(|scope| {
+        let (set, has_joined) = (&set, &has_joined);
+        let burner = scope.spawn(move || {
+            sched::set_affinity(ME, &[busy]).expect("the CPU is allowed");
+            sched::set_fifo(ME, 50).expect("permission was checked");
+            begins.send(()).expect("the other thread waits");
+            let end = clock::now_ns() + 4_000_000_000;
+            // BOUND: 4 s.
+            while clock::now_ns() < end && !has_joined.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            has_joined.load(Ordering::Relaxed)
+        });
+        scope.spawn(move || {
+            begun.recv().expect("the other thread begins");
+            sched::set_affinity(ME, &[busy]).expect("the CPU is allowed");
+            let me = set.join(task).expect("permission was checked");
+            has_joined.store(true, Ordering::Relaxed);
+            drop(me);
+        });
+        burner.join().expect("it does not panic")
+    });
+    assert!(joined, "the thread joined only after the end of the other one");
+}
+
 /// Some of these would wait for ever in the lock alone.
 #[test]
 fn every_protocol_refuses_invalid_nesting() {
