@@ -264,8 +264,8 @@ fn a_busy_task_does_not_delay_a_more_urgent_one_that_joins() {
     assert!(joined >= ATTEMPTS - 1, "the more urgent task joined in {joined} of {ATTEMPTS} attempts");
 }
 
-/// A thread joins a task of a free CPU from one that another thread keeps busy. There, a thread at the level of the task
-/// gets nothing.
+/// A thread joins a task of a free CPU from one that another thread keeps busy. There, a thread at the level of the
+/// task gets nothing.
 #[test]
 fn a_busy_cpu_does_not_delay_a_thread_that_joins_elsewhere() {
     let Some(_machine) = require_realtime() else { return };
