@@ -145,8 +145,8 @@ impl<F: Files> Partitions<F> {
         Ok(group)
     }
 
-    /// Makes a group without settings, unless it is made already. The first one fails if another process has one by now:
-    /// of two processes that make their first groups at the same time, at least one sees that of the other.
+    /// Makes a group without settings, unless it is made already. The first one fails if another process has one by
+    /// now: of two processes that make their first groups at the same time, at least one sees that of the other.
     fn mark(&mut self, part: &str) -> Result<PathBuf, CpusetError> {
         let process = std::process::id();
         let unknown = || CpusetError::File { path: stat(process), errno: libc::ESRCH };
