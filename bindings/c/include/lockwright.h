@@ -881,7 +881,7 @@ int lw_rwlock_wrlock(struct lw_rwlock_t *rwlock);
 //
 // Returns:
 // - EBUSY: a thread holds the lock, or another one also tries.
-// - Otherwise the values of `lw_rwlock_wrlock`, except EDEADLK.
+// - Otherwise the values of `lw_rwlock_wrlock`, except EDEADLK and ESRCH.
 int lw_rwlock_trywrlock(struct lw_rwlock_t *rwlock);
 
 // Locks for writing as `lw_rwlock_wrlock` does, but only waits until `clock` reads `*time`, as `lw_mutex_lock_until`
@@ -896,6 +896,9 @@ int lw_rwlock_wrlock_until(struct lw_rwlock_t *rwlock, int clock, const struct t
 int lw_rwlock_wrlock_for(struct lw_rwlock_t *rwlock, const struct timespec *time);
 
 // Unlocks, after writing if the caller holds the lock for writing, and otherwise after reading.
+//
+// May suspend the caller while the unlock of an earlier writer has yet to return; that writer has at least the
+// priority of the caller meanwhile. So the memory of the lock may be freed after the last unlock.
 //
 // Returns:
 // - 0: success.

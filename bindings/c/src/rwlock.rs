@@ -191,7 +191,7 @@ pub unsafe extern "C" fn lw_rwlock_wrlock(rwlock: Mut<'_, lw_rwlock_t>) -> c_int
 ///
 /// Returns:
 /// - EBUSY: a thread holds the lock, or another one also tries.
-/// - Otherwise the values of `lw_rwlock_wrlock`, except EDEADLK.
+/// - Otherwise the values of `lw_rwlock_wrlock`, except EDEADLK and ESRCH.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_rwlock_trywrlock(rwlock: Mut<'_, lw_rwlock_t>) -> c_int {
     lock(rwlock, RawRwLock::write, || Some(Limit::Now))
@@ -219,6 +219,9 @@ pub unsafe extern "C" fn lw_rwlock_wrlock_for(rwlock: Mut<'_, lw_rwlock_t>, time
 }
 
 /// Unlocks, after writing if the caller holds the lock for writing, and otherwise after reading.
+///
+/// May suspend the caller while the unlock of an earlier writer has yet to return; that writer has at least the
+/// priority of the caller meanwhile. So the memory of the lock may be freed after the last unlock.
 ///
 /// Returns:
 /// - 0: success.

@@ -54,7 +54,7 @@ fn lock(lock: &RawRwLock, locks: Locks, limit: Limit) -> c_int {
 #[cold]
 fn lock_otherwise(lock: &RawRwLock, locks: Locks, limit: Limit, error: &RawError) -> c_int {
     let stays = |error: &RawError| match error {
-        RawError::Sys(error) => matches!(error.errno, libc::ESRCH | libc::EPERM | libc::ENOSYS),
+        RawError::Sys(error) => matches!(error.errno, libc::ESRCH | libc::ENOSYS),
         RawError::Deadlock(_) => !lock.is_writer(),
         _ => false,
     };

@@ -104,6 +104,57 @@ pub fn wait(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Result<(
     }
 }
 
+/// Waits as [`wait`] does, but also acquires a word whose owner ended without unlocking, and one that is already in the
+/// caller's name.
+///
+/// # Errors
+/// Those of [`PiWord::lock_or_inherit_until`].
+///
+/// BOUND: as in [`PiWord::lock_or_inherit`].
+#[cold]
+pub fn wait_or_inherit(scope: Scope, word: &AtomicU32, me: Tid, until: Option<Deadline>) -> Result<Locked, PiError> {
+    // BOUND: INHERIT_ATTEMPTS_MAX rounds.
+    for _ in 0..INHERIT_ATTEMPTS_MAX {
+        // ORDERING: Relaxed: the value is only compared.
+        let seen = word.load(Ordering::Relaxed);
+        match wait(scope, word, until) {
+            Ok(()) => {
+                // ORDERING: Relaxed: the caller owns the word.
+                let has_died = word.load(Ordering::Relaxed) & libc::FUTEX_OWNER_DIED != 0;
+                return Ok(if has_died { Locked::Inherited } else { Locked::Waited });
+            }
+            // The owner that was seen is alive: it is ending, or it locked the word again after the kernel read
+            // another owner.
+            Err(PiError::OwnerDied) if sched::is_ours(Tid(seen & libc::FUTEX_TID_MASK)) => {
+                clock::sleep_until(clock::now_ns() + HEIR_NAP_NS).map_err(PiError::Sys)?;
+            }
+            Err(PiError::OwnerDied) => {
+                // dead | WAITERS -> tid | WAITERS. The kernel sets WAITERS before it looks for the owner. It was
+                // not asked about an owner of the parent process. A word that has changed since it was read is no
+                // longer the dead owner's.
+                let takes = |bits| {
+                    // ORDERING: Acquire: pairs with the last unlock. The dead owner itself published nothing.
+                    word.compare_exchange(seen | bits, me.0 | bits, Ordering::Acquire, Ordering::Relaxed).is_ok()
+                };
+                if takes(libc::FUTEX_WAITERS) || seen & libc::FUTEX_WAITERS == 0 && takes(0) {
+                    return Ok(Locked::Inherited);
+                }
+            }
+            Err(PiError::Deadlock) if is_owned_by(word, me) => return Ok(Locked::Inherited),
+            Err(PiError::Sys(SysError { errno: libc::EINVAL, .. })) => return Err(PiError::OwnerDied),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(PiError::OwnerDied)
+}
+
+/// Whether the thread `tid` owns the word.
+#[inline]
+fn is_owned_by(word: &AtomicU32, tid: Tid) -> bool {
+    // ORDERING: Relaxed: a thread sees its own id if it wrote it, and no other thread writes that id.
+    word.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK == tid.0
+}
+
 /// A lock word with an owner; see the table at the top of this file.
 #[derive(Debug, Default)]
 pub struct PiWord(AtomicU32);
@@ -150,7 +201,7 @@ impl PiWord {
         // ORDERING: as in `lock`.
         match self.0.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Ok(Locked::Free),
-            Err(_) => self.wait_or_inherit(me, None),
+            Err(_) => wait_or_inherit(Scope::Private, &self.0, me, None),
         }
     }
 
@@ -162,45 +213,8 @@ impl PiWord {
         // ORDERING: as in `lock`.
         match self.0.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Ok(Locked::Free),
-            Err(_) => self.wait_or_inherit(me, Some(until)),
+            Err(_) => wait_or_inherit(Scope::Private, &self.0, me, Some(until)),
         }
-    }
-
-    #[cold]
-    fn wait_or_inherit(&self, me: Tid, until: Option<Deadline>) -> Result<Locked, PiError> {
-        // BOUND: INHERIT_ATTEMPTS_MAX rounds.
-        for _ in 0..INHERIT_ATTEMPTS_MAX {
-            // ORDERING: Relaxed: the value is only compared.
-            let seen = self.0.load(Ordering::Relaxed);
-            match wait(Scope::Private, &self.0, until) {
-                Ok(()) => {
-                    // ORDERING: Relaxed: the caller owns the word.
-                    let has_died = self.0.load(Ordering::Relaxed) & libc::FUTEX_OWNER_DIED != 0;
-                    return Ok(if has_died { Locked::Inherited } else { Locked::Waited });
-                }
-                // The owner that was seen is alive: it is ending, or it locked the word again after the kernel read
-                // another owner.
-                Err(PiError::OwnerDied) if sched::is_ours(Tid(seen & libc::FUTEX_TID_MASK)) => {
-                    clock::sleep_until(clock::now_ns() + HEIR_NAP_NS).map_err(PiError::Sys)?;
-                }
-                Err(PiError::OwnerDied) => {
-                    // dead | WAITERS -> tid | WAITERS. The kernel sets WAITERS before it looks for the owner. It was
-                    // not asked about an owner of the parent process. A word that has changed since it was read is no
-                    // longer the dead owner's.
-                    let takes = |bits| {
-                        // ORDERING: Acquire: pairs with the last unlock. The dead owner itself published nothing.
-                        self.0.compare_exchange(seen | bits, me.0 | bits, Ordering::Acquire, Ordering::Relaxed).is_ok()
-                    };
-                    if takes(libc::FUTEX_WAITERS) || seen & libc::FUTEX_WAITERS == 0 && takes(0) {
-                        return Ok(Locked::Inherited);
-                    }
-                }
-                Err(PiError::Deadlock) if self.is_owned_by(me) => return Ok(Locked::Inherited),
-                Err(PiError::Sys(SysError { errno: libc::EINVAL, .. })) => return Err(PiError::OwnerDied),
-                Err(error) => return Err(error),
-            }
-        }
-        Err(PiError::OwnerDied)
     }
 
     /// Locks the word if its owner is no thread of this process: it ended without unlocking, or is one of the parent
@@ -245,8 +259,7 @@ impl PiWord {
     /// Whether the thread `tid` owns the word.
     #[inline]
     pub fn is_owned_by(&self, tid: Tid) -> bool {
-        // ORDERING: Relaxed: a thread sees its own id if it wrote it, and no other thread writes that id.
-        self.0.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK == tid.0
+        is_owned_by(&self.0, tid)
     }
 
     /// Whether the kernel has a queue for the word.

@@ -5,7 +5,7 @@
 //! | `state` | the readers, and the writer's progress; see `state` |
 //! | `turn` | the writer's thread id; other writers wait here, in the order of their priorities |
 //! | `gates` | the writer's thread id, where readers of this phase wait |
-//! | `leaver` | the thread id of a writer that has admitted others and still accesses the lock |
+//! | `leaver` | the thread id of a writer that has admitted others, or of one that waited for it |
 //!
 //! `turn`, the gates and `leaver` are words with priority inheritance, so every thread that waits for a writer lends it
 //! its priority. A writer that waits for readers waits at the lower half of `state`, and lends nothing: the kernel
@@ -20,23 +20,50 @@
 //! - A reader leaves by one exchange of `state`, its last access.
 //! - A writer for which nobody waits passes the turn on and then exchanges `state`, its last access. A writer that gets
 //!   the turn in between finds `state` occupied, and waits at a gate as a reader until the other has left.
-//! - A writer for which others wait exchanges `state` first, then unlocks the gates and the turn. It owns `leaver`
-//!   meanwhile, and unlocks it as its last access. Every reader and writer that unlocks and finds `leaver` occupied
-//!   locks and unlocks it first. Its owner waits for no other thread, so no cycle arises.
+//! - A writer for which others wait owns `leaver`, exchanges `state` and sets LEAVING in it, and then unlocks the gates
+//!   and the turn. To unlock `leaver` is its last access.
+//! - Whoever unlocks first looks at LEAVING. If it is set, the thread locks `leaver`. It then knows that the writer is
+//!   gone, because only the owner of `leaver` sets the bit. It clears the bit, unlocks `leaver`, and then leaves.
+//!
+//! The writer itself cannot clear the bit: its last access, to `leaver`, comes after, and an unlock that found the bit
+//! clear would not wait for it. A thread that waited can: it still holds the lock when it unlocks `leaver`. If no
+//! thread unlocks meanwhile, the bit stays set until the next unlock, which locks the free word and clears it.
+//!
+//! An owner of `leaver` without LEAVING still holds the lock, so no unlock needs to wait for it. This matters: else
+//! threads would wait for each other, one after the other, long after the writer is gone, and without end if they lock
+//! again. So only unlocks that saw the bit before it was cleared wait, each once. While a writer is inside, no other
+//! sets the bit. While readers are inside, a writer sets it that gives up waiting for them, if others wait behind it. A
+//! reader that has looked before does not wait for this one: it is no thread that has unlocked.
+//!
+//! Waiters for `leaver` lend its owner their priority, and it requests no other word. Yet an unlock depends on the
+//! thread of the writer until its last access: if a signal interrupts it, also on the handler, and if the process of a
+//! shared lock is stopped, on its continuation.
 //!
 //! The layout leaves the fields of the C library's lock (glibc, 64 bits) at 28 and 48 free, and zeros are a free lock.
+//! There, `leaver` is padding, which C does not require an initialiser to clear, though compilers do. With other
+//! contents, a writer for which others wait would wait for the thread of that id, if the process has it.
 
 use super::state::{Enter, GATES, Place, State};
 use crate::mutex::inherit::wait_inheriting;
-use crate::mutex::{Limit, RawError};
+use crate::mutex::{Limit, RawError, nap};
 use lockwright_sys::futex::{self, Ended, Scope};
+use lockwright_sys::pi_word;
 use lockwright_sys::sched::{Tid, gettid, is_ours};
 use lockwright_sys::{KeepErrno, SysError, held};
+use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 /// The thread id in a word.
 const TID: u32 = 0x3fff_ffff;
+
+/// Nanoseconds between two attempts to wait for a writer that leaves, if the kernel refuses to wait.
+const LEAVER_NAP_NS: u64 = 1_000_000;
+
+thread_local! {
+    /// How many words `leaver` the thread requests or owns: several only in a handler of a signal.
+    static LEAVERS: Cell<u32> = const { Cell::new(0) };
+}
 
 /// A reader-writer lock without a value. It must not move while it is in use.
 #[repr(C)]
@@ -97,7 +124,8 @@ impl RawRwLock {
         !self.load().is_free() || [&self.turn, &self.leaver].iter().any(|word| word.load(Ordering::Relaxed) != 0)
     }
 
-    /// Whether the caller holds the lock for writing.
+    /// Whether the caller holds the lock for writing. It is also true in a handler of a signal that interrupts the
+    /// caller while it has the turn, and waits for readers or for a writer that is about to leave.
     #[inline]
     pub fn is_writer(&self) -> bool {
         // ORDERING: Relaxed: a thread that reads its own id wrote it.
@@ -192,22 +220,24 @@ impl RawRwLock {
     ///
     /// # Bound
     /// One exchange of the word, repeated if another thread changes it at the same time; if a writer waits for the
-    /// caller alone, one system call. If a writer still accesses the lock, the time that it needs for this at the
-    /// priority of the caller.
+    /// caller alone, one system call. If a writer that left or gave up may still access the lock, also the time that it
+    /// needs for this at the priority of the caller, and one system call of each more urgent thread that unlocks
+    /// meanwhile; more only if writers give up meanwhile.
     #[inline]
     pub fn unlock_read(&self) -> Result<(), RawError> {
-        // ORDERING: Relaxed: the Acquire with which the caller entered made the writer's store visible.
-        if self.leaver.load(Ordering::Relaxed) != 0 {
-            self.await_leaver();
-        }
         let mut state = self.load();
+        if state.is_leaving() {
+            self.await_leaver();
+            state = self.load();
+        }
         // BOUND: a round fails because another thread has changed the word.
         loop {
             let (next, wakes) = state.reader_leaves().ok_or(RawError::NotOwner)?;
             // Read before the exchange: after it, a writer that does not sleep may enter, unlock and free the lock.
             let writer = wakes.then(|| self.writer());
-            // ORDERING: Release pairs with the Acquire of the next writer.
-            match (self.exchange(state, next, Ordering::Release), writer) {
+            // ORDERING: Release pairs with the Acquire of the next writer. Acquire pairs with the Release of all that
+            // left earlier: the caller may free the lock after this.
+            match (self.exchange(state, next, Ordering::AcqRel), writer) {
                 (Ok(()), Some(writer)) => {
                     writer.wake();
                     return Ok(());
@@ -337,8 +367,8 @@ impl RawRwLock {
     ///
     /// # Bound
     /// Two exchanges. With waiters, one system call for each gate with a reader, one for writers, and one for threads
-    /// that unlock meanwhile; if an earlier writer still accesses the lock, also the time that it needs for this at the
-    /// priority of the caller.
+    /// that unlock meanwhile. If an earlier writer may still access the lock, also what [`RawRwLock::unlock_read`]
+    /// states for this.
     #[inline]
     pub fn unlock_write(&self) -> Result<(), RawError> {
         if !self.is_writer() {
@@ -352,9 +382,9 @@ impl RawRwLock {
     /// Passes the turn on and leaves. The last access is that to `state`, unless other threads wait.
     #[inline]
     fn leave(&self, me: Tid) -> Result<(), RawError> {
-        // ORDERING: Relaxed: as in `unlock_read`.
-        if self.leaver.load(Ordering::Relaxed) != 0 {
-            return self.leave_to_waiters(me, true);
+        // No other writer sets LEAVING until the caller has left.
+        if self.load().is_leaving() {
+            self.await_leaver();
         }
         // ORDERING: Release pairs with the Acquire of the next owner.
         if self.turn.compare_exchange(me.0, 0, Ordering::Release, Ordering::Relaxed).is_err() {
@@ -382,7 +412,7 @@ impl RawRwLock {
         // BOUND: a round fails because a reader has come, left, passed or given up.
         // ORDERING: Release pairs with the Acquire of the readers, also for `leaver`. Acquire orders what the next
         // writer stores at the gates after the readers that left them.
-        while let Err(now) = self.exchange(state, state.writer_leaves(), Ordering::AcqRel) {
+        while let Err(now) = self.exchange(state, state.writer_leaves().leaving(), Ordering::AcqRel) {
             state = now;
         }
         let mut result = Ok(());
@@ -395,41 +425,65 @@ impl RawRwLock {
             result = result.and(self.unlock_word(&self.turn, me));
         }
         if has_leaver {
-            result = result.and(self.unlock_word(&self.leaver, me));
+            result = result.and(self.unlock_leaver(me));
         }
         result
     }
 
-    /// Becomes the owner of `leaver`, once no other thread accesses the lock to leave. Returns whether it did.
+    /// Becomes the owner of `leaver`, once no other thread accesses the lock to leave. Returns whether it did: not if
+    /// the caller is in a handler of a signal that has interrupted its own unlock.
+    ///
+    /// # Bound
+    /// Until the owner unlocks: a writer that leaves makes at most GATES + 2 system calls at the priority of the
+    /// caller, and another thread one. Then one system call of each thread that found LEAVING set and is more urgent
+    /// than the caller. A writer that gives up may set the bit again, for further ones.
     fn lock_leaver(&self, me: Tid) -> bool {
-        // BOUND: the owner makes at most GATES + 2 system calls at the priority of the caller, or is a reader that
-        // unlocks the word. Another round is for another owner that has ended.
+        let others = LEAVERS.replace(LEAVERS.get() + 1);
+        // A handler must not find the word in the caller's name before.
+        compiler_fence(Ordering::SeqCst);
+        // BOUND: until the owner has unlocked. Rounds with a nap end when the kernel has memory again, or knows the
+        // thread that was chosen after an owner ended, or when the owner waits for the caller no more.
         loop {
-            // ORDERING: Acquire, here and below, pairs with the Release of the last owner.
-            let Err(leaver) = self.leaver.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed) else {
+            // ORDERING: Acquire pairs with the Release of the last owner.
+            if self.leaver.compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return true;
-            };
-            match self.wait_for(&self.leaver, Limit::Never) {
-                Ok(()) => return true,
-                // The owner has ended, or is a thread of the parent process, which does not access this memory.
-                Err(RawError::Sys(SysError { errno: libc::ESRCH, .. })) => {
-                    if self.leaver.compare_exchange(leaver, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                        return true;
-                    }
-                }
-                // The caller is in a handler of a signal that has interrupted its own unlock.
-                Err(_) => return false,
             }
+            // ORDERING: Relaxed: a thread that reads its own id wrote it, or a thread that had the id before.
+            if others > 0 && self.leaver.load(Ordering::Relaxed) & TID == me.0 {
+                LEAVERS.set(others);
+                return false;
+            }
+            // An owner that ended, or one of the parent process, does not access this memory.
+            if pi_word::wait_or_inherit(self.scope(), &self.leaver, me, None).is_ok() {
+                return true;
+            }
+            nap(LEAVER_NAP_NS, Limit::Never);
         }
     }
 
-    /// Waits until no writer accesses the lock to leave.
+    /// Unlocks `leaver`, which the caller owns.
+    fn unlock_leaver(&self, me: Tid) -> Result<(), RawError> {
+        let unlocked = self.unlock_word(&self.leaver, me);
+        compiler_fence(Ordering::SeqCst);
+        LEAVERS.set(LEAVERS.get() - 1);
+        unlocked
+    }
+
+    /// Waits until the writer that set LEAVING accesses the lock no more, and clears the bit. The caller holds the
+    /// lock. In a handler that has interrupted this writer, it leaves the bit for others.
     #[cold]
     fn await_leaver(&self) {
         let (_errno, me) = (KeepErrno::now(), gettid());
-        if self.lock_leaver(me) {
-            let _ = self.unlock_word(&self.leaver, me);
+        if !self.lock_leaver(me) {
+            return;
         }
+        let mut state = self.load();
+        // BOUND: a round fails because another thread has changed the word.
+        // ORDERING: Release pairs with the Acquire of an unlock that finds the bit clear, and may free the lock.
+        while let Err(now) = self.exchange(state, state.left(), Ordering::AcqRel) {
+            state = now;
+        }
+        let _ = self.unlock_leaver(me);
     }
 
     /// In a child process: makes the caller the writer if `thread` of the parent held the lock for writing. Returns
@@ -537,7 +591,7 @@ mod tests {
     use crate::process::holds_in_child;
     use std::thread;
 
-    fn until(holds: impl Fn() -> bool) {
+    fn until(mut holds: impl FnMut() -> bool) {
         while !holds() {
             nap(100_000, Limit::Never);
         }
@@ -588,21 +642,97 @@ mod tests {
         assert_eq!(lock.turn.load(Ordering::Relaxed), 0);
     }
 
+    /// A lock that a writer has left, with these words.
+    fn left_by(thread: u32, is_leaving: bool) -> RawRwLock {
+        let lock = RawRwLock::new(false, 0);
+        lock.leaver.store(thread, Ordering::Relaxed);
+        let state = State(0);
+        lock.state.store(if is_leaving { state.leaving().0 } else { state.0 }, Ordering::Relaxed);
+        lock
+    }
+
+    fn reads(lock: &RawRwLock) -> bool {
+        lock.read(Limit::Never).and_then(|()| lock.unlock_read()) == Ok(())
+    }
+
+    fn writes(lock: &RawRwLock) -> bool {
+        lock.write(Limit::Never).and_then(|()| lock.unlock_write()) == Ok(())
+    }
+
     /// A writer that still accessed the lock when it ended, or when another thread called `fork`.
     #[test]
     fn a_leaver_outside_the_process_is_not_waited_for() {
+        let lock = left_by(gettid().0, true);
+        for works in [reads, writes] {
+            assert!(holds_in_child(|| works(&lock) && !lock.is_in_use() && !lock.load().is_leaving()));
+            let ended = thread::spawn(gettid).join().expect("it does not panic").0;
+            for waiters in [0, libc::FUTEX_WAITERS] {
+                let lock = left_by(ended | waiters, true);
+                assert!(works(&lock) && !lock.is_in_use() && !lock.load().is_leaving());
+            }
+        }
+    }
+
+    /// The writer has ended, and the system has given its id to the caller. In a handler of a signal, the caller may be
+    /// this writer.
+    #[test]
+    fn a_leaver_with_the_id_of_the_caller() {
+        let me = gettid().0;
+        for works in [reads, writes] {
+            let lock = left_by(me, true);
+            assert!(works(&lock) && !lock.is_in_use() && !lock.load().is_leaving());
+            let lock = left_by(me, true);
+            LEAVERS.set(1);
+            assert!(works(&lock));
+            LEAVERS.set(0);
+            assert!(lock.leaver.load(Ordering::Relaxed) == me && lock.load().is_leaving());
+        }
+        assert_eq!(LEAVERS.get(), 0);
+    }
+
+    /// Unlocks wait for the owner of `leaver` while LEAVING is set, and for no other owner.
+    #[test]
+    fn unlocks_wait_for_a_writer_that_leaves_and_not_for_each_other() {
+        for (works, is_leaving) in [(reads as fn(&_) -> _, true), (writes, true), (reads, false), (writes, false)] {
+            let (lock, step) = (left_by(0, is_leaving), AtomicU32::new(0));
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    assert!(lock.lock_leaver(gettid()));
+                    step.store(1, Ordering::Relaxed);
+                    // Without LEAVING, the other thread sets it to 2.
+                    let mut naps = 0;
+                    until(|| {
+                        naps += 1;
+                        step.load(Ordering::Relaxed) == 2 || naps > if is_leaving { 20 } else { 10_000 }
+                    });
+                    assert_eq!(step.load(Ordering::Relaxed) == 2, !is_leaving);
+                    assert_eq!(lock.unlock_leaver(gettid()), Ok(()));
+                });
+                until(|| step.load(Ordering::Relaxed) == 1);
+                assert!(works(&lock));
+                step.store(2, Ordering::Relaxed);
+            });
+            assert!(!lock.is_in_use() && !lock.load().is_leaving());
+        }
+    }
+
+    /// A writer sets LEAVING for those that it wakes, and the next unlock clears it.
+    #[test]
+    fn the_next_unlock_clears_leaving() {
         let lock = RawRwLock::new(false, 0);
-        let works = || {
-            let reads = lock.read(Limit::Never).and_then(|()| lock.unlock_read());
-            reads == Ok(()) && !lock.is_in_use()
-        };
-        lock.leaver.store(gettid().0, Ordering::Relaxed);
-        assert!(holds_in_child(works));
-        assert!(holds_in_child(|| {
-            let writes = lock.write(Limit::Never).and_then(|()| lock.unlock_write());
-            writes == Ok(()) && !lock.is_in_use()
-        }));
-        lock.leaver.store(thread::spawn(gettid).join().expect("it does not panic").0, Ordering::Relaxed);
-        assert!(works());
+        for works in [reads, writes] {
+            thread::scope(|scope| {
+                assert_eq!(lock.write(Limit::Never), Ok(()));
+                scope.spawn(|| assert_eq!(lock.read(Limit::Never), Ok(())));
+                until(|| lock.load().waiting() == 1);
+                assert_eq!(lock.unlock_write(), Ok(()));
+            });
+            assert!(lock.load().is_leaving() && lock.is_in_use());
+            assert_eq!(lock.unlock_read(), Ok(()));
+            assert!(!lock.load().is_leaving() && !lock.is_in_use());
+            lock.state.fetch_or(State(0).leaving().0, Ordering::Relaxed);
+            assert!(!lock.is_in_use());
+            assert!(works(&lock) && !lock.load().is_leaving());
+        }
     }
 }

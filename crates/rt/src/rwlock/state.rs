@@ -12,6 +12,8 @@
 //!   an admitted reader runs  passing - 1                                  not HELD_UP if nobody is left
 //!   a reader gives up        waiting - 1
 //! ```
+//! A writer that leaves while others wait also sets LEAVING; see `raw` for this bit.
+//!
 //! A waiting reader waits at a gate of its phase, a word with priority inheritance that the writer owns. There are
 //! gates for two phases. A reader is `passing` from its admission until it has executed and needs its gate no more.
 //!
@@ -34,6 +36,8 @@ const WRITER: u64 = 1 << 48;
 const WRITES: u64 = 1 << 49;
 const PHASE: u64 = 1 << 50;
 const HELD_UP: u64 = 1 << 51;
+/// A writer that has admitted others may still access the lock.
+const LEAVING: u64 = 1 << 52;
 
 /// The value of the word. Zero is a free lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -87,9 +91,14 @@ impl State {
         self.0 & HELD_UP != 0
     }
 
+    /// Whether a writer that left may still access the lock.
+    pub(super) const fn is_leaving(self) -> bool {
+        self.0 & LEAVING != 0
+    }
+
     /// Whether no thread holds the lock or waits for it.
     pub(super) const fn is_free(self) -> bool {
-        self.0 & !PHASE == 0
+        self.0 & !(PHASE | LEAVING) == 0
     }
 
     /// The half that changes when a reader leaves or passes, for which a writer waits.
@@ -153,6 +162,16 @@ impl State {
         let held_up = if self.passing() > 0 { HELD_UP } else { 0 };
         let counts = self.0 - waiting * WAITING + waiting * INSIDE + waiting * PASSING;
         Self((counts & !(WRITER | WRITES) ^ PHASE) | held_up)
+    }
+
+    /// The writer that leaves accesses the lock after this.
+    pub(super) const fn leaving(self) -> Self {
+        Self(self.0 | LEAVING)
+    }
+
+    /// The writer that left accesses the lock no more.
+    pub(super) const fn left(self) -> Self {
+        Self(self.0 & !LEAVING)
     }
 
     /// The word in a child process whose only thread is the writer.

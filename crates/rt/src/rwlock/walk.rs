@@ -34,10 +34,20 @@ enum Mutant {
     LooksAfterwards,
     /// A writer leaves to waiters without owning `leaver`.
     LeavesUnseen,
-    /// A reader that leaves does not wait for the owner of `leaver`.
+    /// A writer owns `leaver` only after it has admitted others.
+    OwnsLeaverLate,
+    /// A reader that leaves does not look at LEAVING.
     ReaderLeavesBefore,
-    /// A writer that leaves does not wait for the owner of `leaver`.
+    /// A writer that leaves does not look at LEAVING.
     WriterLeavesBefore,
+    /// A writer clears LEAVING before its last access.
+    ClearsEarly,
+    /// A thread clears LEAVING when `leaver` is no longer its own.
+    ClearsLate,
+    /// A thread that has waited does not clear LEAVING.
+    ClearsNever,
+    /// A reader unlocks `leaver` after it has left.
+    UnlocksLeaverLast,
     /// A writer without waiters passes the turn on after it has left.
     PassesTurnLast,
     /// A writer unlocks the turn after `leaver`.
@@ -76,6 +86,8 @@ const fn nested(script: Script) -> Script {
     Script { nested: true, ..script }
 }
 
+const WAITS_FOR_A_HOLDER: &str = "an unlock waits for a thread that still holds the lock";
+
 /// For words that are no gates.
 const NOWHERE: Place = Place { phase: 0, gate: 0 };
 
@@ -101,9 +113,13 @@ enum At {
     /// It has passed or left, and wakes the writer.
     Wakes(bool),
     Reads,
-    WaitsForLeaver,
-    HasLeaver,
+    /// It has seen LEAVING. It reads, or otherwise writes.
+    WaitsForLeaver(bool),
+    HasLeaver(bool),
+    HasCleared(bool),
+    ClearsAfterwards(bool),
     Exits,
+    UnlocksLeaverAfterwards,
     // A writer.
     WaitsForTurn,
     HasTurn,
@@ -120,6 +136,7 @@ enum At {
     PassesTurnAfterwards,
     // A writer that leaves to waiters, and whether it still has the turn.
     LocksLeaver(bool),
+    LocksLeaverLate(Option<Place>, bool),
     Admits(bool),
     Opens(Place, bool),
     UnlocksTurn,
@@ -141,6 +158,8 @@ struct Whole {
     passed_by: Vec<u8>,
     /// The threads that had left when the one that frees the lock entered, one bit each.
     left: u8,
+    /// A thread has owned `leaver` since a writer set LEAVING.
+    is_known: bool,
     is_freed: bool,
     /// A guarantee that was broken.
     wrong: Option<&'static str>,
@@ -167,11 +186,22 @@ impl Walk {
             let at = &mut next.at[usize::from(heir)];
             *at = match *at {
                 At::WaitsForTurn => At::HasTurn,
-                At::WaitsForLeaver => At::HasLeaver,
+                At::WaitsForLeaver(reads) => At::HasLeaver(reads),
                 At::LocksLeaver(has_turn) => At::Admits(has_turn),
+                At::LocksLeaverLate(place, has_turn) => Self::opens(place, has_turn),
                 _ => At::HasGate(place),
             };
             to(next);
+        }
+    }
+
+    /// Locks `leaver`, or waits for it.
+    fn locks_leaver(whole: &mut Whole, task: usize, then: At) {
+        if whole.leaver.owner == 0 {
+            whole.leaver.owner = task as u8 + 1;
+            whole.at[task] = then;
+        } else {
+            whole.leaver.waiters |= 1 << task;
         }
     }
 
@@ -195,7 +225,7 @@ impl Walk {
                 At::Done => true,
                 At::Wakes(is_inside) => !is_inside && is_last,
                 At::PassesTurnAfterwards | At::Opens(..) | At::UnlocksTurn | At::UnlocksLeaver => is_last,
-                At::UnlocksTurnAfterwards => is_last,
+                At::UnlocksTurnAfterwards | At::UnlocksLeaverAfterwards | At::LocksLeaverLate(..) => is_last,
                 _ => false,
             }
         };
@@ -350,25 +380,43 @@ impl Walk {
                 to(next);
             }
             At::Reads => {
-                let is_alone = whole.leaver.owner == 0 || self.mutant == Mutant::ReaderLeavesBefore;
-                next.at[task] = if is_alone { At::Exits } else { At::WaitsForLeaver };
+                let is_leaving = whole.state.is_leaving() && self.mutant != Mutant::ReaderLeavesBefore;
+                if is_leaving && whole.is_known && self.mutant != Mutant::ClearsLate {
+                    next.wrong = Some(WAITS_FOR_A_HOLDER);
+                }
+                next.at[task] = if is_leaving { At::WaitsForLeaver(true) } else { At::Exits };
                 to(next);
             }
-            At::WaitsForLeaver => {
+            At::WaitsForLeaver(reads) => {
                 if whole.leaver.waiters & 1 << task != 0 {
                     return;
                 }
-                if whole.leaver.owner == 0 {
-                    next.leaver.owner = task as u8 + 1;
-                    next.at[task] = At::HasLeaver;
-                } else {
-                    next.leaver.waiters |= 1 << task;
+                Self::locks_leaver(&mut next, task, At::HasLeaver(reads));
+                to(next);
+            }
+            At::HasLeaver(reads) => {
+                next.is_known = true;
+                next.at[task] = At::HasCleared(reads);
+                if !matches!(self.mutant, Mutant::ClearsLate | Mutant::ClearsNever) {
+                    next.state = whole.state.left();
                 }
                 to(next);
             }
-            At::HasLeaver => {
-                next.at[task] = At::Exits;
-                Self::unlock(Self::leaver, NOWHERE, &next, to);
+            At::HasCleared(reads) => {
+                next.at[task] = match self.mutant {
+                    Mutant::ClearsLate => At::ClearsAfterwards(reads),
+                    _ => Self::exits(reads),
+                };
+                if self.mutant == Mutant::UnlocksLeaverLast && reads {
+                    to(next);
+                } else {
+                    Self::unlock(Self::leaver, NOWHERE, &next, to);
+                }
+            }
+            At::ClearsAfterwards(reads) => {
+                next.state = whole.state.left();
+                next.at[task] = Self::exits(reads);
+                to(next);
             }
             At::Exits => {
                 let Some((state, wakes)) = whole.state.reader_leaves() else {
@@ -378,10 +426,16 @@ impl Walk {
                 next.state = state;
                 if wakes && self.mutant != Mutant::LeavesQuietly {
                     next.at[task] = At::Wakes(false);
+                } else if self.mutant == Mutant::UnlocksLeaverLast && usize::from(whole.leaver.owner) == task + 1 {
+                    next.at[task] = At::UnlocksLeaverAfterwards;
                 } else {
                     self.has_read(&mut next, task);
                 }
                 to(next);
+            }
+            At::UnlocksLeaverAfterwards => {
+                self.has_read(&mut next, task);
+                Self::unlock(Self::leaver, NOWHERE, &next, to);
             }
             At::Frees => {
                 next.at[task] = At::Done;
@@ -457,7 +511,11 @@ impl Walk {
                 to(next);
             }
             At::Asleep(has_come) if gives_up => {
-                next.at[task] = if has_come { self.leaves(whole) } else { At::GivesTurnBack };
+                if has_come {
+                    self.leaves(&mut next, task);
+                } else {
+                    next.at[task] = At::GivesTurnBack;
+                }
                 to(next);
             }
             At::GivesTurnBack => {
@@ -465,7 +523,11 @@ impl Walk {
                 Self::unlock(Self::turn, NOWHERE, &next, to);
             }
             At::Writes => {
-                next.at[task] = self.leaves(whole);
+                self.leaves(&mut next, task);
+                to(next);
+            }
+            At::PassesTurn if self.mutant == Mutant::PassesTurnLast => {
+                next.at[task] = At::Leaves;
                 to(next);
             }
             At::PassesTurn => {
@@ -493,26 +555,35 @@ impl Walk {
                 to(next);
             }
             At::LocksLeaver(has_turn) => {
+                if matches!(self.mutant, Mutant::LeavesUnseen | Mutant::OwnsLeaverLate) {
+                    next.at[task] = At::Admits(has_turn);
+                } else if whole.leaver.waiters & 1 << task != 0 {
+                    return;
+                } else {
+                    Self::locks_leaver(&mut next, task, At::Admits(has_turn));
+                }
+                to(next);
+            }
+            At::LocksLeaverLate(place, has_turn) => {
                 if whole.leaver.waiters & 1 << task != 0 {
                     return;
                 }
-                if self.mutant == Mutant::LeavesUnseen {
-                    next.at[task] = At::Admits(has_turn);
-                } else if whole.leaver.owner == 0 {
-                    next.leaver.owner = task as u8 + 1;
-                    next.at[task] = At::Admits(has_turn);
-                } else {
-                    next.leaver.waiters |= 1 << task;
-                }
+                Self::locks_leaver(&mut next, task, Self::opens(place, has_turn));
                 to(next);
             }
             At::Admits(has_turn) => {
                 let before = whole.state;
-                next.state = self.after(before);
-                if before.waiting() > 0 {
-                    next.at[task] = At::Opens(Place { phase: before.phase(), gate: 0 }, has_turn);
-                } else {
+                next.state = self.after(before).leaving();
+                next.is_known = false;
+                let place = (before.waiting() > 0).then_some(Place { phase: before.phase(), gate: 0 });
+                if place.is_none() {
                     next.gates[before.phase()] = Default::default();
+                }
+                if self.mutant == Mutant::OwnsLeaverLate {
+                    next.at[task] = At::LocksLeaverLate(place, has_turn);
+                } else if let Some(place) = place {
+                    next.at[task] = At::Opens(place, has_turn);
+                } else {
                     self.has_opened(&mut next, task, has_turn);
                 }
                 to(next);
@@ -545,13 +616,29 @@ impl Walk {
         }
     }
 
-    /// The first step of a writer that leaves: it looks at `leaver`.
-    fn leaves(&self, whole: &Whole) -> At {
-        match self.mutant {
-            Mutant::WriterLeavesBefore => At::PassesTurn,
-            _ if whole.leaver.owner != 0 => At::LocksLeaver(true),
-            Mutant::PassesTurnLast => At::Leaves,
-            _ => At::PassesTurn,
+    /// The first step of a writer that leaves: it looks at LEAVING.
+    fn leaves(&self, whole: &mut Whole, task: usize) {
+        if whole.state.is_leaving() && whole.is_known && self.mutant != Mutant::ClearsLate {
+            whole.wrong = Some(WAITS_FOR_A_HOLDER);
+        }
+        whole.at[task] = if whole.state.is_leaving() && self.mutant != Mutant::WriterLeavesBefore {
+            At::WaitsForLeaver(false)
+        } else {
+            At::PassesTurn
+        };
+    }
+
+    /// What follows when no other thread accesses the lock to leave.
+    fn exits(reads: bool) -> At {
+        if reads { At::Exits } else { At::PassesTurn }
+    }
+
+    /// What follows when a writer has admitted others and owns `leaver`.
+    fn opens(place: Option<Place>, has_turn: bool) -> At {
+        match place {
+            Some(place) => At::Opens(place, has_turn),
+            None if has_turn => At::UnlocksTurn,
+            None => At::UnlocksLeaver,
         }
     }
 
@@ -570,6 +657,9 @@ impl Walk {
             self.ends_round(whole, task);
         } else {
             whole.at[task] = At::UnlocksLeaver;
+        }
+        if self.mutant == Mutant::ClearsEarly {
+            whole.state = whole.state.left();
         }
     }
 
@@ -607,6 +697,7 @@ impl Model for Walk {
             rounds: vec![0; count],
             passed_by: vec![0; count],
             left: 0,
+            is_known: false,
             is_freed: false,
             wrong: None,
         }
@@ -693,12 +784,22 @@ fn the_last_user_may_free_the_memory() {
     let writers = [writes(1), reads(1), frees(writes(1))];
     let more_writers = [writes(1), impatient(writes(1)), frees(reads(1))];
     let hasty = [impatient(writes(2)), reads(1), reads(1), frees(writes(1))];
-    for scripts in [&one_writer[..], &one_reader, &writers, &more_writers, &hasty] {
+    let disturbed = [impatient(writes(2)), reads(1), reads(1), frees(reads(1))];
+    for scripts in [&one_writer[..], &one_reader, &writers, &more_writers, &hasty, &disturbed] {
         assert!(holds(scripts, Mutant::None));
     }
-    for mutant in [Mutant::LeavesUnseen, Mutant::ReaderLeavesBefore, Mutant::PassesTurnLast] {
+    for mutant in [
+        Mutant::LeavesUnseen,
+        Mutant::OwnsLeaverLate,
+        Mutant::ReaderLeavesBefore,
+        Mutant::PassesTurnLast,
+        Mutant::ClearsEarly,
+        Mutant::ClearsNever,
+        Mutant::UnlocksLeaverLast,
+    ] {
         assert!(!holds(&one_reader, mutant), "{mutant:?}");
     }
+    assert!(!holds(&disturbed, Mutant::ClearsLate));
     assert!(!holds(&one_writer, Mutant::LooksAfterwards));
     assert!(!holds(&writers, Mutant::WriterLeavesBefore));
     assert!(!holds(&writers, Mutant::FollowsNobody));
