@@ -227,7 +227,8 @@ fn stay(mutex: &RawMutex, limit: Limit) -> c_int {
         let taken = mutex.lock(limit);
         match &taken {
             Err(error) if stays(mutex, limit, error) => is_own = mutex.is_mine(),
-            _ => return answer(mutex, taken),
+            // Another owner may close a cycle, which may pass.
+            _ => return settle(mutex, limit, taken),
         }
     }
 }

@@ -290,6 +290,7 @@ fn deadlocks_are_refused_reported_or_waited_for() {
     assert_eq!(holds(&["recursive", "waits"], &[]), "");
     assert_eq!(holds(&["recursive", "refused"], &[(deadlock, "error")]), "");
     assert_eq!(holds(&["inherit", "ended"], &[]), "");
+    assert_eq!(holds(&["inherit", "again"], &[]), "");
     // Another thread may unlock a plain mutex.
     assert_eq!(holds(&["plain", "waits"], &[(deadlock, "error")]), "");
     assert_eq!(holds(&["plain", "refused"], &[(deadlock, "error"), (protocol, "inherit")]), "");

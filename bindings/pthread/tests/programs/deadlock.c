@@ -1,7 +1,7 @@
 /* Two threads lock two mutexes in opposite orders. Arguments: the kind of the mutexes (`inherit`, `recursive` or `plain`), and
    the outcome for one of the threads (`refused`), or `waits` if both wait. With `passes`, one of the two requests comes from a
    wait for a condition, and the other one has a deadline, so both threads continue. With `ended`, the thread with the deadline
-   ends. */
+   ends. With `again`, a mutex whose owner ended is initialised again, and is part of a cycle for a moment. */
 #include "check.h"
 
 static pthread_mutex_t first, second = PTHREAD_MUTEX_INITIALIZER;
@@ -138,6 +138,52 @@ static void wait_for_ended(void)
     CHECK(!"an attempt is in time");
 }
 
+static void *locks_second(void *unused)
+{
+    GIVES(0, pthread_mutex_lock(&second));
+    return unused;
+}
+
+static void *waits_for_dead(void *unused)
+{
+    GIVES(0, pthread_mutex_lock(&first));
+    crossing = gettid();
+    int answer = pthread_mutex_lock(&second);
+    if (answer == EDEADLK)
+        refused++;
+    else
+        GIVES(0, pthread_mutex_unlock(&second));
+    GIVES(0, pthread_mutex_unlock(&first));
+    return unused;
+}
+
+/* A thread waits for a mutex whose owner has ended, and tries it each 10 ms. Before the first try, the mutex is
+   initialised again, and the try closes a cycle that lasts for 3 ms. The thread gets EDEADLK only if this one does not
+   execute in time. */
+static void wait_for_dead(void)
+{
+    for (int attempt = 0; attempt < 20; attempt++) {
+        make(&second, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_STALLED, 0);
+        join(start(locks_second, NULL));
+        crossing = 0;
+        pthread_t waits = start(waits_for_dead, NULL);
+        while (crossing == 0)
+            sleep_ms(1);
+        sleep_ms(7);
+        make(&second, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_STALLED, 0);
+        GIVES(0, pthread_mutex_lock(&second));
+        for (int cycle = 0; cycle < 3; cycle++) {
+            struct timespec later = in_ms(CLOCK_MONOTONIC, 3);
+            if (pthread_mutex_clocklock(&first, CLOCK_MONOTONIC, &later) == 0)
+                GIVES(0, pthread_mutex_unlock(&first));
+            sleep_ms(1);
+        }
+        GIVES(0, pthread_mutex_unlock(&second));
+        join(waits);
+    }
+    CHECK(refused <= 5);
+}
+
 int main(int arguments, char **argument)
 {
     CHECK(arguments > 2);
@@ -155,6 +201,10 @@ int main(int arguments, char **argument)
     }
     if (strcmp(argument[2], "ended") == 0) {
         wait_for_ended();
+        return 0;
+    }
+    if (strcmp(argument[2], "again") == 0) {
+        wait_for_dead();
         return 0;
     }
     pthread_t threads[2] = { start(cross, NULL), start(cross, (void *)1) };
