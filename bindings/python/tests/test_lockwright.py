@@ -202,6 +202,50 @@ def test_a_second_signal_kills_a_command_that_does_not_end():
         assert child.returncode == -signal.SIGKILL
 
 
+def test_a_command_ends_with_the_process_that_started_it(tmp_path):
+    arguments = ["simulate", str(ROBOT), "--for", "10h", "--offsets", "random", "--runs", "1000"]
+    script = f"import lockwright as lw; lw.command(*{arguments!r}, isolated=True)"
+
+    def commands(parent):
+        found = []
+        for status in Path("/proc").glob("[0-9]*/status"):
+            try:
+                text = status.read_text()
+            except OSError:
+                continue
+            if f"\nPPid:\t{parent}\n" in text:
+                found.append(status)
+        return found
+
+    with subprocess.Popen([sys.executable, "-c", script]) as process:
+        try:
+            end = time.monotonic() + 30
+            while not (found := commands(process.pid)) and time.monotonic() < end:
+                time.sleep(0.02)
+            assert len(found) == 1
+            # It executes the command.
+            time.sleep(1)
+        finally:
+            process.kill()
+
+    def executes():
+        try:
+            return "\nState:\tZ" not in found[0].read_text()
+        except OSError:
+            return False
+
+    while executes() and time.monotonic() < end + 30:
+        time.sleep(0.05)
+    assert not executes()
+
+
+def test_results_beside_a_failure_raise_it():
+    completed = lw.command("simulate", ROBOT, "--json", "--svg", "/dev/full")
+    assert completed.status == 3 and '"verb"' in completed.out
+    with pytest.raises(lw.Refused, match="/dev/full"):
+        _command.json_of(completed, str(ROBOT))
+
+
 def test_an_ignored_interrupt_stays_ignored():
     def ignore():
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -44,9 +44,12 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         Some(path) => input::read_overheads(path, console)?,
         None => Overheads::default(),
     };
-    let told = *console;
-    let text = "interrupted; what has begun is completed (a second Ctrl-C ends the command at once)";
-    interrupt::listen(move || told.note(text), console);
+    // Without any of these, there are no results so far, and a signal ends the command.
+    if arguments.sensitivity || arguments.subject.protocol == ProtocolChoice::All {
+        let told = *console;
+        let text = "interrupted; what has begun is completed (a second Ctrl-C ends the command at once)";
+        interrupt::listen(move || told.note(text), console);
+    }
     if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
         if arguments.svg.is_some() {
             console.error(

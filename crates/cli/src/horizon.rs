@@ -26,7 +26,8 @@ impl Horizon {
     pub fn of_simulation(system: &System, offsets: OffsetsChoice, schedules: u64) -> Self {
         let is_series = matches!(offsets, OffsetsChoice::Random | OffsetsChoice::Sweep);
         let longest = |of: &dyn Fn(&Task) -> Duration| system.tasks().iter().map(of).max().unwrap_or_default();
-        let (mut duration, reason) = hyperperiods(system, is_series);
+        let (mut duration, name, why) = hyperperiods(system, is_series);
+        let reason = name + why;
         if is_series {
             duration = duration.checked_add(longest(&|task| task.period)).unwrap_or(DURATION_MAX);
         }
@@ -60,17 +61,17 @@ impl Horizon {
 
 /// The default length of a run, and the reason for it.
 pub fn of_run(system: &System) -> (Duration, String) {
-    let (duration, reason) = hyperperiods(system, false);
+    let (duration, name, why) = hyperperiods(system, false);
     match duration {
-        _ if duration < RUN_MIN => (RUN_MIN, format!("{reason} are shorter")),
+        _ if duration < RUN_MIN => (RUN_MIN, format!("{name} are shorter{why}")),
         _ if duration > RUN_MAX => (RUN_MAX, "the longest run without --for".into()),
-        _ => (duration, reason),
+        _ => (duration, format!("{name}{why}")),
     }
 }
 
-/// The longest offset and two hyperperiods, or the time of a million jobs if that is less, and the name of this time.
-/// In a series, the name includes the longest period.
-fn hyperperiods(system: &System, is_series: bool) -> (Duration, String) {
+/// The longest offset and two hyperperiods, or the time of a million jobs if that is less, with the name of this time
+/// and an addition that says why. In a series, the name includes the longest period.
+fn hyperperiods(system: &System, is_series: bool) -> (Duration, String, &'static str) {
     let horizon = default_horizon(system);
     let mut parts = Vec::new();
     if system.tasks().iter().any(|task| task.offset > Duration::ZERO) {
@@ -86,7 +87,7 @@ fn hyperperiods(system: &System, is_series: bool) -> (Duration, String) {
     }
     let last = parts.pop().unwrap_or_default();
     let before = if parts.is_empty() { String::new() } else { format!("{} and ", parts.join(", ")) };
-    (horizon.duration, format!("{before}{last}{why}"))
+    (horizon.duration, format!("{before}{last}"), why)
 }
 
 /// The first arrival of a task, as far as it is known: random offsets and those of a sweep are shorter than its period.
@@ -193,5 +194,10 @@ mod tests {
         let (duration, reason) = of_run(&system(&["10 us", "9999999989 ns", "9999999967 ns"], ""));
         assert!((RUN_MIN..RUN_MAX).contains(&duration), "{duration}");
         assert_eq!(reason, "a million jobs; two hyperperiods are longer");
+        // And 0.9 s.
+        let periods: Vec<String> = (0..11).map(|task| format!("{} ns", 9_901 + 2 * task)).collect();
+        let periods: Vec<&str> = periods.iter().map(String::as_str).collect();
+        let expected = "a million jobs are shorter; two hyperperiods are longer";
+        assert_eq!(of_run(&system(&periods, "")), (RUN_MIN, expected.to_owned()));
     }
 }

@@ -16,6 +16,9 @@ from ._errors import BadInput, Error, Fault, Refused
 
 HOLDS, MISSES, BAD_INPUT, MACHINE, INTERRUPTED = 0, 1, 2, 3, 130
 
+WATCHED = "LOCKWRIGHT_WATCHED"
+"""The variable with the descriptor of a pipe: the command ends when the pipe does."""
+
 
 @dataclass(frozen=True)
 class Completed:
@@ -49,14 +52,23 @@ def command(*arguments: str | os.PathLike[str], input: str | bytes = b"", isolat
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         source.write(data)
         source.seek(0)
-        # A group of its own: the terminal interrupts this process alone, and this process asks the command to end. A
-        # failed start is an OSError that names the interpreter.
-        with subprocess.Popen(process, stdin=source, stdout=out, stderr=err, process_group=0) as child:
-            try:
-                status = _wait(child)
-            except BaseException:
-                _end(child)
-                raise
+        # The command ends when this pipe does: also if this process is killed, or interrupted within Popen.
+        watched, held = os.pipe()
+        try:
+            environment = {**os.environ, WATCHED: str(watched)}
+            # A group of its own: the terminal interrupts this process alone, and this process asks the command to end. A
+            # failed start is an OSError that names the interpreter.
+            with subprocess.Popen(
+                process, stdin=source, stdout=out, stderr=err, process_group=0, pass_fds=[watched], env=environment
+            ) as child:
+                try:
+                    status = _wait(child)
+                except BaseException:
+                    _end(child)
+                    raise
+        finally:
+            os.close(held)
+            os.close(watched)
         out.seek(0)
         err.seek(0)
         return Completed(status, out.read().decode(), err.read().decode(errors="replace"))
@@ -93,6 +105,9 @@ def json_of(completed: Completed, name: str) -> dict[str, Any]:
         raise _error(completed.status, [Fault(text)]) from None
     if "error" in found and "verb" not in found:
         raise _error(completed.status, [_fault(fault, name) for fault in [found["error"], *found["more"]]])
+    if completed.status in (BAD_INPUT, MACHINE):
+        # There are results, and something else failed.
+        raise _error(completed.status, [Fault(completed.err.strip())])
     return found
 
 

@@ -34,8 +34,8 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     # SIGTERM, as SIGINT may be ignored.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    threading.Thread(target=_interrupt_at_end, args=(threading.get_ident(),), daemon=True).start()
     try:
+        threading.Thread(target=_interrupt_at_end, args=(threading.get_ident(),), daemon=True).start()
         _run(chosen)
     except Error as error:
         print(*(f"error: {fault}" for fault in error.faults), sep="\n", file=sys.stderr)

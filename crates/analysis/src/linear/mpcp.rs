@@ -16,12 +16,13 @@
 //!   per arrival.
 //! - Local tasks of higher priority: none; they interfere.
 //!
-//! Indirect delay exists on P_i, too. While i and h, a local task of higher or equal priority, wait for q, a less urgent
-//! task l executes, and requests a resource with a higher ceiling. If q is granted to h first, the section of l preempts
-//! that of h, and i waits for both. The next time h stands before i in the queue, l can have made its next request. The
-//! published program lacks this delay. Each section of h before a request of i admits one section of l: another request
-//! needs l to execute, and neither h with its section nor the next owner lets it. Tasks of lower priority on P_i never
-//! own q while i waits for it: i does not execute while they own it, and precedes them in the queue.
+//! Indirect delay exists on P_i, too. While i and h, a local task of higher or equal priority, wait for q, a less
+//! urgent task l executes, and requests a resource with a higher ceiling. If q is granted to h first, the section of l
+//! preempts that of h, and i waits for both. The next time h stands before i in the queue, l can have made its next
+//! request. The published program lacks this delay. Each section of h before a request of i admits one section of l:
+//! another request needs l to execute, and neither h with its section nor the next owner lets it. Tasks of lower
+//! priority on P_i never own q while i waits for it: i does not execute while they own it, and precedes them in the
+//! queue.
 //!
 //! A request elsewhere is taken from the pool of its resource (direct) or of its task (indirect). The optimum is a
 //! greatest weight in such a network. Taking requests longest first, and rerouting those already taken, finds it

@@ -1,6 +1,6 @@
 //! The reasons why a generator cannot draw the requested values.
 
-use lockwright_model::{RESOURCES_MAX, STEPS_MAX, TASKS_MAX};
+use lockwright_model::{RESOURCES_MAX, TASKS_MAX};
 
 /// The number of draws after which [`uunifast_discard`](super::uunifast_discard) fails.
 pub(super) const DRAWS: usize = 1_000;
@@ -26,11 +26,6 @@ pub enum Impossible {
         /// The number of resources.
         count: usize,
     },
-    /// The sections of a job need more steps than it may have.
-    Steps {
-        /// The number of steps.
-        count: usize,
-    },
     /// A system has no task, or more than it may have.
     Tasks {
         /// The number of tasks.
@@ -48,9 +43,6 @@ impl std::fmt::Display for Impossible {
             Self::Discarded => write!(f, "each of {DRAWS} draws had too high a utilization"),
             Self::Resources { count } => {
                 write!(f, "the tasks would share {count} resources, and a system has at most {RESOURCES_MAX}")
-            }
-            Self::Steps { count } => {
-                write!(f, "the sections of a job would take {count} steps, and a job has at most {STEPS_MAX}")
             }
             Self::Tasks { count } => {
                 write!(f, "the system would have {count} tasks, and it has at least 1 and at most {TASKS_MAX}")

@@ -173,8 +173,8 @@ impl Systems {
     /// Draws the system with this number.
     ///
     /// # Errors
-    /// Returns an error if the draw failed: [`Impossible::Discarded`], [`Impossible::Tasks`] if the first utilization
-    /// exceeds the cap, or [`Impossible::Steps`] if a job would have too many sections.
+    /// Returns an error if the draw failed: [`Impossible::Discarded`], or [`Impossible::Tasks`] if the first
+    /// utilization exceeds the cap.
     ///
     /// # Panics
     /// Panics if a range of the generator ends before it begins.
@@ -206,7 +206,7 @@ impl Systems {
                 jitter: Duration::ZERO,
                 offset: Duration::ZERO,
                 wcet,
-                body: body(wcet, &drawn.tasks[index])?,
+                body: body(wcet, &drawn.tasks[index]),
             })
         };
         let mut tasks = (0..times.len()).map(task).collect::<Result<Vec<Task>, _>>()?;
@@ -269,20 +269,18 @@ fn place(times: &[(Duration, Duration)], clusters: usize, size: usize, fit: Fit)
     homes
 }
 
-/// Lays sections out into a body of `wcet` execution time. Those that do not fit into this time are left out.
-fn body(wcet: Duration, accesses: &[Access]) -> Result<Vec<Step>, Impossible> {
-    let mut inside = 0_u64;
+/// Lays sections out into a body of `wcet` execution time. Those that do not fit into this time, or into the steps of a
+/// job, are left out.
+fn body(wcet: Duration, accesses: &[Access]) -> Vec<Step> {
+    // The last step is the run after all sections.
+    let (mut inside, mut count) = (0_u64, 1);
     let held = |access: &Access| 1 + access.inner.len();
     let fits = |access: &&Access| {
         inside = inside.saturating_add(access.length.as_ns());
-        inside <= wcet.as_ns() && access.length.as_ns() >= held(access) as u64
+        count += steps(held(access));
+        inside <= wcet.as_ns() && count <= STEPS_MAX && access.length.as_ns() >= held(access) as u64
     };
     let placed: Vec<&Access> = accesses.iter().take_while(fits).collect();
-    // The last step is the run after all sections.
-    let count = 1 + placed.iter().map(|access| steps(held(access))).sum::<usize>();
-    if count > STEPS_MAX {
-        return Err(Impossible::Steps { count });
-    }
     let outside = wcet.as_ns() - placed.iter().map(|access| access.length.as_ns()).sum::<u64>();
     let gaps = placed.len() as u64 + 1;
     let (gap, mut extra) = (outside / gaps, outside % gaps);
@@ -299,7 +297,7 @@ fn body(wcet: Duration, accesses: &[Access]) -> Result<Vec<Step>, Impossible> {
         section(&mut body, access);
     }
     run(&mut body);
-    Ok(body)
+    body
 }
 
 /// Appends a section. Each of the sections in it begins after an equal part of the length, and all end together.
@@ -401,7 +399,7 @@ mod tests {
         assert!(joined.resources().len() < separate.resources().len());
     }
 
-    /// No resource loses more requests than others to the end of a job, and none is lost to the number of steps.
+    /// No resource loses more requests than others to the end of a job or to the number of its steps.
     #[test]
     fn requests_that_do_not_fit_are_left_out_at_random() {
         let sharing = Sharing::Resources { resources: 8, probability: 1.0, requests: 1 };
@@ -432,7 +430,13 @@ mod tests {
         };
         let many = Systems::new(1, utilizations, PERIODS, Some((sections, Groups::Separate)), Fit::Worst);
         let drawn = many.expect("is possible").draw(Philox::new(7, 0), 0);
-        assert!(matches!(drawn, Err(Impossible::Steps { count }) if count > 40_000), "{drawn:?}");
+        let system = drawn.expect("is drawn");
+        let task = system.task_ids().next().expect("there is one");
+        let mut resources: Vec<usize> = system.sections(task).iter().map(|section| section.resource.index()).collect();
+        assert!((1_000..1_024).contains(&resources.len()), "{}", resources.len());
+        resources.sort_unstable();
+        resources.dedup();
+        assert!(resources.len() > 200, "sections of {} resources of 256", resources.len());
     }
 
     #[test]

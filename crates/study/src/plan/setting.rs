@@ -296,7 +296,8 @@ impl Setting {
             return Err(Refusal {
                 key: given.unwrap_or(Key::Accesses),
                 fault: format!(
-                    "the sections of a job would take about {mean:.0} steps, and a job has at most {STEPS_MAX}"
+                    "the sections of a job would take {mean:.0} steps on average and up to about {:.0}, and a job has at most {STEPS_MAX}",
+                    mean + DEVIATIONS * deviation
                 ),
                 help: "a section takes 4 steps, and 3 more for each resource inside it: lower the number of requests"
                     .into(),
@@ -329,8 +330,8 @@ impl Setting {
     }
 }
 
-/// Standard deviations above the mean up to which the steps of a job must have room: one job of a thousand million has
-/// more, if the number is normal.
+/// Standard deviations above the mean up to which the steps of a job must have room. In the few jobs beyond, requests
+/// are left out.
 const DEVIATIONS: f64 = 6.0;
 
 /// The periods if the file gives none.

@@ -34,8 +34,8 @@ fn a_wait_is_not_cut_short_by_the_response_time() {
 
 #[test]
 fn a_section_that_preempts_an_owner_of_the_own_processor_delays() {
-    // The first task waits for resource 0 behind the second one, of its processor, with four sections before it. Each of
-    // these can be preempted by a section of the third task for resource 1, whose ceiling is higher.
+    // The first task waits for resource 0 behind the second one, of its processor, with four sections before it. Each
+    // of these can be preempted by a section of the third task for resource 1, whose ceiling is higher.
     let user = |priority, cluster, requests: &[(u16, u32, u64)]| {
         let demand = |&(resource, count, length): &(u16, u32, u64)| Demand { resource, count, length };
         let requests: Vec<Demand> = requests.iter().map(demand).collect();
