@@ -21,7 +21,7 @@
 use super::delay::{Charge, Delay, DelayBounds};
 use crate::rows::divisor::Divisor;
 use crate::rows::fixed_point::Budget;
-use crate::rows::simd::{SHORT_MAX, halves, short_steps, whole_blocks};
+use crate::rows::simd::{Masks, SHORT_MAX, halves, mask_below, short_steps, whole_blocks};
 use crate::rows::tables::Tables;
 use crate::{Failure, Sharing};
 use fearless_simd::{Level, dispatch};
@@ -47,6 +47,7 @@ pub(crate) struct FmlpLong {
     rising_halves: Vec<[u32; 2]>,
     /// Whether all periods are short.
     is_short: bool,
+    masks: Masks,
     level: Level,
     /// By task.
     sections: Vec<Section>,
@@ -239,6 +240,8 @@ impl FmlpLong {
         let users = vec![0; system.resources().len()];
         let budget = Budget::new();
         let rising = rising.into_iter().map(|(_, place)| place as u64).collect();
+        let most = |cpu: &Cpu| cpu.places.len().max(cpu.rising.len());
+        let masks = Masks::new(cpus.iter().map(most).max().unwrap_or(0));
         let level = Level::new();
         let mut bounds = Self {
             tasks,
@@ -250,6 +253,7 @@ impl FmlpLong {
             rising_periods,
             rising_halves,
             is_short,
+            masks,
             level,
             sections,
             waits,
@@ -303,13 +307,13 @@ impl FmlpLong {
 
     /// Determines whether work may be computed as that of short times.
     fn look(&mut self) {
-        let Self { tasks, order, rising, is_short, known, .. } = self;
-        let periods = || order.iter().map(|&task| tasks[task].period.get());
-        let of_sections = rising.iter().map(|&place| tasks[order[place as usize]].period.get());
+        let Self { periods, rising_periods, is_short, known, .. } = self;
+        let are_within =
+            |times: &[u64], periods: &[u64]| times.iter().zip(periods).all(|(time, period)| time <= period);
         known.is_short = *is_short
             && known.responses.iter().all(|&response| response < SHORT_MAX)
-            && known.costs.iter().zip(periods()).all(|(&cost, period)| cost <= period)
-            && known.lengths.iter().zip(of_sections).all(|(&length, period)| length <= period);
+            && are_within(&known.costs, periods)
+            && are_within(&known.lengths, rising_periods);
     }
 
     /// Returns what is known of these values.
@@ -425,8 +429,9 @@ impl FmlpLong {
             let blocks = first..whole_blocks(first, share.urgent, self.order.len());
             let (late, costs) = (&known.responses[blocks.clone()], &known.costs[blocks.clone()]);
             let rows = (&self.periods[blocks.clone()], &self.halves[blocks]);
-            let counts = |index: usize| index < share.urgent;
-            let (work, slack) = dispatch!(self.level, _ => short_steps(window, counts, late, rows, costs));
+            let others = self.masks.after(share.urgent);
+            let (work, slack) =
+                dispatch!(self.level, _ => short_steps(window, others.iter().copied(), late, rows, costs));
             return Some(Steps { work: work - itself, slack });
         }
         let terms = places.filter(|&place| place != own);
@@ -443,9 +448,10 @@ impl FmlpLong {
             let blocks = first..whole_blocks(first, count, self.rising.len());
             let (late, lengths) = (&known.late[blocks.clone()], &known.lengths[blocks.clone()]);
             let rows = (&self.rising_periods[blocks.clone()], &self.rising_halves[blocks.clone()]);
-            let places = &self.rising[blocks];
+            let (places, others) = (&self.rising[blocks], self.masks.after(count));
             let (work, slack) = dispatch!(self.level, _ => {
-                short_steps(window, |index| (index < count) & (places[index] >= end), late, rows, lengths)
+                let others = places.iter().zip(others).map(|(&place, other)| other | mask_below(place, end));
+                short_steps(window, others, late, rows, lengths)
             });
             return Some(Steps { work, slack });
         }

@@ -354,27 +354,52 @@ pub(crate) fn short_work(window: u64, jitters: &[u64], halves: &[[u32; 2]], cost
     })
 }
 
-/// Like [`short_work`], of those tasks whose index `counts`. Also returns by how much the window may grow, or any of
-/// the jitters, until one more job counts; without a task, that has no limit.
+/// Like [`short_work`], of those tasks whose mask in `others` is 0, not `u64::MAX`. Also returns by how much the window
+/// may grow, or any of the jitters, until one more job counts; without a task, that has no limit.
+///
+/// The masks are data. From masks of conditions, the compiler makes branches, and the loop has no vector instructions.
 #[inline(always)]
 pub(crate) fn short_steps(
     window: u64,
-    counts: impl Fn(usize) -> bool,
+    others: impl Iterator<Item = u64>,
     jitters: &[u64],
     (periods, halves): (&[u64], &[[u32; 2]]),
     costs: &[u64],
 ) -> (u64, u64) {
-    let tasks = jitters.iter().zip(periods).zip(halves).zip(costs).enumerate();
-    tasks.fold((0, u64::MAX), |(sum, slack), (index, (((&jitter, &period), &[high, low]), &cost))| {
+    let tasks = jitters.iter().zip(periods).zip(halves).zip(costs).zip(others);
+    tasks.fold((0, u64::MAX), |(sum, slack), ((((&jitter, &period), &[high, low]), &cost), other)| {
         // As in `short_work`. The last of these jobs ends its period within 2^33.
         let before = (window as u32).wrapping_add(jitter as u32).wrapping_sub(1);
         let (before, high, low) = (u64::from(before), u64::from(high), u64::from(low));
         let jobs = u64::from(((before * high).wrapping_add((before * low) >> 32) >> 32).wrapping_add(1) as u32);
         let left = (jobs * u64::from(period as u32)).wrapping_sub(before + 1);
-        let other = (counts(index) as u64).wrapping_sub(1);
         let work = (jobs * u64::from(cost as u32)) & !other;
         (sum.wrapping_add(work), slack.min(left | other))
     })
+}
+
+/// Masks for [`short_steps`] that leave out all tasks after the first ones.
+pub(crate) struct Masks(Vec<u64>);
+
+impl Masks {
+    /// Creates masks for up to `most` tasks.
+    pub(crate) fn new(most: usize) -> Self {
+        let mut masks = vec![0; most];
+        masks.resize(most + LANES, u64::MAX);
+        Self(masks)
+    }
+
+    /// Returns the masks of whole blocks with the first `count` tasks.
+    pub(crate) fn after(&self, count: usize) -> &[u64] {
+        let first = self.0.len() - LANES - count;
+        &self.0[first..][..count.next_multiple_of(LANES)]
+    }
+}
+
+/// Returns `u64::MAX` if `a` is below `b`, and 0 otherwise. Both are below 2^63.
+#[inline(always)]
+pub(crate) fn mask_below(a: u64, b: u64) -> u64 {
+    ((a.wrapping_sub(b) as i64) >> 63) as u64
 }
 
 /// Returns the end of a range of `count` values from `first` on, extended to whole blocks, but at most `end`.
@@ -395,6 +420,33 @@ fn each(of: impl Fn(usize) -> i16) -> Counts {
 mod tests {
     use super::*;
     use crate::rows::divisor::Divisor;
+
+    /// Blocks contain tasks that do not count, and the last block can be incomplete.
+    #[test]
+    fn short_steps_are_those_of_the_tasks_that_count() {
+        let mut random = fastrand::Rng::with_seed(2);
+        let masks = Masks::new(40);
+        for round in 0..20_000 {
+            let (len, window) = (random.usize(1..40), random.u64(1..SHORT_MAX) >> random.u32(..30));
+            let window = window.max(1);
+            let mut times = |least: u64| -> Vec<u64> {
+                (0..len).map(|_| (random.u64(..SHORT_MAX) >> random.u32(..30)).max(least)).collect()
+            };
+            let (jitters, periods, places) = (times(0), times(2), times(0));
+            let costs: Vec<u64> = times(0).iter().zip(&periods).map(|(cost, period)| cost % (period + 1)).collect();
+            let inverses: Vec<[u32; 2]> = periods.iter().filter_map(|&p| Divisor::new(p)).map(halves).collect();
+            let (count, end) = (random.usize(..=len), random.u64(..SHORT_MAX) >> random.u32(..30));
+            let (mut work, mut slack) = (0, u64::MAX);
+            for index in (0..count).filter(|&index| places[index] >= end) {
+                let jobs = (window + jitters[index]).div_ceil(periods[index]);
+                work += jobs * costs[index];
+                slack = slack.min(jobs * periods[index] - window - jitters[index]);
+            }
+            let others = masks.after(count).iter().zip(&places).map(|(other, &place)| other | mask_below(place, end));
+            let found = short_steps(window, others, &jitters, (&periods, &inverses), &costs);
+            assert_eq!(found, (work, slack), "{round}: {count} of {len} tasks in {window}");
+        }
+    }
 
     #[test]
     fn job_counts_equal_the_divisions() {
