@@ -209,7 +209,7 @@ pub(super) trait Trials {
         let mut below: Option<(u64, Self::Settled)> = None;
         let mut before: Option<(u64, Self::Settled)> = None;
         let mut broken: Option<(u64, Box<Self::Settled>)> = None;
-        let is_steep = self.is_steep();
+        let (is_steep, begun) = (self.is_steep(), holding);
         // How many times the step is as long as the estimate, and whether the last amount settled.
         let (mut reach, mut last) = (1_u64, None);
         let (mut turn, mut distance) = (0, breaking - holding);
@@ -237,14 +237,20 @@ pub(super) trait Trials {
                 (turn, distance) = (0, breaking - holding);
             }
             // An estimate that was wrong in the same direction is wrong by more.
+            let is_first = last.is_none();
             let again = last.replace(settles) == Some(settles);
             reach = if again && is_steep { reach.saturating_mul(REACH) } else { 1 };
             let near = || {
+                if is_first && settles {
+                    // The amount tried first may be the greatest.
+                    return Some(holding + 1);
+                }
                 if is_steep
                     && settles
-                    && let (Some(then), Some(now)) = (&before, &below)
+                    && let Some((now, below)) = &below
                 {
-                    let next = self.onward(then, now).filter(|&next| next < breaking);
+                    let (then, before) = before.as_ref().map_or((begun, settled), |(then, before)| (*then, before));
+                    let next = self.onward((then, before), (*now, below)).filter(|&next| next < breaking);
                     if next.is_some() {
                         return next;
                     }
@@ -277,9 +283,9 @@ pub(super) trait Trials {
 
     /// Returns the amount, above the second one given, with which the deadline that was missed last is met, if the
     /// response time grows as it did between two amounts that settle.
-    fn onward(&self, then: &(u64, Self::Settled), now: &(u64, Self::Settled)) -> Option<u64> {
-        let (_, before) = self.left(&then.1)?;
-        let (left, response) = self.left(&now.1)?;
+    fn onward(&self, then: (u64, &Self::Settled), now: (u64, &Self::Settled)) -> Option<u64> {
+        let (_, before) = self.left(then.1)?;
+        let (left, response) = self.left(now.1)?;
         let risen = response.checked_sub(before).filter(|&risen| risen > 0)?;
         let more = u128::from(left) * u128::from(now.0 - then.0) / u128::from(risen);
         now.0.checked_add(u64::try_from(more).ok()?.max(1))

@@ -32,8 +32,8 @@ use lockwright_model::{Duration, Protocol, Step, System, TaskId};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// The whole of a range of amounts.
-const WHOLE: u64 = 1 << 16;
+/// The number of tasks with adjacent places whose rooms one thread finds one after the other.
+const BLOCK: usize = 8;
 
 /// The values that do not depend on response times, by place.
 #[derive(Clone)]
@@ -76,8 +76,8 @@ struct Search<'a> {
     scratch: RefCell<(System, Sharing)>,
     load: Load,
     bounds: RefCell<Bounds>,
-    /// The share of the last range of amounts that settled, as a guess for the next.
-    share: Cell<u64>,
+    /// The processor of the task whose room was found last, its room, and the most that it could have been.
+    last: Cell<(u16, u64, u64)>,
 }
 
 /// Like [`sensitivity`](super::sensitivity()). The inner `None` means that a number does not fit.
@@ -198,20 +198,21 @@ impl<'a> Search<'a> {
         let bounds = RefCell::new(Bounds::new(tables, ruling, &sharing).ok()?);
         let load = load(tables, ruling, &shape)?;
         let scratch = RefCell::new((system.clone(), sharing.clone()));
-        let share = Cell::new(WHOLE);
-        Some(Self { shape, scale, tables, ruling, crew, go_on, system, sharing, scratch, load, bounds, share })
+        let last = Cell::new((0, 0, 0));
+        Some(Self { shape, scale, tables, ruling, crew, go_on, system, sharing, scratch, load, bounds, last })
     }
 
     /// Returns what `share` finds for each index below `count`, on all CPUs, or `None` if the search was interrupted.
-    /// Each thread calls `share` once, with its own search and the indices that no other thread has.
+    /// Each index stands for some of the `searches`. Each thread calls `share` once, with its own search and the
+    /// indices that no other thread has.
     fn shared<R: Send>(
         &self,
-        count: usize,
+        (count, searches): (usize, usize),
         share: impl Fn(&Search<'_>, &mut dyn Iterator<Item = usize>) -> Option<Vec<(usize, R)>> + Sync,
     ) -> Option<Vec<R>> {
         let (system, scale, ruling, crew) = (self.system, self.scale, self.ruling, self.crew);
         crew.each(
-            (count, count),
+            (count, searches),
             self.go_on,
             |indices| share(self, indices),
             |indices| {
@@ -227,24 +228,43 @@ impl<'a> Search<'a> {
         let unchanged = self.settle(self.load.clone(), &mut self.bounds.borrow_mut(), None).ok();
         self.whole(
             unchanged,
-            |count, settled| self.shared(count, |search, indices| search.rooms(settled, indices)),
+            |count, settled| self.all_rooms(count, settled),
             |parts, unchanged, rooms| {
-                self.shared(parts.len(), |search, indices| search.growths(parts, unchanged, rooms, indices))
+                let count = parts.len();
+                self.shared((count, count), |search, indices| search.growths(parts, unchanged, rooms, indices))
             },
         )
     }
 
-    /// Returns the rooms of these tasks, or `None` if the search was interrupted.
-    fn rooms(&self, settled: &Settled, tasks: &mut dyn Iterator<Item = usize>) -> Option<Vec<(usize, u64)>> {
+    /// Returns the rooms of the first `count` tasks, or `None` if the search was interrupted. The order is that of
+    /// their places, because adjacent tasks often have similar rooms.
+    fn all_rooms(&self, count: usize, settled: &Settled) -> Option<Vec<u64>> {
+        let order: Vec<TaskId> = self.shape.ids.iter().copied().filter(|id| id.index() < count).collect();
+        let blocks: Vec<&[TaskId]> = order.chunks(BLOCK).collect();
+        let found = self.shared((blocks.len(), count), |search, indices| search.rooms(settled, &blocks, indices))?;
+        let mut rooms = vec![0; count];
+        for (id, room) in order.iter().zip(found.into_iter().flatten()) {
+            rooms[id.index()] = room;
+        }
+        Some(rooms)
+    }
+
+    /// Returns the rooms of the tasks in the blocks with these indices, or `None` if the search was interrupted.
+    fn rooms(
+        &self,
+        settled: &Settled,
+        blocks: &[&[TaskId]],
+        indices: &mut dyn Iterator<Item = usize>,
+    ) -> Option<Vec<(usize, Vec<u64>)>> {
         let mut most = Rooms::new(&self.shape, &settled.form, &settled.point);
         let sure = self.sure();
         let mut sure = sure.as_ref().map(|sure| Rooms::new(&self.shape, &sure.form, &sure.point));
-        let room = |index| {
-            let room = self.room(settled, &mut most, sure.as_mut(), TaskId::new(index))?;
+        let mut room = |&task: &TaskId| {
+            let room = self.room(settled, &mut most, sure.as_mut(), task)?;
             self.crew.add(1);
-            Some((index, room))
+            Some(room)
         };
-        tasks.map(room).collect()
+        indices.map(|index| Some((index, blocks[index].iter().map(&mut room).collect::<Option<_>>()?))).collect()
     }
 
     /// Returns the form of `load` for these response times, by task, or `None` if there is no bound.
@@ -405,11 +425,12 @@ impl<'a> Search<'a> {
             Some(sure) if most > 0 => sure.of(place, self.go_on)?,
             _ => 0,
         };
-        let limit = Cell::new(most);
+        let (cpu, limit) = (self.system.task(task).cpu.0, Cell::new(most));
         let guess = |most: u64| {
             limit.set(most);
-            let share = self.share.get();
-            if share < WHOLE / 4 * 3 { (u128::from(most) * u128::from(share) / u128::from(WHOLE)) as u64 } else { most }
+            let (of, room, limit) = self.last.get();
+            // A room is often that of the last task, or the most that it can be.
+            if of == cpu && room < limit / 4 * 3 { room } else { most }
         };
         let found = self.greatest((sure.min(most), most), settled, guess, |extra, from, delays| {
             let mut load = self.load.clone();
@@ -432,8 +453,7 @@ impl<'a> Search<'a> {
             };
             self.with_bodies(&[task], longer, settle).ok_or(None)?
         })?;
-        let share = (u128::from(found) * u128::from(WHOLE)).checked_div(u128::from(limit.get()));
-        self.share.set(share.map_or(WHOLE, |share| share as u64));
+        self.last.set((cpu, found, limit.get()));
         Some(found)
     }
 
